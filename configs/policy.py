@@ -3,10 +3,10 @@
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import yaml
-from pydantic import Field, PositiveInt, ValidationError
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.configs.schema import ConfigError, Section
@@ -32,6 +32,14 @@ class GatePolicy(Section):
     refuse_kinds: tuple[str, ...] = ()
     """Of the kinds in ``outside_training``: graphic, page, medical, instrument, gray, blank, thin, too small."""
 
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.aspect and not 0 < self.aspect[0] <= self.aspect[1]:
+            raise ValueError(f"aspect is {[*self.aspect]}, expected the least width / height and then the greatest")
+        if self.min_short_side and self.max_long_side and self.min_short_side > self.max_long_side:
+            raise ValueError("min_short_side is above max_long_side, so that every photo would be refused")
+        return self
+
     @property
     def is_judged(self) -> bool:
         """Whether the program has to judge the photo, which takes most of the time."""
@@ -49,7 +57,7 @@ def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
     name = f"policy {path or SHIPPED}"
     try:
         file = Path(path) if path else resources.files(__package__) / f"{SHIPPED}.yaml"
-        return GatePolicy.model_validate(yaml_value(file.read_text(encoding="utf-8")) or {})
+        policy = GatePolicy.model_validate(yaml_value(file.read_text(encoding="utf-8")) or {})
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     except yaml.YAMLError as error:
@@ -62,3 +70,6 @@ def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
             for each in error.errors()
         )
         raise ConfigError(f"{name}: {wrong}") from error
+    if not (policy.is_judged or policy.looks_at_files):
+        raise ConfigError(f"{name}: names no condition, so it would accept everything; see configs/gate.yaml")
+    return policy

@@ -1,18 +1,24 @@
 """From the paths, or the file of rows, that a user names to the jobs of a run, and to what is wrong with the others."""
 
+import csv
+import io
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import IO, Any
 
 from agenticiqa.configs.reading import json_value
+from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.images.sources import local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
@@ -20,6 +26,8 @@ STDIN = "-"
 MOST_LISTED = 5  # references of one name that an error lists
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
 MISTAKEN = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
+CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # of CSV
+IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
 FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
 
 
@@ -76,9 +84,10 @@ def read_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
 ) -> FoundJobs:
-    """Make a job of each row of a file of JSON lines, each row once; ``-`` is stdin.
+    """Make a job of each row of a file, each row once; ``-`` is stdin.
 
-    A row has ``image``, and may have ``query``, ``options`` (texts, or an object of letter to text), ``reference`` and
+    The file holds JSON lines, CSV with a column of images, or a path on each line. A row has ``image``, and may have
+    ``query``, ``options`` (texts, or an object of letter to text; in CSV as JSON), ``reference`` and
     ``resize_reference``; other keys are not read. Paths are relative to the file's folder. The arguments stand in for
     what a row does not have, ``options`` where it has no ``query`` either. Raises UserError, in one line that names the
     file and the line, for a file that cannot be read and a row that is not such an object.
@@ -86,18 +95,16 @@ def read_jobs(
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
         data = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        lines = data.decode("utf-8-sig").split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UserError(f"{name}: expected a file of JSON lines, but it cannot be read ({why})") from error
+        raise UserError(f"{name}: expected JSON lines, CSV or paths, but it cannot be read ({why})") from error
     folder = Path() if file == STDIN else Path(file).parent
     reference_of = _references(reference)
     found, jobs = FoundJobs(), list[Job]()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for place, read in _rows_of(name, folder, text):
         try:
-            row = _checked_row(line)
+            row = _checked_row(read())
             image = _beside(folder, row["image"])
             offered = options if row.get("query") is None else None
             jobs.append(
@@ -112,7 +119,7 @@ def read_jobs(
         except ImageError as error:
             found.problems.append(error)
         except UserError as error:
-            raise UserError(f"{name}: line {number}: {error}") from error
+            raise UserError(f"{name}: {place}: {error}") from error
     found.jobs = list(dict.fromkeys(jobs))
     if not found.jobs and not found.problems:
         raise UserError(f"{name}: expected at least one row, such as {ROW}")
@@ -124,12 +131,62 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
     return UndecodedImage("<stdin>", read_source(stream).content)
 
 
-def _checked_row(line: str) -> dict[str, Any]:
-    """A row whose fields have the types of a job's. Raises UserError for any other."""
+def image_column(name: str, columns: Iterable[str]) -> str:
+    """The column of the images in a table. Raises UserError where there is none."""
+    there = [*columns]
+    for column in IMAGE_COLUMNS:
+        if column in there:
+            return column
+    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
+
+
+def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The place of each row ("line 3"), and what reads it. Raises UserError for what is no such file."""
+    lines = text.split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
+    filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
+    first = filled[0][1].strip() if filled else ""
+    if first.startswith(("{", "[")) or not first:
+        yield from ((place, partial(_from_json, line)) for place, line in filled)
+    elif is_name_of_image(first) or os.path.isfile(folder / first):
+        yield from ((place, partial(dict[str, Any], image=line)) for place, line in filled)
+    else:
+        yield from _csv_rows(name, text.lstrip(), first)
+
+
+def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[[], Any]]]:
     try:
-        row = json_value(line)
+        table = read_csv(io.StringIO(text, newline=""), name)
+        if not set(table.columns) & set(IMAGE_COLUMNS) and not name.lower().endswith(".csv"):
+            raise UserError(
+                f"{name}: expected JSON lines such as {ROW}, CSV with a column image, or a path on each line, "
+                f"found {shorten(one_line(first), 60)!r}"
+            )
+        column = image_column(name, table.columns)
+        yield from ((place, partial(_from_csv, row, column)) for place, row in table.rows)
+    except csv.Error as error:
+        raise UserError(f"{name}: {error}") from error
+
+
+def _from_json(line: str) -> Any:
+    try:
+        return json_value(line)
     except ValueError as error:
         raise UserError(f"expected a JSON object, such as {ROW}") from error
+
+
+def _from_csv(cells: Mapping[str, Any], column: str) -> Any:
+    row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
+    for key in ("options", "resize_reference"):
+        if key in row:
+            try:
+                row[key] = json_value(row[key])
+            except ValueError as error:
+                raise UserError(f"{key} is {row[key]!r}, expected JSON such as {CELLS[key]}") from error
+    return {**row, "image": cells[column] or ""}
+
+
+def _checked_row(row: Any) -> dict[str, Any]:
+    """A row whose fields have the types of a job's. Raises UserError for any other."""
     if not isinstance(row, dict):
         raise UserError(f"expected a JSON object, such as {ROW}")
     for wrong, right in MISTAKEN.items():

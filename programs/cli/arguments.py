@@ -62,8 +62,8 @@ def add_assess_arguments(parser: ArgumentParser) -> None:
     jobs = source.add_argument(
         "--jobs",
         metavar="FILE",
-        help="judge the rows of FILE, JSON lines with image and, if they have their own, query, options and reference; "
-        "- reads the lines from stdin",
+        help="judge the rows of FILE: JSON lines or CSV with image and, if they have their own, query, options and "
+        "reference, or a path on each line; - reads them from stdin",
     )
     reference = parser.add_argument(
         "--reference",
@@ -170,14 +170,7 @@ def add_overview_arguments(parser: ArgumentParser) -> None:
     group = parser.add_argument_group(
         "overview", "Of all images together; the results themselves are then only shown with --json or --jsonl."
     )
-    page = group.add_argument(
-        "--html",
-        metavar="FILE",
-        type=Path,
-        help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
-    )
-    table = group.add_argument("--csv", metavar="FILE", type=Path, help="write a table of the scores and distortions")
-    add_raw_csv(group.add_argument)
+    add_tables(group.add_argument, "the scores and distortions")
     group.add_argument("--worst", metavar="N", type=int, help="print the N images of the lowest score")
     group.add_argument(
         "--fail-under",
@@ -186,6 +179,18 @@ def add_overview_arguments(parser: ArgumentParser) -> None:
         help="exit with status 4 if an image scores below this, 1 to 5, and with 3 if one has no score (results are "
         "shown as usual)",
     )
+
+
+def add_tables(add_argument: Callable[..., Action], content: str) -> None:
+    """The options for a page and a table of all images; ``content`` is what the table has of each."""
+    page = add_argument(
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
+    )
+    table = add_argument("--csv", metavar="FILE", type=Path, help=f"write a table of {content}; - prints it")
+    add_raw_csv(add_argument)
     complete_files(page)
     complete_files(table)
 

@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,23 +15,34 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, add_judgment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.printable import json_text, print_error, print_note, printable
+from agenticiqa.programs.cli.output_paths import check_outputs, read_by, write_all
+from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import one_line
+from agenticiqa.programs.images import path_of
+from agenticiqa.programs.images.files import one_line, sha256_of
 from agenticiqa.programs.images.finding import OWN, skipped_text
+from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
+MEASURED = ("width", "height", "jpeg_quality", "effective_side", "score")
 OF_A_ROW = ("image", "error", "quality_score", "executor_evidence", "outside_training")
 
 
 def run(args: Namespace) -> int:
     """Check the photos; the exit status says whether all are accepted."""
     policy = load_policy(args.policy)
+    refused_distortions(policy)  # which raises for a word that means nothing
+    if is_stdout(args.csv) and (args.json or args.jsonl):
+        raise UserError("--csv - prints the table on stdout: leave out --json and --jsonl, or name a file")
+    if is_stdout(args.html):
+        raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
     if shards := [name for name in args.images if is_shard_folder(name)]:
         if len(shards) < len(args.images):
             raise UserError("name images, or folders of shards, not both at once")
+        if args.html or args.csv or args.jsonl:
+            raise UserError("of folders of shards results are printed: leave out --html, --csv and --jsonl")
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = workers_given(args.workers, available_cores())
     found = find_jobs(args.images, DEFAULT_QUERY)
@@ -48,12 +60,13 @@ def run(args: Namespace) -> int:
 
         return judge_many(AgenticIQA.offline(), jobs, workers, Assessment.to_dict)
 
+    check_outputs(args, read_by(found.jobs, args.policy))
     results: list[GateResult] = []
     try:
         results.extend(render.progress(gate(policy, found.jobs, workers, judge), len(found.jobs), "checking"))
     finally:  # also at Ctrl-C: what is checked is printed
-        show(results, as_json=args.json)
-    if found.problems or found.skipped.keys() - {OWN}:
+        is_shown = show(results, found.jobs, args)
+    if found.problems or found.skipped.keys() - {OWN} or not is_shown:
         return SOME_FAILED
     return OK if all(result.accepted for result in results) else BELOW
 
@@ -75,24 +88,84 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
             nested = {name: orjson.loads(row[name] or "null") for name in ("executor_evidence", "outside_training")}
             add_judgment(policy, distortions, {**row, **nested}, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})
-        line = (_verdict(result), result.image, "; ".join(result.reasons.values()))
-        print(json_text(result.to_dict()) if as_json else "\t".join(map(printable, line)))
+        line = (_verdict(result), result.image, _why(result))
+        print(json_text(result.to_dict()) if as_json else render.tabbed(line))
     print_note(f"{counts['accepted']} accepted, {counts['refused']} refused")
     return BELOW if counts["refused"] else OK
 
 
-def show(results: Sequence[GateResult], *, as_json: bool) -> None:
-    """Print the results, the refused ones first, and how many were refused for each reason."""
-    refused = [result for result in results if not result.accepted]
-    counts = dict(Counter(reason for result in refused for reason in result.reasons).most_common())
-    if as_json:
-        totals = {"accepted": len(results) - len(refused), "refused": len(refused), "reasons": counts}
+def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) -> bool:
+    """Print and write the results of these jobs, the refused ones first, and a line of counts to stderr.
+
+    Returns whether everything could be written. If nothing could, the results are printed.
+    """
+    in_order = sorted(results, key=_accepted)
+    counts = dict(Counter(reason for result in results for reason in result.reasons).most_common())
+    refused = sum(not result.accepted for result in results)
+    totals = {"accepted": len(results) - refused, "refused": refused, "reasons": counts}
+    rows = "".join(f"{json_text(result.to_dict())}\n" for result in results)
+    done = write_all(
+        {
+            args.jsonl: ("file of results", lambda: write_output(args.jsonl, rows)),
+            args.csv: ("table", lambda: write_output(args.csv, table_text(in_order))),
+            args.html: ("contact sheet", lambda: write_sheet(args.html, results, jobs)),
+        }
+    )
+    if args.json:
         print(json_text({**totals, "images": [result.to_dict() for result in results]}, indent=2))
-        return
-    lines = [[_verdict(each), each.image, "; ".join(each.reasons.values())] for each in sorted(results, key=_accepted)]
-    render.print_lines(("verdict", "image", "why"), lines)
+    elif not any(done):
+        lines = [[_verdict(each), each.image, _why(each)] for each in in_order]
+        render.print_lines(("verdict", "image", "why"), lines)
     told = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    print(f"{len(results) - len(refused)} accepted, {len(refused)} refused{f': {told}' if told else ''}")
+    print_note(f"{len(results) - refused} accepted, {refused} refused{f': {told}' if told else ''}")
+    return all(done)
+
+
+def table_text(results: Sequence[GateResult]) -> str:
+    """The results as CSV: image, whether it is accepted, the reasons, and what was measured."""
+    rows = [
+        [each.image, str(each.accepted).lower(), ", ".join(each.reasons), _why(each), *map(each.measured.get, MEASURED)]
+        for each in results
+    ]
+    return csv_text([("image", "accepted", "reasons", "why", *MEASURED), *rows])
+
+
+def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> None:
+    """Write the contact sheet of the results of these jobs, filtered by reason. Raises OSError."""
+    from agenticiqa.programs.cli import overview  # these load DSPy
+    from agenticiqa.programs.page.entry import Entry
+
+    entries = {
+        job: Entry(
+            image=result.image,
+            sha256=_sha256(job),
+            reference=None,
+            score=result.measured.get("score"),
+            low=None,
+            high=None,
+            level="",
+            distortion=", ".join(result.reasons),
+            severity="refused:",
+            place="",
+            explanation=_why(result),
+            answer="accepted" if result.accepted else "refused",
+        )
+        for job, result in zip(jobs, results, strict=False)  # fewer results after Ctrl-C
+    }
+    overview.write_sheet(page, entries, ())
+
+
+def _sha256(job: Job) -> str:
+    """Of a file that can be read; else of its name, under which the sheet shows no picture."""
+    try:
+        path = path_of(job.image)
+        return sha256_of(path) if path else one_line(job.name)
+    except OSError:
+        return one_line(job.name)
+
+
+def _why(result: GateResult) -> str:
+    return "; ".join(result.reasons.values())
 
 
 def _accepted(result: GateResult) -> bool:

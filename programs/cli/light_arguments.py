@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
-from agenticiqa.programs.cli.arguments import add_raw_csv, complete_files
+from agenticiqa.programs.cli.arguments import add_raw_csv, add_tables, complete_files
 
 MEASURE_EXAMPLES = """\
 examples:
@@ -18,6 +18,7 @@ GATE_EXAMPLES = """\
 examples:
   agenticiqa gate uploads/                          by the shipped policy (configs/gate.yaml)
   agenticiqa gate uploads/ --policy mine.yaml --json
+  agenticiqa gate uploads/ --csv verdicts.csv --html sheet.html
 
   # mine.yaml: what is left out is not looked at
   min_short_side: 800
@@ -37,9 +38,16 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = GATE_EXAMPLES, RawDescriptionHelpFormatter
     images = parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, folders, or - for stdin")
     policy = parser.add_argument("--policy", metavar="FILE", help="YAML with what a photo must have")
-    parser.add_argument("--json", action="store_true", help="print one JSON object: counts by reason, and each image")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print one JSON object: counts by reason, and each image")
+    rows = output.add_argument(
+        "--jsonl",
+        metavar="FILE",
+        help="write one JSON line for each image, which replaces an earlier file; - prints them",
+    )
+    add_tables(parser.add_argument, "the verdicts with their reasons")
     parser.add_argument("--workers", metavar="N", type=int, help="images in parallel (default: one per processor core)")
-    for argument in (images, policy):
+    for argument in (images, policy, rows):
         complete_files(argument)
 
 

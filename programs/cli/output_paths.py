@@ -3,12 +3,12 @@
 import os
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli.printable import is_stdout, print_error
+from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
@@ -66,6 +66,19 @@ def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
         print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
         return False
     return True
+
+
+def write_all(outputs: Mapping[Any, tuple[str, Callable[[], None]]]) -> list[bool]:
+    """Write each output that has a path, also after one that fails; returns which were written.
+
+    ``outputs`` has what a message calls it, and what writes it, by path, or by ``None`` for one that is not asked for.
+    """
+    asked = {path: output for path, output in outputs.items() if path is not None}
+    done = [written(path, write) for path, (_, write) in asked.items()]
+    for (path, (name, _)), is_written in zip(asked.items(), done, strict=True):
+        if is_written and not is_stdout(path):
+            print_note(f"The {name} is {printable_path(path)}")
+    return done
 
 
 def _outputs(args: Namespace) -> Iterable[Output]:

@@ -14,9 +14,9 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.output_paths import written
+from agenticiqa.programs.cli.output_paths import write_all
 from agenticiqa.programs.cli.outputs import Write, until_lost
-from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note, write_output
+from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
@@ -100,20 +100,18 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     in_order = worst_first([*entries.values()])
     table = table_text(in_order)
     outputs = {
-        args.html: ("contact sheet", lambda: _write_sheet(args.html, entries, failed)),
+        args.html: ("contact sheet", lambda: write_sheet(args.html, entries, failed)),
         args.csv: ("table", lambda: write_output(args.csv, table)),
     }
-    done = {path: written(path, write) for path, (_, write) in outputs.items() if path}
-    for path in (path for path, is_written in done.items() if is_written and not is_stdout(path)):
-        print_note(f"The {outputs[path][0]} is {printable_path(path)}")
-    if done and not any(done.values()) and not (args.json or args.jsonl):
+    done = write_all(outputs)
+    if done and not any(done) and not (args.json or args.jsonl):
         print_error("the results are printed to stdout instead")
         sys.stdout.write(table)
     if args.worst:
         scored = [entry for entry in in_order if entry.score is not None][: args.worst]
         lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
         render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
-    status = OK if all(done.values()) else SOME_FAILED
+    status = OK if all(done) else SOME_FAILED
     if args.fail_under is None:
         return status
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
@@ -140,7 +138,8 @@ def table_text(entries: Sequence[Entry]) -> str:
     )
 
 
-def _write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
+def write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
+    """Write the contact sheet of these entries, with a line for each image that ``failed``. Raises OSError."""
     wanted = [ThumbnailRequest(job.image, entry.sha256) for job, entry in entries.items()]
     made = write_thumbnails(wanted, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(made, len(wanted), "thumbnails")]

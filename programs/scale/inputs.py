@@ -36,7 +36,7 @@ from fsspec import AbstractFileSystem
 from fsspec.core import url_to_fs
 
 from agenticiqa.programs.batch.csv_table import read_csv
-from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.batch.find_jobs import find_jobs, image_column
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
@@ -47,7 +47,6 @@ logger = logging.getLogger(__name__)
 IMAGES, BYTES = 256, 256 * 2**20  # of a shard, at most
 WEB = re.compile(r"https?://", re.IGNORECASE)
 PATTERN = re.compile(r"[*?\[]")
-IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
 SPLIT, SPLITS = "state.json", "dataset_dict.json"  # of datasets.save_to_disk
 
 
@@ -277,15 +276,6 @@ def _is_index(name: str, held: set[str]) -> bool:
 def _stamp(info: Mapping[str, Any]) -> str:
     """What changes with the content of a file, as far as its file system says."""
     return ":".join(str(info.get(key)) for key in ("size", "ETag", "etag", "mtime", "LastModified") if key in info)
-
-
-def image_column(name: str, columns: Iterable[str]) -> str:
-    """The column of the images. Raises UserError where there is none."""
-    there = [*columns]
-    for column in IMAGE_COLUMNS:
-        if column in there:
-            return column
-    raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
 
 
 def entry_of_row(table: str, row: Mapping[str, Any], column: str) -> dict[str, Any]:

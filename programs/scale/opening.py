@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import READ
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 from agenticiqa.programs.questions.options import OptionsArgument
-from agenticiqa.programs.scale.inputs import WEB, Shard, SharedQuestion, entry_of_row, image_column, open_place
+from agenticiqa.programs.scale.inputs import WEB, Shard, SharedQuestion, entry_of_row, open_place
 
 TRIES = 3  # at an image that lies elsewhere
 FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -190,3 +191,44 @@ def test_a_file_without_rows_or_that_cannot_be_read_is_an_error(album: Path) -> 
 def test_rows_come_from_stdin_too(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b'{"image": "one.png"}\n')))
     assert read_jobs("-", "Sharp?").jobs == [Job(Path("one.png"), "Sharp?")]
+
+
+@pytest.mark.parametrize(
+    ("text", "jobs"),
+    [
+        ("a.jpg\nb.png\r\n\na.jpg\n", [Job(Path("album/a.jpg"), "Q"), Job(Path("album/b.png"), "Q")]),
+        ("my photo, no. 2.jpg\n", [Job(Path("album/my photo, no. 2.jpg"), "Q")]),
+        ("\ufeffimage\na.jpg\n", [Job(Path("album/a.jpg"), "Q")]),
+        (
+            "id;path;query\n1;a.jpg;Sharp?\n2;b.png;\n",
+            [Job(Path("album/a.jpg"), "Sharp?"), Job(Path("album/b.png"), "Q")],
+        ),
+        (
+            'image,options,query,reference,resize_reference\n"a.jpg","[""Yes"", ""No""]","Is\nit?",b.png,true\n',
+            [Job(Path("album/a.jpg"), "Is\nit?", Path("album/b.png"), True, ["Yes", "No"])],
+        ),
+    ],
+    ids=["paths", "a path with blanks", "one column", "semicolons", "all columns"],
+)
+@pytest.mark.parametrize("name", ["rows.csv", "rows.txt"])
+def test_rows_may_be_csv_or_paths(album: Path, text: str, jobs: list[Job], name: str) -> None:
+    if name.endswith(".csv") and "image" not in text and "path" not in text:
+        pytest.skip("it has no column of images")
+    (album / "my photo, no. 2.jpg").touch()
+    (album / name).write_text(text)
+    assert read_jobs(f"album/{name}", "Q").jobs == jobs
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("rows.csv", "name,mos\na.jpg,3\n", "expected a column image or path, found name, mos"),
+        ("rows.csv", "image,options\na.jpg,Blur|Noise\n", "line 2: options is 'Blur|Noise', expected JSON such as"),
+        ("rows.csv", "image,query\n,Sharp?\n", "line 2: image is empty"),
+        ("rows.txt", "Dear all,\n", "expected JSON lines such as"),
+    ],
+)
+def test_what_is_neither_is_named(album: Path, name: str, text: str, words: str) -> None:
+    (album / name).write_text(text)
+    with pytest.raises(UserError, match=re.escape(f"album/{name}: {words}")):
+        read_jobs(f"album/{name}", "Q")

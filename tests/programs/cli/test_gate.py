@@ -1,5 +1,6 @@
 """``agenticiqa gate``: what is refused, for which reason, and that nothing undecodable is accepted."""
 
+import csv
 import json
 import os
 from pathlib import Path
@@ -103,16 +104,42 @@ def test_score_distortions_and_kind_are_judged_last(uploads: Path, capsys: pytes
 def test_a_table_and_the_exit_status(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", "uploads/good.jpg", "--policy", "policy.yaml"]) == OK
     assert main(["gate", "uploads/good.jpg", "uploads/small.png", "--policy", "policy.yaml"]) == BELOW
-    lines = capsys.readouterr().out.splitlines()[3:]
-    assert [line.split("\t")[0] for line in lines[1:3]] == ["refused: small", "accepted"]
-    assert lines[-1] == "1 accepted, 1 refused: 1 small"
+    shown = capsys.readouterr()
+    lines = shown.out.splitlines()[2:]
+    assert [line.split("\t")[0] for line in lines] == ["verdict", "refused: small", "accepted"]
+    assert shown.err.splitlines()[-1] == "1 accepted, 1 refused: 1 small"
     assert main(["gate", "none.jpg", "uploads/good.jpg", "--policy", "policy.yaml"]) == SOME_FAILED
     assert main(["gate", "none.jpg"]) == USAGE
+
+
+def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
+    uploads: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["gate", "uploads", "--policy", "policy.yaml"]
+    assert main([*asked, "--csv", "t.csv", "--html", "s.html", "--jsonl", "-"]) == BELOW
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    with open("t.csv", newline="") as file:
+        table = {row["image"]: row for row in csv.DictReader(file)}
+    assert {row["image"]: ", ".join(row["reasons"]) for row in rows} == {
+        image: row["reasons"] for image, row in table.items()
+    }
+    assert table["uploads/good.jpg"]["accepted"] == "true"
+    assert table["uploads/wide.png"]["width"] == "512"
+    page = Path("s.html").read_text()
+    assert page.count('<img src="s_files/') == len(rows) - 3, "but for what cannot be decoded"
+    assert "refused: compressed" in page
+    assert main([*asked, "--csv", "uploads/good.jpg"]) == USAGE
+    assert main([*asked, "--csv", "-", "--json"]) == USAGE
 
 
 @pytest.mark.parametrize(
     ("policy", "said"),
     [
+        ("", "names no condition"),
+        ("# min_score: 3\ndistortions: {}", "names no condition"),
+        ("aspect: [3, 0.5]", "aspect is [3.0, 0.5]"),
+        ("{min_short_side: 900, max_long_side: 800}", "min_short_side is above max_long_side"),
+        ("{min_short_side: 9, distortions: {blur: sever}}", "'sever'"),
         ("min_size: 3", "min_size: unknown; known are min_short_side"),
         ("min_score: 9", "less than or equal to 5"),
         ("distortions: {ugliness: severe}", "'ugliness' is none"),
@@ -130,6 +157,7 @@ def test_a_policy_that_cannot_be_read(
     if policy is not None:
         Path("p.yaml").write_text(policy)
     status = main(["gate", "uploads/good.jpg", "--policy", "p.yaml"])
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out == "") is (said is not None), "nothing is printed before"
     assert (status == USAGE) is (said is not None)
     assert said is None or (said in err and err.count("\n") == 1)
