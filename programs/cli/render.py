@@ -4,7 +4,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -15,6 +16,8 @@ T = TypeVar("T")
 
 COLORS = {"Excellent": "green", "Good": "green", "Fair": "yellow", "Poor": "red", "Bad": "red"}
 WIDEST = 110
+GAP = 2  # blanks behind each column of a table
+IMAGE = "image"  # the heading of a column of paths
 
 
 def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator[T]:
@@ -46,19 +49,56 @@ def bar(share: float, cells: int) -> str:
 def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> None:
     """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells.
 
-    ``numbers`` are the places of the columns that a table has at its right edge.
+    ``numbers`` are the places of the columns that a table has at its right edge. A table leaves out empty columns.
+    Where it is too wide, folders before the name of an image become "…/", and texts go on in the next line.
     """
     console = stdout_console()
     if not console.is_terminal:
         for line in (headings, *lines):
             print(tabbed(line))
         return
-    table = plain_table(*map(escape, headings))
-    for place in numbers:
-        table.columns[place].justify = "right"
-    for line in lines:
-        table.add_row(*(escape(printable(cell)) for cell in line))
+    columns = [[printable(cell) for cell in column] for column in zip(headings, *lines, strict=True)]
+    shown = [place for place, (_, *cells) in enumerate(columns) if any(cells) or not cells]
+    columns = [columns[place] for place in shown]
+    widths = _widths(columns, console.width)
+    table = plain_table()
+    for place, column, width in zip(shown, columns, widths, strict=True):
+        justify: JustifyMethod = "right" if place in [*numbers] else "left"
+        table.add_column(escape(column[0]), width=width, justify=justify, overflow="fold")
+        if column[0] == IMAGE:
+            column[1:] = [_without_folders(cell, width) for cell in column[1:]]
+    for cells in zip(*(column[1:] for column in columns), strict=True):
+        table.add_row(*map(escape, cells))
     console.print(table)
+
+
+def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The width of each column, headings included, so that a table of them fits and no word is broken, if possible.
+
+    Folders of images are shortened first, then the widest texts are wrapped. Names are broken last.
+    """
+    widths = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    narrowest = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    excess = sum(widths) + GAP * len(widths) - room
+    for place, column in enumerate(columns):
+        if column[0] == IMAGE:
+            narrowest[place] = max(cell_len(_without_folders(cell, 0)) for cell in column)
+            taken = min(max(excess, 0), widths[place] - narrowest[place])
+            widths[place], excess = widths[place] - taken, excess - taken
+    for lowest in (narrowest, [1] * len(widths)):
+        while excess > 0 and (wide := [n for n, width in enumerate(widths) if width > lowest[n]]):
+            widths[max(wide, key=widths.__getitem__)] -= 1
+            excess -= 1
+    return widths
+
+
+def _without_folders(path: str, width: int) -> str:
+    """A path without as many of its first folders as it takes to fit into ``width``; its name stays whole."""
+    shown = path
+    while cell_len(shown) > width and "/" in path:
+        path = path.partition("/")[2]
+        shown = f"…/{path}"
+    return shown
 
 
 def tabbed(cells: Iterable[str]) -> str:
@@ -68,7 +108,7 @@ def tabbed(cells: Iterable[str]) -> str:
 
 def plain_table(*columns: str) -> Table:
     """A table without lines."""
-    return folding(Table(*columns, box=None, header_style="dim", padding=(0, 2, 0, 0)))
+    return folding(Table(*columns, box=None, header_style="dim", padding=(0, GAP, 0, 0)))
 
 
 def folding(table: Table) -> Table:

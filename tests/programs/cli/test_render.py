@@ -1,15 +1,17 @@
 """The card of a result on a terminal: what it took to get it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from agenticiqa.configs import Price
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.card import card
-from agenticiqa.programs.cli.render import progress
+from agenticiqa.programs.cli.render import print_lines, progress
 from support.fake_server import by_stage, fake_server
 from support.judging import SCRIPT, program_for
 
@@ -44,3 +46,42 @@ def test_a_bar_is_shown_on_a_terminal_for_more_than_one_item(
     monkeypatch.setattr(Console, "is_terminal", terminal)
     assert list(progress(range(total), total, "counting")) == list(range(total))
     assert ("counting" in capsys.readouterr().err) is bar
+
+
+FINDING = "moderate compression artifacts, top left"
+CAVEAT = "model and tools are 1.4 levels apart"
+
+
+@pytest.mark.parametrize("columns", [48, 60, 80, 110])
+@pytest.mark.parametrize(
+    ("images", "caveat"),
+    [
+        (["album/IMG_4064.JPG", "album/IMG_4065.JPG"], ""),
+        (["holidays/2024/italy/IMG_4064.JPG", "b.png"], CAVEAT),
+        (["holidays/2024/日本語の写真.jpg"], CAVEAT),
+    ],
+    ids=["short", "folders", "wide letters"],
+)
+def test_a_table_breaks_no_word_and_shows_no_empty_column(
+    columns: int,
+    images: list[str],
+    caveat: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    print_lines(
+        ("score", "80 % interval", "image", "main finding", "caveat"),
+        [["3.21", "", image, FINDING, caveat] for image in images],
+    )
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    heading, *lines = shown.splitlines()
+    assert max(map(cell_len, (heading, *lines))) <= columns
+    assert "interval" not in shown
+    assert ("caveat" in shown) is bool(caveat)
+    assert {Path(image).name for image in images} <= {word.rpartition("/")[2] for word in shown.split()}
+    assert {*FINDING.split(), *caveat.split()} <= set(shown.split())
+    if columns == 110 and not caveat:
+        assert len(lines) == len(images), "nothing is wrapped where there is room"
+        assert all(image in shown for image in images)
