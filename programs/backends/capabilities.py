@@ -71,24 +71,14 @@ class ModelFeatures:
     @property
     def form(self) -> Form:
         """How JSON is requested now."""
-        fewer: Form = self._known.fewer.get("form", self.first_form)
+        fewer: Form = self._of_backend.fewer.get("form", self.first_form)
         return fewer if self.structured_outputs == "auto" else self.first_form
 
     @property
     def top_logprobs(self) -> int:
         """The number of alternatives per token that is requested now; 0 for none."""
-        fewer: int = self._known.fewer.get("logprobs", self.first_logprobs)
+        fewer: int = self._of_backend.fewer.get("logprobs", self.first_logprobs)
         return fewer if self.logprobs == "auto" else self.first_logprobs
-
-    @property
-    def refused(self) -> str:
-        """What the server has refused, in words; empty for nothing."""
-        words, most = [], self.top_logprobs
-        if self.form != self.first_form:
-            words.append("JSON schemas" if self.form == "json_object" else "structured outputs")
-        if most != self.first_logprobs:
-            words.append(f"more than {most} log-probabilities" if most else "log-probabilities")
-        return " and ".join(words)
 
     def without_refused(self, asked: AskedFor, error: dspy.LMError) -> dict[str, Any] | None:
         """The change to ``asked`` that avoids what the server refused; ``None`` where the error names nothing of it.
@@ -96,7 +86,7 @@ class ModelFeatures:
         A feature with which the server has answered before is not in doubt: whatever is wrong then, it is not that.
         """
         form, logprobs, said = asked.form or "off", asked.logprobs or 0, str(error)
-        in_doubt = {form, logprobs} - {"off", 0} - self._known.accepted
+        in_doubt = {form, logprobs} - {"off", 0} - self._of_backend.accepted
         if error.status not in REFUSED:
             return None
         if self.logprobs == "auto" and logprobs in in_doubt and NAMES_LOGPROBS.search(said):
@@ -108,20 +98,20 @@ class ModelFeatures:
     def accept(self, request: lm15.Request) -> None:
         """Note that the server answered this request, so that what it asks for is in doubt no more."""
         form = (request.config.response_format or {}).get("type", "off")
-        self._known.accepted.update((form, request.config.logprobs or 0))
+        self._of_backend.accepted.update((form, request.config.logprobs or 0))
 
     def keep(self, fewer: Mapping[str, Any]) -> None:
         """Ask for this from now on in place of what the server refused; logs a warning the first time."""
-        if fewer.items() <= self._known.fewer.items():
-            return
-        self._known.fewer.update(fewer)
-        fields = event("feature_refused", backend=self.backend, refused=self.refused)
-        logger.warning("%s refuses %s: it is asked without from now on", self.backend, self.refused, extra=fields)
+        if not fewer.items() <= self._of_backend.fewer.items():
+            self._of_backend.fewer.update(fewer)
+            fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))
+            told = " and ".join(f"{name} {value}" for name, value in fewer.items())
+            logger.warning("%s refuses what it was asked for: from now on %s", self.backend, told, extra=fields)
 
     @property
     def _forms(self) -> tuple[Form, ...]:
         return (*self.forms, "off")
 
     @property
-    def _known(self) -> Known:
+    def _of_backend(self) -> Known:
         return _known.setdefault(self.backend, Known())

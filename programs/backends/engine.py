@@ -101,7 +101,7 @@ class Model:
         )
         with self.in_flight.place(limits) as place:
             for attempt in attempts:
-                with attempt, self.in_flight.attempt(place):
+                with attempt, self.in_flight.attempt(place, limits):
                     limits.admit(highest := self._highest_usd(ready), self.in_flight.server)
                     with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
                         return self._recorded(spent, self.wire.complete(ready))

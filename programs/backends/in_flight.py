@@ -5,9 +5,9 @@ wait, once fewer are under way than when it was refused; until then only one new
 would take the room that it waits for.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
@@ -20,52 +20,44 @@ BUSY = frozenset({429, 503, 529})
 LOOK = 0.2  # seconds after which a request that waits looks at the clock, and whether its run was halted
 
 
-@dataclass(eq=False)
-class Slot:
-    """What a request holds; ``room`` is what it waits for: fewer requests under way than that."""
-
-    limits: Limits
-    room: int | None = None
-
-
 class InFlight:
     """The requests of this process to one server. Thread-safe."""
 
     def __init__(self, server: str = "") -> None:
         self.server = server
-        self.places: set[Slot] = set()  # that are taken
+        self.places: dict[object, float] = {}  # that are taken, each with the room that its request waits for
         self._under_way = 0
         self._free_at = 0.0  # by ``monotonic``: nothing is sent before
         self._changed = Condition()
 
     @contextmanager
-    def place(self, limits: Limits) -> Iterator[Slot]:
-        """Wait for one of ``limits.in_flight`` places, and hold it for a request and its retries."""
-        place = Slot(limits)
+    def place(self, limits: Limits) -> Iterator[object]:
+        """Wait for one of ``limits.in_flight`` places, and hold it for a request and its retries; yields the place."""
+        place = object()
         with self._changed:
             while not (self._has_place(limits.in_flight) or limits.halted.is_set()):
                 self._changed.wait(LOOK)
-            self.places.add(place)
+            self.places[place] = math.inf
         try:
             yield place
         finally:
             with self._changed:
-                self.places.discard(place)
+                del self.places[place]
                 self._changed.notify_all()
 
     @contextmanager
-    def attempt(self, place: Slot) -> Iterator[None]:
+    def attempt(self, place: object, limits: Limits) -> Iterator[None]:
         """Send the request of this place inside, once the server has room for it."""
         with self._changed:
-            while not (self._has_room(place) or place.limits.halted.is_set()):
+            while not (self._has_room(place) or limits.halted.is_set()):
                 self._changed.wait(LOOK)
             self._under_way += 1
         try:
             yield
         except lm15.LM15Error as error:
-            with self._changed:
-                if is_refused_for_now(error):
-                    place.room = max(1, self._under_way - 1)
+            if is_refused_for_now(error):
+                with self._changed:
+                    self.places[place] = max(1, self._under_way - 1)
                     self._free_at = max(self._free_at, monotonic() + (error.retry_after or 0.0))
             raise
         finally:
@@ -74,11 +66,11 @@ class InFlight:
                 self._changed.notify_all()
 
     def _has_place(self, most: int) -> bool:
-        refused = sum(place.room is not None for place in self.places)
+        refused = sum(room < math.inf for room in self.places.values())
         return len(self.places) < most and refused in (0, len(self.places))
 
-    def _has_room(self, place: Slot) -> bool:
-        return (place.room is None or self._under_way < place.room) and self._free_at <= monotonic()
+    def _has_room(self, place: object) -> bool:
+        return self._under_way < self.places[place] and self._free_at <= monotonic()
 
 
 def is_refused_for_now(error: lm15.LM15Error) -> bool:

@@ -47,7 +47,7 @@ def run(args: Namespace) -> int:
         except (dspy.LMError, BackendError) as error:
             failed += 1
             print(f"agenticiqa: {name_of(stage).replace('//', '/')}: {one_line(str(error))}", file=sys.stderr)
-    rows = [*offline_row(config), *(row(*use, is_probed=args.probe) for use in uses)]
+    rows = [*offline_row(config), *(row(*use) for use in uses)]
     providers = provider_rows()
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
@@ -80,10 +80,9 @@ def ask_small_question(stage: StageConfig) -> None:
         ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
 
 
-def row(stage: StageConfig, stages: list[str], *, is_probed: bool) -> dict[str, Any]:
+def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
     """One backend as plain JSON types. Raises BackendError."""
     variable, features = key_variable(stage), features_of(stage)
-    refused = f"{features.refused} refused" if features.refused else "nothing was refused"
     return {
         "stages": stages,
         "backend": stage.backend,
@@ -92,7 +91,6 @@ def row(stage: StageConfig, stages: list[str], *, is_probed: bool) -> dict[str, 
         "structured_outputs": FORMS[features.form],
         "logprobs": features.top_logprobs,
         **_interface(provider_of(stage)),
-        "known": refused if is_probed else "not asked",
     }
 
 
@@ -100,7 +98,7 @@ def offline_row(config: Config) -> list[dict[str, Any]]:
     """The stages without a model as one row; no row where every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
     nothing = dict.fromkeys(("server", "key", "structured_outputs", "logprobs", "seed", "formats"))
-    return [{"stages": stages, "backend": "offline", **nothing, "known": "nothing is sent"}] if stages else []
+    return [{"stages": stages, "backend": "offline", **nothing}] if stages else []
 
 
 def provider_rows() -> list[dict[str, Any]]:

@@ -93,8 +93,8 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
             where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
         has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
         shown = ", ".join(row["formats"] or ()) or "-"
-        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown, row["known"]])
-    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images", "refused"), lines)
+        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown])
+    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images"), lines)
     if providers:
         lines = [
             [

@@ -36,7 +36,7 @@ def rows(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -
 def test_without_a_model_everything_is_offline(capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = rows(capsys)
     assert row["stages"] == ["planner", "executor", "summarizer", "replan"]
-    assert (row["backend"], row["known"]) == ("offline", "nothing is sent")
+    assert (row["backend"], row["structured_outputs"]) == ("offline", None)
 
 
 def test_what_can_be_named_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,6 @@ def test_what_the_table_says_is_shown_and_nothing_is_sent(capsys: pytest.Capture
         "logprobs": 20,
         "seed": True,
         "formats": ["jpeg", "png", "webp"],
-        "known": "not asked",
     }
 
 
@@ -88,7 +87,6 @@ def test_each_provider_takes_what_its_row_says(
         stage = {"backend": dialect.backend, "api_base": server.url, "api_key_env": "THEIR_KEY", "max_retries": 0}
         (row,) = rows(capsys, "--config", configured(**dict.fromkeys(STAGES, stage)), "--probe")
     assert (server.refused, len(server.seen), len(server.seen[0].images)) == ([], 1, 1)
-    assert row["known"] == "nothing was refused"
     assert row["structured_outputs"] == "JSON schema"
     assert row["logprobs"] == (0 if dialect in (ANTHROPIC, LMSTUDIO) else 20)
     assert row["seed"] == (dialect is not ANTHROPIC)
@@ -104,7 +102,6 @@ def test_what_a_server_refuses_is_shown(capsys: pytest.CaptureFixture[str], conf
             capsys, "--config", configured(summarizer={"backend": "vllm.m", "api_base": server.url}), "--probe"
         )
     assert (row["structured_outputs"], row["logprobs"]) == ("JSON objects", 20)
-    assert row["known"] == "JSON schemas refused"
 
 
 def test_no_key_and_no_password_is_shown(
