@@ -14,6 +14,7 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError
+from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
@@ -157,6 +158,6 @@ def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:
 
 def read_scaled(path: Path) -> RGB:
     """A photo, at most 384 pixels a side."""
-    image = Image.open(path).convert("RGB")
+    image = Image.fromarray(load_pixels(path))
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     return np.asarray(image)

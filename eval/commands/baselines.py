@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
-
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin, report_name
@@ -14,6 +12,8 @@ from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.tools import TOOLS, Tool, find_tool
 
 COST_PIXELS = 512 * 384  # that ``Tool.cost_ms`` is for
@@ -88,7 +88,7 @@ def with_baselines(rows: Iterable[Row], scores: Sequence[Mapping[str, float]]) -
 
 def _pixels(path: Path) -> int:
     try:
-        with Image.open(path) as image:
-            return image.width * image.height
-    except (OSError, UnidentifiedImageError, ValueError):
+        width, height = size_of(path)
+        return width * height
+    except ImageError:
         return 0  # it is told when the image is judged

@@ -1,13 +1,11 @@
 """Images that a table holds, as files: written once, byte by byte, to a cache folder, named by their digest."""
 
 import hashlib
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from PIL import Image, UnidentifiedImageError
-
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.images.decoding import open_bytes
 from agenticiqa.programs.images.files import HEX_DIGITS, cache_folder, write_atomically
 
 SUFFIXES = {"jpeg": ".jpg", "mpo": ".jpg", "tiff": ".tif"}  # others have the format's own name
@@ -30,10 +28,9 @@ def file_of(cell: Any, where: str) -> tuple[str, str]:
 def _written(data: bytes, where: str) -> Path:
     folder, digest = cache_folder() / "images", hashlib.sha256(data).hexdigest()[: 2 * HEX_DIGITS]
     try:
-        with Image.open(BytesIO(data)) as image:
-            kind = (image.format or "").lower()
-    except (UnidentifiedImageError, OSError, ValueError) as error:
-        raise UserError(f"{where}: the bytes are no image that can be read ({error})") from error
+        kind = (open_bytes(where, data).format or "").lower()
+    except ImageError as error:
+        raise UserError(str(error)) from error
     path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
     if not path.is_file():
         write_atomically(path, data, private=True)

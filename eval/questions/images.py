@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from agenticiqa.eval.questions.wordings import FIRST, Wordings
 from agenticiqa.programs.errors import ImageError
+from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.planted import named_box, plant
@@ -64,11 +65,7 @@ def image_makers(photos: Sequence[Path], folder: Path, seed: int, wordings: Word
 
 
 def _small(path: Path) -> RGB:
-    try:
-        with Image.open(path) as opened:
-            photo = ImageOps.exif_transpose(opened).convert("RGB")
-    except (OSError, ValueError) as error:
-        raise ImageError(f"{path}: not an image that can be read ({error})") from error
+    photo = Image.fromarray(load_pixels(path))
     photo.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
     if min(photo.size) < SHORTEST:
         raise ImageError(f"{path}: its copy has {photo.width} x {photo.height} pixels, and needs {SHORTEST} a side")

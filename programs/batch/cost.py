@@ -11,7 +11,6 @@ counted: a model's hidden reasoning, worked examples of tuned prompts, discounts
 
 import json
 import re
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dspy
-from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
@@ -27,7 +25,8 @@ from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
-from agenticiqa.programs.images import ImageSource, load, path_of
+from agenticiqa.programs.images import ImageSource, path_of
+from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
@@ -328,24 +327,10 @@ def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
 
 
 def _sizes(job: Job, config: Config) -> dict[str, Size]:
-    """The sizes in which the images will be sent, from the headers of their files; those in memory are decoded.
+    """The sizes in which the images will be sent, from their headers.
 
     Raises ImageError for what is no image.
     """
-    image = _size(job.image)
-    pristine = image if job.reference is None or job.resize_reference else _size(job.reference)
+    image = size_of(job.image)
+    pristine = image if job.reference is None or job.resize_reference else size_of(job.reference)
     return {"image": within(image, config.max_side), "reference": within(pristine, config.max_side)}
-
-
-def _size(source: ImageSource) -> Size:
-    path = path_of(source)
-    if path is None:
-        return load(source).size
-    try:
-        with (
-            warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning),
-            Image.open(path) as image,
-        ):
-            return image.size
-    except Exception:  # a HEIC photo, or none that can be read: loading says what is wrong, as it will in the run
-        return load(source).size

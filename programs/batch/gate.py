@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
 from PIL import Image
-from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.configs import ConfigError
 from agenticiqa.configs.policy import GatePolicy
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import libtiff
-from agenticiqa.programs.images.decoding import open_bytes, rgb
+from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, upright_size
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.tools.numerics.pixels import single_luma
@@ -97,12 +94,10 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         image = open_bytes(given.source, given.content)
         _check_sides(policy, image, result)
         header = table_quality(image.quantization[0]) if getattr(image, "quantization", None) else None  # type: ignore[attr-defined]
-        pixels = _decoded(policy, image)
+        _reduce(policy, image)
+        pixels = decode(given.source, image, MAX_PIXELS).pixels
     except ImageError as error:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
-        return result
-    except Exception as error:  # decoders raise almost anything on damaged bytes
-        result.reasons["undecodable"] = one_line(f"it is damaged or cut short ({error or type(error).__name__})")
         return result
     parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # of nine, the corners and the middle
     if policy.min_jpeg_quality is not None:
@@ -151,9 +146,7 @@ def _check_detail(least: int, share: float | None, longest: int, result: GateRes
 
 
 def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> None:
-    width, height = image.size
-    if image.getexif().get(ExifTag.Orientation) in (5, 6, 7, 8):
-        width, height = height, width
+    width, height = upright_size(image)
     result.measured |= {"width": width, "height": height}
     shown = f"it has {width} x {height} pixels"
     if policy.min_short_side and min(width, height) < policy.min_short_side:
@@ -165,12 +158,10 @@ def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> 
         result.reasons["aspect"] = f"{shown}, a ratio of {width / height:.2f}, expected {low:g} to {high:g}"
 
 
-def _decoded(policy: GatePolicy, image: Image.Image) -> np.ndarray:
-    """The pixels as they are in the file, neither turned nor in another color space, as small as the checks allow."""
+def _reduce(policy: GatePolicy, image: Image.Image) -> None:
+    """Have a JPEG decoded as small as the checks allow."""
     width, height = image.size
     if not (policy.min_jpeg_quality and width * height <= READ_AGAIN):
         wanted = ROOM * policy.min_effective_side if policy.min_effective_side else SMALLEST
         share = min(1.0, wanted / max(width, height))
-        image.draft("RGB", (round(share * width), round(share * height)))  # of a JPEG; never below this
-    libtiff.load(image)
-    return rgb(image)
+        image.draft("RGB", (round(share * width), round(share * height)))  # never below this

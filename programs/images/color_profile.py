@@ -1,6 +1,7 @@
 """Convert pixels to sRGB by the ICC profile that came with them: relative colorimetric, with black point compensation.
 
-Nothing is loaded for an image without a profile, and one whose profile means sRGB is left as it is.
+What a file says of its colors without a profile is read by ``coded_color``. Nothing is loaded for an image without a
+profile, and one whose profile means sRGB is left as it is.
 """
 
 import io
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
+
+from agenticiqa.programs.images.coded_color import ByCode, declared_colors
 
 if TYPE_CHECKING:
     from PIL.ImageCms import ImageCmsTransform
@@ -25,16 +28,25 @@ LONGEST = 60  # characters of a profile's name in a note
 class Conversion:
     """How pixels of ``mode`` (RGB, L or CMYK) become sRGB, and the note about it; both empty for sRGB itself.
 
-    ``transform`` is ``None`` where the profile cannot be used, too, as the note then says. The note has words of the
-    profile, which may hold anything.
+    It has the ``transform`` of a profile, or is done by ``by_code``. Both are ``None``, too, where colors cannot be
+    converted, as the note and ``is_doubtful`` then say. The note has words of the profile, which may hold anything.
     """
 
     mode: str
     transform: "ImageCmsTransform | None" = None
     note: str = ""
+    by_code: ByCode | None = None
+    is_doubtful: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether any color is changed."""
+        return self.transform is not None or self.by_code is not None
 
     def apply(self, image: Image.Image) -> Image.Image:
         """The picture, of ``mode``, as sRGB; as it is without a transform."""
+        if self.by_code:
+            return Image.fromarray(self.by_code(np.asarray(image.convert("RGB"))))
         if self.transform is None:
             return image
         from PIL import ImageCms
@@ -49,9 +61,9 @@ def conversion_of(image: Image.Image) -> Conversion:
     """What the profile of an opened image asks for, if it has one, by the mode that is in the file."""
     is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
     mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"
-    profile = image.info.get("icc_profile")
-    if not profile or image.mode in {"LAB", "F"}:
-        return Conversion(mode)
+    profile, declared = image.info.get("icc_profile"), declared_colors(image)
+    if not profile or image.mode in {"LAB", "F"} or declared.first:
+        return Conversion(mode, None, declared.note, declared.convert, declared.is_doubtful)
     return _conversion(bytes(profile), mode)
 
 
@@ -80,9 +92,8 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
         why = str(error) or type(error).__name__
         used = "an estimate without a profile" if mode == "CMYK" else "sRGB"
-        return Conversion(
-            mode, None, f"The color profile was not used ({why[: LONGEST * 2]}): the colors are read as {used}."
-        )
+        note = f"The color profile was not used ({why[: LONGEST * 2]}): the colors are read as {used}."
+        return Conversion(mode, None, note, is_doubtful=True)
 
 
 def _changes_nothing(conversion: Conversion) -> bool:

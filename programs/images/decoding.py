@@ -1,4 +1,4 @@
-"""Decode the bytes of an image file, or a PIL image, to the pixels that are measured and the bytes a model is sent.
+"""Decode the bytes of an image file, or a PIL image, to the pixels that are measured.
 
 The table in ``images.loading`` says what happens to each kind of file.
 """
@@ -8,11 +8,12 @@ import math
 import re
 import threading
 import warnings
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
@@ -20,6 +21,7 @@ from agenticiqa.programs.images import heif, libtiff
 from agenticiqa.programs.images.color_profile import Conversion, conversion_of
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import palette_of
+from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
 
 # Tags of TIFF.
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
@@ -30,6 +32,7 @@ MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them ta
 # Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
 BAND = 4_000_000  # pixels that are converted at a time
+GIVE = "give a JPEG, PNG or WebP file"
 HOW = "a line of the configuration, --config"
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
 
@@ -48,7 +51,8 @@ _SIGNATURES = {
     rb"\xff\xd8\xff": "a JPEG with a damaged header",
     rb"\x89PNG": "a PNG with a damaged header",
     rb"RIFF.{4}WEBP": "a WebP with a damaged header",
-    rb"II\*\0|MM\0\*": "a TIFF of a kind that Pillow does not read",
+    rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo of a kind that Pillow does not read",
+    rb"FUJIFILMCCD|IIR[OS]|MMOR|IIU\0|FOVb|.{4}ftypcrx": "a raw photo",
     rb"%PDF": "a PDF document",
     rb".{4}ftyp(hei|hev|mif|msf)": "a damaged HEIC or HEIF photo",
     rb".{4}ftyp": "a video",
@@ -56,17 +60,24 @@ _SIGNATURES = {
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
-WARNED = "warnings of Pillow"  # their texts, in the info of an image
+FOUND = "found while opening"  # notes, in the info of an image
+_XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
+XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
+# What Pillow does not know of TIFF, but decodes when it is told: 16-bit gray where white is 0, big-endian.
+_DEEP_WHITE_IS_ZERO = (b"MM", 0, (1,), 1, (16,), ())
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded file; the fields are those of the same names in ``images.LoadedImage``."""
+    """A decoded file; the fields are those of the same names in ``images.LoadedImage``.
 
-    data: bytes
-    mime: str
+    ``mime`` is the media type of the file, where any viewer shows of its bytes what ``pixels`` has, else empty.
+    """
+
     pixels: np.ndarray
     notes: tuple[str, ...]
+    mime: str
+    has_doubtful_colors: bool
 
 
 class MissingExtra(Exception):
@@ -79,11 +90,19 @@ def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoR
 
 
 def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
-    """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``."""
+    """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``.
+
+    Of a file that begins with a thumbnail it is the full-resolution picture (see ``main_picture``).
+    """
     try:
-        return _open(data, max_pixels)
+        image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
+        image.info[FOUND] = [*image.info.get(FOUND, ()), *filter(None, [note])]
+        return image
+    except NotDecoded as error:
+        refuse(name, f"expected a picture in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
-        refuse(name, f"expected an image, found {_described(data)}; give a JPEG, PNG or WebP file")
+        found = _described(data)
+        refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else GIVE}")
     except MissingExtra:
         refuse(name, f"expected an image, found a HEIC or HEIF photo, which needs an extra: {heif.INSTALL}")
     except NotImplementedError as error:
@@ -104,9 +123,12 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             if image.format == "JPEG2000" and (palette := palette_of(data)):
                 image.palette = palette
             about_size = Image.DecompressionBombWarning  # the bound on pixels is ours
-            image.info[WARNED] = [str(each.message) for each in warned if not issubclass(each.category, about_size)]
+            texts = [str(each.message).strip(" .") for each in warned if not issubclass(each.category, about_size)]
+            image.info[FOUND] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             return image
         except UnidentifiedImageError:
+            if data[:3] == b"MM\0":
+                return _open_deep_tiff(data)
             if not heif.is_heif(data):
                 raise
             if not heif.register():
@@ -116,45 +138,58 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = limit
 
 
-def decode(name: str, image: Image.Image, data: bytes | None, max_pixels: int) -> Decoded:
-    """Decode what ``open_bytes`` made of ``data``, or a PIL image that came as such (``data`` is None).
+def _open_deep_tiff(data: bytes) -> Image.Image:
+    known = TiffImagePlugin.OPEN_INFO
+    known[_DEEP_WHITE_IS_ZERO] = ("I;16B", "I;16B")
+    try:
+        return Image.open(io.BytesIO(data))
+    finally:
+        del known[_DEEP_WHITE_IS_ZERO]
+
+
+def open_header(path: Path) -> Image.Image:
+    """Open a file of which only the header is read, without a bound on pixels. Raises what Pillow raises."""
+    with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
+        return Image.open(path)
+
+
+def upright_size(image: Image.Image) -> tuple[int, int]:
+    """Width and height of an opened image as it is shown."""
+    return image.size[::-1] if _orientation(image) in (5, 6, 7, 8) else image.size
+
+
+def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = True) -> Decoded:
+    """Decode what ``open_bytes`` gave, or a PIL image that came as such, the frames of which do not count.
 
     The header is checked before anything is decoded. Raises ``ImageError``.
     """
     _check_header(name, image, max_pixels)
-    profile = None if image.mode in {"CMYK", "LAB"} else image.info.get("icc_profile")  # it would not fit RGB
-    conversion = conversion_of(image)
-    notes = [one_line(f"Pillow warns: {text.strip(' .')}.") for text in dict.fromkeys(image.info.get(WARNED, ()))]
-    try:
-        frames = 1 if data is None else getattr(image, "n_frames", 1)
-        if frames > 1:
-            notes.append(f"It holds {frames} frames; the first one is judged.")
-        if _is_deep_color(image):
-            notes.append(DEEP_COLOR)
-        keep = data if image.format in _MIME and (frames == 1 or image.format == "MPO") else None
-        lossless = _lossless(_upright(image, bool(keep), notes), conversion, notes)
-        pixels = _measured(lossless, conversion, notes)
-    except Exception as error:  # decoders raise almost anything on damaged bytes
-        _refuse_damaged(name, error)
-    if keep:
-        return Decoded(keep, _MIME[str(image.format)], pixels, tuple(notes))
-    return Decoded(png(lossless, profile), "image/png", pixels, tuple(notes))
-
-
-def decode_pixels(name: str, image: Image.Image, max_pixels: int) -> np.ndarray:
-    """The pixels of ``decode`` alone: no kind of file is encoded again, which takes longest. Raises ``ImageError``."""
-    _check_header(name, image, max_pixels)
+    notes = [*image.info.get(FOUND, ())]
+    is_inner = any("is a thumbnail" in note for note in notes)
     try:
         conversion = conversion_of(image)
-        return _measured(_lossless(_upright(image, True, []), conversion, []), conversion, [])
-    except Exception as error:  # as above
-        _refuse_damaged(name, error)
+        count = getattr(image, "n_frames", 1) if frames else 1
+        if count > 1 and not is_inner:
+            notes.append(f"It holds {count} frames; the first one is judged.")
+        if is_deep := _is_deep_color(image):
+            notes.append(DEEP_COLOR)
+        as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
+        upright, turn, conversion = _upright(image, conversion, notes)
+        lossless = _lossless(upright, conversion, notes)
+        as_it_is = as_it_is and turn == 1 and not _is_transparent(lossless)
+        pixels = _measured(lossless, conversion, notes)
+    except Exception as error:  # decoders raise almost anything on damaged bytes
+        advice = CONVERTER if is_inner else "get the file again"
+        refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); {advice}")
+    mime = _MIME.get(str(image.format), "") if as_it_is and (count == 1 or image.format == "MPO") else ""
+    return Decoded(pixels, tuple(notes), mime, conversion.is_doubtful)
 
 
-def png(image: Image.Image, profile: bytes | None = None) -> bytes:
-    """Encode without loss, and without metadata but for a color profile."""
+def lossless(pixels: np.ndarray, kind: str = "PNG") -> bytes:
+    """Encode 8-bit RGB pixels without loss and without metadata, as PNG or WebP."""
+    options = {"compress_level": 3} if kind == "PNG" else {"lossless": True, "quality": 0, "method": 0}
     buffer = io.BytesIO()
-    image.save(buffer, "PNG", icc_profile=profile, exif=b"", compress_level=3)
+    Image.fromarray(pixels).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
@@ -176,10 +211,6 @@ def _described(data: bytes) -> str:
         beginning = " ".join(head.decode(errors="replace").split())[:40]
         return f"text that begins with {beginning!r}"
     return f"{len(data)} bytes of an unknown kind"
-
-
-def _refuse_damaged(name: str, error: Exception) -> NoReturn:
-    refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); get the file again")
 
 
 def _words(error: Exception) -> str:
@@ -233,26 +264,92 @@ def _is_deep_color(image: Image.Image) -> bool:
 
 
 def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation. Where EXIF has none, Pillow's ``getexif`` takes that of XMP, which viewers ignore."""
     try:
-        return int(image.getexif().get(ExifTag.Orientation, 1))
+        if isinstance(image, TiffImagePlugin.TiffImageFile):
+            return int(image.tag_v2.get(ExifTag.Orientation, 1))
+        if image.format is None and not {"exif", *XMP} & {*image.info}:  # made in memory
+            return int(image.getexif().get(ExifTag.Orientation, 1))
+        exif, raw = Image.Exif(), image.info.get("exif")
+        if raw is None:  # as ImageMagick writes it to a PNG
+            raw = bytes.fromhex("".join(image.info.get("Raw profile type exif", "").split("\n")[3:]))
+        exif.load(raw)
+        return int(exif.get(ExifTag.Orientation, 1))
     except (SyntaxError, TypeError, ValueError):  # garbage in place of EXIF turns nothing
         return 1
 
 
-def _upright(image: Image.Image, kept: bool, notes: list[str]) -> Image.Image:
-    """Decode, and turn as the EXIF orientation says."""
+def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tuple[Image.Image, int, Conversion]:
+    """Decode, and turn as the EXIF orientation says, which is returned, with the conversion that is left to do."""
     declared = _orientation(image)
     # Pillow inverts a TIFF where white is 0, but not one of 16 bits; should it do so one day, this layout has a name.
     is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
-    notes += [one_line(f"libtiff says: {line}.") for line in libtiff.load(image)]
+    key = image.info["transparency"] = _key_as_decoded(image)
+    if key is None:
+        del image.info["transparency"]
+    low = _low_bytes(image) if isinstance(key, tuple) or conversion.by_code else None
+    xmp = {name: image.info.pop(name) for name in XMP if name in image.info}  # Pillow would turn a TIFF by it
+    try:
+        notes += [one_line(f"libtiff says: {line}.") for line in libtiff.load(image)]
+    finally:
+        image.info.update(xmp)
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels
+    turn = declared if declared in _UPRIGHT else left if left in _UPRIGHT else 1
+    if turn != 1:
+        notes.append(f"EXIF orientation {turn} was applied.")
+    by_xmp = [int(found[1]) for text in xmp.values() if (found := _XMP_ORIENTATION.search(_as_text(text)))]
+    if by_xmp and by_xmp[0] != turn and image.format in {*_MIME, "TIFF"}:
+        notes.append(f"XMP says orientation {by_xmp[0]}, which was not applied: EXIF decides, as in viewers.")
     if is_inverted:
         image = Image.fromarray(65535 - np.asarray(image).astype(np.uint16))
-    turn = declared if declared in _UPRIGHT else left
-    if turn in _UPRIGHT:
-        manner = " for measuring; the bytes keep their tag." if kept else "."
-        notes.append(f"EXIF orientation {turn} was applied{manner}")
-    return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image
+    elif low is not None:
+        image, conversion = _from_16_bits(image, low, conversion, key)
+    return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image, turn, conversion
+
+
+def _as_text(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode("latin-1")
+
+
+def _key_as_decoded(image: Image.Image) -> Any:
+    """The transparent color of a PNG (tRNS): it has the depth of the file, and decoded samples have 8 bits.
+
+    Of fewer than 16 bits only the lowest count (PNG, third edition, 11.3.2.1).
+    """
+    key, raw = image.info.get("transparency"), (*_raw_modes(image), "")[0]
+    depth = {"L;2": 2, "L;4": 4, "L": 8, "RGB": 8}.get(str(raw)) if image.format == "PNG" else None
+    if depth is None or isinstance(key, bytes | None):
+        return key
+    top = 2**depth - 1
+    return tuple(value & top for value in key) if isinstance(key, tuple) else (key & top) * 255 // top
+
+
+def _low_bytes(image: Image.Image) -> np.ndarray | None:
+    """The lower 8 of 16 bits of the color of an opened PNG, of which Pillow gives the upper 8; else ``None``."""
+    file, raw = getattr(image, "fp", None), (*_raw_modes(image), "")[0]
+    if image.format != "PNG" or raw not in ("RGB;16B", "RGBA;16B") or file is None:
+        return None
+    before = file.tell()
+    file.seek(0)
+    low = PngImagePlugin.PngImageFile(io.BytesIO(file.read()))
+    file.seek(before)
+    # With the other order of bytes, the lower one is taken for the upper.
+    low.tile = [tile._replace(args=str(tile.args).replace("16B", "16L")) for tile in low.tile]
+    return np.asarray(low)
+
+
+def _from_16_bits(
+    image: Image.Image, low: np.ndarray, conversion: Conversion, key: tuple[int, ...] | None
+) -> tuple[Image.Image, Conversion]:
+    """The picture in 8 bits, after what needs all 16: the conversion by code points, and the transparent color."""
+    high = np.asarray(image)
+    samples = high[..., :3].astype(np.uint16) << 8 | low[..., :3]
+    picture = Image.fromarray(conversion.by_code(samples) if conversion.by_code else high[..., :3])
+    if key is not None:
+        picture.putalpha(Image.fromarray(np.where((samples == key).all(axis=-1), 0, 255).astype(np.uint8)))
+    elif high.shape[-1] == 4:
+        picture.putalpha(image.getchannel("A"))
+    return picture, replace(conversion, by_code=None)
 
 
 def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> Image.Image:
@@ -277,8 +374,8 @@ def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> n
         notes.append(one_line(conversion.note))
     if image.mode == "I;16":
         notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
-    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
-        notes.append("Transparency was composited over white for measuring.")
+    if _is_transparent(image):
+        notes.append("Transparency was composited over white.")
     width, height = image.size
     pixels = np.empty((height, width, 3), np.uint8)
     rows = max(1, BAND // width)
@@ -289,21 +386,30 @@ def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> n
     return pixels
 
 
+def _is_transparent(image: Image.Image) -> bool:
+    if image.mode == "I;16":
+        return image.info.get("transparency") is not None
+    return image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255)
+
+
 def _in_8_bits(image: Image.Image, conversion: Conversion) -> Image.Image:
     if image.mode == "I;16":
         values = np.asarray(image)
         clear = values == image.info.get("transparency", -1)
-        gray = _in_srgb(Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8)), conversion)
+        if conversion.by_code:
+            gray = Image.fromarray(conversion.by_code(np.repeat(values[..., None], 3, axis=2)))
+        else:
+            gray = _in_srgb(Image.fromarray(((values.astype(np.uint32) + 128) // 257).astype(np.uint8)), conversion)
         return Image.composite(Image.new("RGB", image.size, "white"), gray.convert("RGB"), Image.fromarray(clear))
     image = _in_srgb(image, conversion)
-    if image.mode == "RGBA" and image.getchannel("A").getextrema() != (255, 255):
+    if _is_transparent(image):
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image
 
 
 def _in_srgb(image: Image.Image, conversion: Conversion) -> Image.Image:
-    """A picture of mode L, RGB or RGBA by its color profile; one of CMYK is converted before."""
-    if conversion.transform is None or conversion.mode == "CMYK":
+    """A picture of mode L, RGB or RGBA in sRGB; one of CMYK is converted before."""
+    if not conversion.changes or conversion.mode == "CMYK":
         return image
     if image.mode != "RGBA":
         return conversion.apply(image)

@@ -18,7 +18,7 @@ def palette_of(data: bytes) -> ImagePalette.ImagePalette | None:
     Raises NotImplementedError for a palette that is not of 8-bit sRGB colors, with or without alpha, and for a file
     without one whose channels are in another order than red, green, blue and alpha.
     """
-    boxes = dict(_boxes(dict(_boxes(data)).get(SUPERBOX, b"")))
+    boxes = dict(read_boxes(dict(read_boxes(data)).get(SUPERBOX, b"")))
     if b"pclr" not in boxes:
         for channel, kind, color in struct.iter_unpack(">HHH", boxes.get(b"cdef", b"")[2:]):
             if (kind, color) != ((COLOR, channel + 1) if kind == COLOR else (ALPHA, 0)):
@@ -66,7 +66,7 @@ def _colors(box: bytes) -> list[bytes]:
     return [box[at : at + columns] for at in range(start, start + count * columns, columns)]
 
 
-def _boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+def read_boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The boxes of a file or of a superbox: type and content, in reverse, so that the first of a type counts last."""
     found, at = [], 0
     while at + 8 <= len(data):

@@ -4,14 +4,13 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 from pybase64 import b64encode
 
-from agenticiqa.programs.images.decoding import png
+from agenticiqa.programs.images.decoding import lossless, rgb
 from agenticiqa.programs.images.memo import Memo
 
 if TYPE_CHECKING:
@@ -19,33 +18,39 @@ if TYPE_CHECKING:
 
     from agenticiqa.signatures.types import Box
 
+FORMS = {"image/png": "PNG", "image/webp": "WebP"}
+LARGEST_WEBP = 16_383  # pixels of a side
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedImage:
     """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
 
     ``source`` is the name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
-    ``sha256`` is the hex digest of the bytes as they were given (of the PNG for a PIL image or an array). ``data`` and
-    ``mime`` are what a model is sent. ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB,
-    read-only. ``notes`` has a sentence for each change that was made. ``sent_sha256`` is the hex digest of ``data``,
-    computed if it is not given. ``judged_box`` is the part that is judged in place of all (see ``images.borders``), in
-    pixels of the whole picture, as the boxes of regions are. ``memo`` keeps what was computed from the image; it starts
-    empty, also in a copy made by ``dataclasses.replace`` and after unpickling.
+    ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB, read-only. A model is sent ``file``, the
+    bytes of the file, if they show the same anywhere; else (``None``) ``shown`` without loss, by default ``pixels``.
+    ``mime`` is the media type of what is sent. ``sha256`` is the hex digest of the bytes as they were given, or of
+    ``data`` for a PIL image or an array. ``notes`` has a sentence for each change that was made.
+    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``judged_box`` is the part that is judged
+    in place of all (see ``images.borders``), in pixels of the whole picture, as the boxes of regions are. ``memo``
+    keeps what was computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and after
+    unpickling.
     """
 
     source: str
-    sha256: str
-    data: bytes
-    mime: str
     pixels: np.ndarray
     notes: tuple[str, ...] = ()
-    sent_sha256: str = ""
+    sha256: str = ""
+    file: bytes | None = None
+    mime: str = "image/png"
+    shown: np.ndarray | None = None
+    has_doubtful_colors: bool = False
     judged_box: "Box | None" = None
     memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.sent_sha256:
-            object.__setattr__(self, "sent_sha256", hashlib.sha256(self.data).hexdigest())
+        if not self.sha256:
+            object.__setattr__(self, "sha256", hashlib.sha256(self.data).hexdigest())
 
     def __repr__(self) -> str:
         return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
@@ -82,11 +87,28 @@ class LoadedImage:
         return self.memo.once("judged", lambda: replace(self, pixels=pixels, judged_box=None))
 
     @cached_property
+    def data(self) -> bytes:
+        """What a model is sent: the bytes of the file, or of a PNG or WebP made of the pixels."""
+        return lossless(self._shown, self.mime.rpartition("/")[2].upper()) if self.file is None else self.file
+
+    @cached_property
+    def sent_sha256(self) -> str:
+        """The hex digest of ``data``."""
+        return self.sha256 if self.file is not None else hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def sent(self) -> str:
+        """What a model is sent, in words."""
+        return "file" if self.file is not None else f"measured pixels ({FORMS[self.mime]})"
+
+    @property
     def sent_size(self) -> tuple[int, int]:
         """Width and height of what a model is sent: ``size``, or that of a smaller copy (``sent_within``)."""
-        with Image.open(BytesIO(self.data)) as sent:
-            across, down = sent.size
-        return (down, across) if (across > down) != (self.width > self.height) else (across, down)
+        return int(self._shown.shape[1]), int(self._shown.shape[0])
+
+    @property
+    def _shown(self) -> np.ndarray:
+        return self.pixels if self.shown is None else self.shown
 
     def same_pixels(self, other: "LoadedImage") -> bool:
         """Whether the measured pixels of both are equal, whatever their files are."""
@@ -102,22 +124,38 @@ class LoadedImage:
         return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
 
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":
-        """This image for a server that decodes only these media types: as it is, or its pixels as a lossless PNG."""
-        return self if self.mime in formats else self._as_png
+        """This image for a server that decodes only these media types, among them PNG: its file, or its pixels.
+
+        Pixels go as PNG, or as lossless WebP where that is accepted and smaller.
+        """
+        if self.file is not None:
+            return self if self.mime in formats else self._as_png
+        return self._as_webp if "image/webp" in formats and self._as_webp is not None else self
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
-        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos, PNG)."""
+        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos)."""
         longest = max(self.size)
         if max_side is None or longest <= max_side:
             return self
         width, height = (max(1, round(side * max_side / longest)) for side in self.size)
-        smaller = Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS)
+        smaller = np.asarray(Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS))
         note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
-        return replace(self, data=png(smaller), mime="image/png", notes=(*self.notes, note), sent_sha256="")
+        return replace(self, file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
+
+    def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":
+        """This image with other pixels, which a model is sent; ``sha256`` stays that of the file."""
+        return replace(self, file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
 
     @cached_property
     def _as_png(self) -> "LoadedImage":
-        return replace(self, data=png(Image.fromarray(self.pixels)), mime="image/png", sent_sha256="")
+        return replace(self, file=None, mime="image/png")
+
+    @cached_property
+    def _as_webp(self) -> "LoadedImage | None":
+        if max(self.sent_size) > LARGEST_WEBP:
+            return None
+        as_webp = replace(self, mime="image/webp")
+        return as_webp if len(as_webp.data) < len(self.data) else None
 
     @cached_property
     def base64(self) -> bytes:

@@ -1,22 +1,23 @@
-"""Load images: a model is sent the bytes of the file unchanged, the metrics measure the pixels that a viewer shows.
+"""Load images: a model is sent, the metrics measure, and every page shows the pixels that a viewer shows.
 
-What happens to each kind, always noted in ``LoadedImage.notes``:
+What happens to each kind, always noted in ``LoadedImage.notes``; ``pixels`` are those that are measured, and a model is
+sent them as PNG or lossless WebP, where it is not sent the bytes of the file.
 
-==============================  =====================================  ============================================
-kind (decided by content)       sent to a model                        measured (8-bit RGB)
-==============================  =====================================  ============================================
-JPEG, PNG, WebP                 the bytes of the file                  as decoded; gray and palette become RGB
-BMP, TIFF, GIF, PPM, AVIF, ...  lossless PNG (16-bit gray stays so)    as decoded
-HEIC, HEIF (extra ``heic``)     lossless PNG                           as decoded, 8 bits
-several frames or pages         the first, as PNG (JPEG: the bytes)    the first
-EXIF orientation                bytes keep their tag; a PNG is turned  turned upright
-transparency                    kept                                   composited over white
-16-bit gray                     kept                                   v / 257, rounded
-16-bit color                    bytes keep it; a PNG has 8 bits        8 bits, as Pillow reads it
-color profile                   kept                                   converted to sRGB (see ``color_profile``)
-CMYK                            bytes of a JPEG; else PNG in RGB       by its profile, else without one
-PIL image, numpy array          lossless PNG                           like a file of its mode
-==============================  =====================================  ============================================
+==============================  ===============  ================================================================
+kind (decided by content)       sent to a model  measured (8-bit sRGB)
+==============================  ===============  ================================================================
+8-bit JPEG, PNG, WebP in sRGB   the file         as decoded; gray and palette become RGB
+BMP, TIFF, GIF, HEIC, AVIF ...  pixels           as decoded (HEIC and HEIF by the extra ``heic``)
+several frames or pages         pixels           the first, but the full picture where that is a thumbnail
+several pictures in a JPEG      the file         the first
+EXIF orientation                pixels           turned upright; XMP turns nothing
+transparency                    pixels           composited over white
+16-bit gray                     pixels           v / 257, rounded
+16-bit color                    pixels           8 bits, as Pillow reads it
+color profile, cICP, gAMA, HDR  pixels           converted to sRGB (see ``color_profile``, ``coded_color``)
+CMYK                            pixels           by its profile, else without one
+PIL image, numpy array          pixels           like a file of its mode
+==============================  ===============  ================================================================
 
 Refused, with a one-line ``ImageError``: damaged or truncated files, integer or float pixels of unknown range, 12-bit
 gray, drawings (SVG, EPS, WMF, XBM), what Pillow misreads, whatever is no image, more pixels than allowed, and web
@@ -24,14 +25,15 @@ addresses. What an image may be given as is the table in ``images.sources``.
 """
 
 import hashlib
-from dataclasses import replace
+from contextlib import suppress
 
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, decode_pixels, open_bytes, png, refuse, rgb
+from agenticiqa.programs.images.decoding import MAX_PIXELS, decode, open_bytes, open_header, refuse, upright_size
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.sources import ImageSource, read_source
+from agenticiqa.programs.images.main_picture import MAY_BEGIN_SMALL
+from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, path_of, read_source
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
@@ -42,30 +44,46 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     """
     if isinstance(source, LoadedImage):
         return source
-    given = read_source(source)
-    name, content = given.source, given.content
+    given, image = _opened(source, max_pixels)
+    content = given.content
+    found = decode(given.source, image, max_pixels, frames=isinstance(content, bytes))
+    notes, digest, file = (*given.notes, *found.notes), "", None
     if isinstance(content, bytes):
-        data, decoded = content, decode(name, open_bytes(name, content, max_pixels), content, max_pixels)
-    else:
-        decoded = decode(name, content, None, max_pixels)
-        data = decoded.data
-    digest = hashlib.sha256(data).hexdigest()
-    sent = digest if decoded.data is data else ""
-    notes = (*given.notes, *decoded.notes)
-    return LoadedImage(name, digest, decoded.data, decoded.mime, decoded.pixels, notes, sent)
+        digest, file = hashlib.sha256(content).hexdigest(), content if found.mime else None
+    mime, doubtful = found.mime if file else "image/png", found.has_doubtful_colors
+    return LoadedImage(given.source, found.pixels, notes, digest, file, mime, has_doubtful_colors=doubtful)
 
 
 def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.ndarray:
-    """Return only the pixels that ``load`` measures, uint8 of shape (height, width, 3), without what a model is sent.
+    """Return only the pixels that ``load`` measures, uint8 of shape (height, width, 3).
 
     With ``draft_side`` a JPEG may be decoded at a fraction of its size, but no side below this: for small copies.
     Raises as ``load`` does.
     """
-    given = read_source(source)
-    image = given.content if isinstance(given.content, Image.Image) else open_bytes(given.source, given.content)
+    given, image = _opened(source, MAX_PIXELS)
     if draft_side is not None:
         image.draft("RGB", (draft_side, draft_side))
-    return decode_pixels(given.source, image, MAX_PIXELS)
+    return decode(given.source, image, MAX_PIXELS).pixels
+
+
+def size_of(source: ImageSource) -> tuple[int, int]:
+    """Return width and height of the pixels that ``load`` measures, from the header where that says it.
+
+    Raises as ``load`` does for what is no image.
+    """
+    if isinstance(source, LoadedImage):
+        return source.size
+    if (path := path_of(source)) is not None:
+        with suppress(Exception), open_header(path) as header:  # loading says what is wrong
+            if header.format not in MAY_BEGIN_SMALL:
+                return upright_size(header)
+    return upright_size(_opened(source, MAX_PIXELS)[1])
+
+
+def _opened(source: ImageSource, max_pixels: int) -> tuple[UndecodedImage, Image.Image]:
+    given = read_source(source)
+    content = given.content
+    return given, open_bytes(given.source, content, max_pixels) if isinstance(content, bytes) else content
 
 
 def load_pair(
@@ -103,9 +121,8 @@ def _pair(
             "give one of that size, or set resize_reference",
         )
     resized = Image.fromarray(pristine.pixels).resize(loaded.size, Image.Resampling.LANCZOS)
-    notes = (*pristine.notes, f"Resized from {found} to the image's {wanted} (Lanczos), and sent as a PNG of that.")
-    return loaded, replace(
-        pristine, data=png(resized), mime="image/png", pixels=rgb(resized), notes=notes, sent_sha256=""
+    return loaded, pristine.with_pixels(
+        resized, f"Resized from {found} to the image's {wanted} (Lanczos), and sent so."
     )
 
 

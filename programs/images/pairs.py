@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import BAND, png, refuse, rgb
+from agenticiqa.programs.images.decoding import BAND, refuse
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import MAX_PIXELS, load, load_pair
 from agenticiqa.programs.images.reference_check import (
@@ -109,7 +109,8 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     pixels = np.concatenate(bands)
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
-    return replace(image, pixels=pixels, notes=(*image.notes, note))
+    shown = image.pixels if image.shown is None else image.shown
+    return replace(image, pixels=pixels, shown=shown, notes=(*image.notes, note))
 
 
 def _aligned(
@@ -132,12 +133,6 @@ def _aligned(
     check = say(relation, reference, how)
     if size != image.size:
         part = Image.fromarray(image.pixels[top:bottom, left:right])
-        image = _with_pixels(image, part, f"Cropped to {box}, which the reference shows, too.")
+        image = image.with_pixels(part, f"Cropped to {box}, which the reference shows, too.")
     note = f"{place_in_words(relation.kind, match)}: {how}."
-    return image, _with_pixels(reference, pristine, note), check
-
-
-def _with_pixels(image: LoadedImage, picture: Image.Image, note: str) -> LoadedImage:
-    """Return the image with other pixels, which a model is sent as a PNG; ``sha256`` stays that of the file."""
-    pixels, notes = rgb(picture), (*image.notes, note)
-    return replace(image, data=png(picture), mime="image/png", pixels=pixels, notes=notes, sent_sha256="")
+    return image, reference.with_pixels(pristine, note), check

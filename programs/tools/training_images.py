@@ -18,11 +18,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from PIL import Image, UnidentifiedImageError
-
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.images.loading import load
+from agenticiqa.programs.images.loading import load_pixels, size_of
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import Tool
 
@@ -46,7 +44,7 @@ class Part(NamedTuple):
 
 def digests_of(path: Path) -> tuple[str, bytes, bytes]:
     """Size (the longer side first), digest of the file and digest of the pixels. Raises ImageError and OSError."""
-    pixels = load(path).pixels
+    pixels = load_pixels(path)
     content = hashlib.sha256(f"{pixels.shape}".encode() + pixels.tobytes()).digest()
     return _size(pixels.shape[:2]), _of_file(path), content[:DIGEST]
 
@@ -71,10 +69,9 @@ def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
         by_file = known.get(_of_file(path), frozenset())
         if by_file:
             return by_file
-        with Image.open(path) as image:
-            size = _size(image.size)
-        return known.get(digests_of(path)[2], frozenset()) if size in known else frozenset()
-    except (ImageError, OSError, UnidentifiedImageError, ValueError, Image.DecompressionBombError):
+        is_known = _size(size_of(path)) in known
+        return known.get(digests_of(path)[2], frozenset()) if is_known else frozenset()
+    except (ImageError, OSError):
         return frozenset()
 
 

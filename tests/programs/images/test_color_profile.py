@@ -1,4 +1,4 @@
-"""Color profiles become sRGB for measuring, for image, reference, thumbnails and crops; a model is sent the bytes."""
+"""Color profiles become sRGB, for image, reference, thumbnails, crops and what a model is sent."""
 
 import io
 
@@ -42,9 +42,8 @@ def test_rgb_is_measured_in_srgb(space: str, kind: str) -> None:
     assert mean_off(found.pixels, COFFEE) > 1, "the profile changes something"
     assert found.notes == ("The color profile (Made for a test) was converted to sRGB for measuring.",)
     sent = Image.open(io.BytesIO(found.data))
-    assert np.array_equal(np.asarray(sent), COFFEE), "a model is sent what the file has"
-    assert sent.info["icc_profile"] == icc.rgb_profile(*SPACES[space])
-    assert kind == "TIFF" or found.data == data
+    assert np.array_equal(np.asarray(sent), found.pixels), "a model is sent what is measured"
+    assert "icc_profile" not in sent.info
 
 
 @pytest.mark.parametrize("space", ["Adobe RGB", "ProPhoto"])

@@ -1,4 +1,4 @@
-"""Loading: the bytes sent are those of the file, the pixels are those a viewer shows, and the rest is refused."""
+"""Loading: the pixels are those a viewer shows, also those that are sent, and the rest is refused."""
 
 import base64
 import dataclasses
@@ -120,9 +120,6 @@ def test_other_formats_are_sent_as_a_png_of_the_same_pixels(kind: str) -> None:
     assert mime == "image/png"
     assert reopened(loaded).format == "PNG"
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(content))), PHOTO)
-    if kind == "TIFF":
-        profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-        assert reopened(load(encoded(PHOTO, kind, icc_profile=profile))).info["icc_profile"] == profile
     assert np.array_equal(loaded.pixels, PHOTO)
     assert loaded.sha256 == hashlib.sha256(data).hexdigest(), "the id is that of the file, not of the PNG"
 
@@ -184,13 +181,11 @@ def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -
     assert len(loaded.notes) == (orientation > 1)
     if orientation > 1:
         assert f"orientation {orientation} " in loaded.notes[0]
-    if kind == "TIFF":
-        assert np.array_equal(np.asarray(reopened(loaded)), upright)
+    if kind == "TIFF" or orientation > 1:
+        assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
         assert 0x0112 not in reopened(loaded).getexif(), "a reader must not turn it again"
-        assert "keep" not in "".join(loaded.notes)
     else:
         assert loaded.data == data
-        assert orientation == 1 or "keep their tag" in loaded.notes[0]
 
 
 @pytest.mark.parametrize("garbage", [b"Exif\0\0garbage", b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff"])
@@ -213,7 +208,7 @@ def test_a_photo_with_unusual_exif_tags_is_turned_upright() -> None:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_transparency_is_measured_over_white_and_sent_as_it_is(kind: str) -> None:
+def test_transparency_is_measured_and_sent_over_white(kind: str) -> None:
     alpha = np.array([[0, 64, 128, 255]], np.uint8)
     pixels = np.dstack([np.full((1, 4), value, np.uint8) for value in (200, 100, 0)] + [alpha])
     data = encoded(pixels, kind, **({"lossless": True, "exact": True} if kind == "WEBP" else {}))
@@ -222,7 +217,7 @@ def test_transparency_is_measured_over_white_and_sent_as_it_is(kind: str) -> Non
     assert np.abs(loaded.pixels - (pixels[..., :3] * weight + 255 * (1 - weight))).max() <= 1
     assert loaded.pixels[0, 0].tolist() == [255, 255, 255]
     assert loaded.pixels[0, 3].tolist() == [200, 100, 0]
-    assert loaded.data == data
+    assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
     assert "over white" in loaded.notes[0]
     opaque = load(encoded(np.dstack([PHOTO, np.full((6, 9), 255, np.uint8)]), "PNG"))
     assert np.array_equal(opaque.pixels, PHOTO)
@@ -246,12 +241,12 @@ def test_every_other_way_to_be_transparent_is_measured_over_white() -> None:
     ):
         loaded = load(data)
         assert loaded.pixels[0, :, 0].tolist() == [0, 255, 200]
-        assert np.asarray(reopened(loaded).convert("RGBA"))[0, 1, 3] == 0, "what is sent keeps its transparency"
+        assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
     deep = raw_png(3, 1, 16, 0, struct.pack(">3H", 0, 1000, 65535), (b"tRNS", struct.pack(">H", 1000)))
     assert load(deep).pixels[0, :, 0].tolist() == [0, 255, 255]
 
 
-def test_sixteen_bit_grey_is_scaled_for_measuring_and_kept_for_the_model() -> None:
+def test_sixteen_bit_grey_is_scaled() -> None:
     values = np.array([[0, 128, 129, 257, 32768, 65535]], np.uint16)
     expected = [0, 0, 1, 1, 128, 255]
     png, tiff, jp2 = (encoded(values, kind) for kind in ("PNG", "TIFF", "JPEG2000"))
@@ -261,12 +256,10 @@ def test_sixteen_bit_grey_is_scaled_for_measuring_and_kept_for_the_model() -> No
         loaded = load(data)
         assert loaded.pixels[0].tolist() == [[value] * 3 for value in expected]
         assert "257" in loaded.notes[0]
-        assert reopened(loaded).mode == "I;16"
-        assert np.array_equal(np.asarray(reopened(loaded)), values)
-    assert load(png).data == png
+        assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
 
 
-def test_sixteen_bit_color_is_measured_at_eight_bits_and_kept_for_the_model() -> None:
+def test_sixteen_bit_color_is_measured_at_eight_bits() -> None:
     values = RNG.integers(0, 65536, (3, 4, 3), dtype=np.uint16)
     data = raw_png(4, 3, 16, 2, values.astype(">u2").tobytes(), None)
     ppm = b"P6 4 3 65535\n" + values.astype(">u2").tobytes()
@@ -274,7 +267,7 @@ def test_sixteen_bit_color_is_measured_at_eight_bits_and_kept_for_the_model() ->
         loaded = load(source)
         assert np.abs(loaded.pixels - values / 257).max() <= 1
         assert "8 bits" in loaded.notes[0]
-    assert load(data).data == data
+        assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
@@ -288,11 +281,8 @@ def test_cmyk_is_measured_as_rgb(kind: str) -> None:
     loaded = load(data)
     assert np.abs(loaded.pixels.astype(int) - [204, 0, 204]).max() <= 3
     assert any("CMYK" in note for note in loaded.notes)
-    if kind == "JPEG":
-        assert sent(loaded) == ("image/jpeg", data)
-    else:
-        assert reopened(loaded).mode == "RGB"
-        assert "icc_profile" not in reopened(loaded).info, "a profile for inks says nothing about RGB"
+    assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
+    assert "icc_profile" not in reopened(loaded).info, "a profile for inks says nothing about RGB"
 
 
 def test_ycck_is_measured_as_rgb() -> None:
@@ -304,7 +294,7 @@ def test_ycck_is_measured_as_rgb() -> None:
     data[data.index(b"Adobe") + 11] = 2
     loaded = load(bytes(data))
     coded = [y + 1.402 * (cr - 128), y - 0.344136 * (cb - 128) - 0.714136 * (cr - 128), y + 1.772 * (cb - 128)]
-    assert loaded.data == bytes(data)
+    assert np.array_equal(np.asarray(reopened(loaded)), loaded.pixels)
     assert any("CMYK" in note for note in loaded.notes)
     assert np.abs(loaded.pixels[8, 8] - (255 - np.array(coded)) * k / 255).max() <= 4
 
@@ -319,7 +309,6 @@ def test_bilevel_gray_and_palette_become_rgb_without_a_note(mode: str, kind: str
     assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
     assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), loaded.pixels)
     assert loaded.notes == ()
-    assert kind != "TIFF" or reopened(loaded).mode == {"1": "L", "L": "L", "P": "RGB", "LA": "RGBA"}[mode]
 
 
 @pytest.mark.parametrize(

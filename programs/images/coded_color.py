@@ -1,0 +1,208 @@
+"""Convert colors that a file names without an ICC profile to sRGB: code points (PNG cICP, nclx of AVIF and HEIC), gAMA.
+
+Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the reference
+white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition, 13.14.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from agenticiqa.programs.images.jpeg2000 import read_boxes
+
+Values = NDArray[np.float32]
+
+REFERENCE_WHITE = 203.0  # cd/m2
+HLG_PEAK, HLG_GAMMA = 1000.0, 1.2  # BT.2100, table 5: cd/m2 of the nominal display, and the exponent of its OOTF
+UNSPECIFIED = 2
+SRGB_LIKE = {1, UNSPECIFIED, 6, 13, 14, 15}  # transfer characteristics that viewers show as they do sRGB
+HDR = {16: "PQ", 18: "HLG"}
+WHITE = (0.3127, 0.3290)  # D65
+PRIMARIES = {  # x and y of red, green and blue
+    1: ((0.640, 0.330), (0.300, 0.600), (0.150, 0.060)),
+    9: ((0.708, 0.292), (0.170, 0.797), (0.131, 0.046)),
+    12: ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
+}
+NAMES = {1: "BT.709", 9: "BT.2020", 12: "Display P3"}
+USUAL_GAMMA, GAMMA_SLACK = 1 / 2.2, 0.05  # of gAMA: as libpng, a difference of up to 5 % counts as none
+SRGB_CHROMATICITIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
+SAME_POINT = 0.005  # of a chromaticity
+BAND = 1_000_000  # pixels that are converted at a time
+
+
+@dataclass(frozen=True)
+class ByCode:
+    """How samples become sRGB: by a transfer function and primaries of H.273, or (``gamma``) by a power function."""
+
+    transfer: int
+    primaries: int = 1
+    gamma: float = 0.0
+
+    def __call__(self, samples: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return 8-bit sRGB of samples (H, W, 3), uint8 or uint16."""
+        top = np.iinfo(samples.dtype).max
+        light = self._light(np.linspace(0, 1, top + 1)).astype(np.float32)
+        to_xyz = _to_xyz(self.primaries)
+        to_srgb = (np.linalg.inv(_to_xyz(1)) @ to_xyz).T.astype(np.float32)
+        result = np.empty(samples.shape, np.uint8)
+        rows = max(1, BAND // samples.shape[1])
+        for start in range(0, len(samples), rows):
+            linear = light[samples[start : start + rows]]
+            if HDR.get(self.transfer) == "HLG":  # its OOTF, from light of the scene to that of a display
+                luminance = np.maximum(linear @ to_xyz[1].astype(np.float32), 1e-6)
+                linear *= luminance[..., None] ** (HLG_GAMMA - 1) * np.float32(HLG_PEAK / REFERENCE_WHITE)
+            if self.primaries != 1:
+                linear = linear @ to_srgb
+            result[start : start + rows] = np.rint(255 * _srgb_signal(np.clip(linear, 0, 1)))
+        return result
+
+    def _light(self, signal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The linear light of a signal of 0..1, of which 1 is white; of HLG that of the scene."""
+        if self.gamma:
+            return signal ** (1 / self.gamma)
+        if self.transfer == 16:  # SMPTE ST 2084, BT.2100 table 4
+            root = signal ** (32 / 2523)
+            light = np.maximum(root - 0.8359375, 0) / (18.8515625 - 18.6875 * root)
+            return light ** (16384 / 2610) * (10_000 / REFERENCE_WHITE)
+        if self.transfer == 18:  # BT.2100 table 5
+            a = 0.17883277
+            b, c = 1 - 4 * a, 0.5 - a * np.log(4 * a)
+            return np.where(signal <= 0.5, signal**2 / 3, (np.exp((signal - c) / a) + b) / 12)
+        if self.transfer in POWERS:
+            return signal ** POWERS[self.transfer]
+        return np.where(signal <= 0.04045, signal / 12.92, ((signal + 0.055) / 1.055) ** 2.4)
+
+
+POWERS = {4: 2.2, 5: 2.8, 8: 1.0}
+KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a file says about its colors beside an ICC profile: the conversion, if any, and a note about it.
+
+    ``first`` says that it has precedence over an ICC profile, ``is_doubtful`` that colors stay unconverted.
+    """
+
+    convert: ByCode | None = None
+    note: str = ""
+    first: bool = False
+    is_doubtful: bool = False
+
+
+def declared_colors(image: Image.Image) -> Declared:
+    """Read what an opened image says about its colors, beside an ICC profile."""
+    if image.format == "PNG":
+        if codes := _cicp(image):
+            return _by_code(*codes, "cICP", first=True)
+        return Declared() if {"icc_profile", "srgb"} & {*image.info} else _by_gamma(image)
+    codes = _nclx(image) if image.format in {"AVIF", "HEIF"} else None
+    return _by_code(*codes, "nclx", first=codes[1] in HDR) if codes else Declared()
+
+
+def _by_code(primaries: int, transfer: int, where: Literal["cICP", "nclx"], *, first: bool) -> Declared:
+    if primaries in {1, UNSPECIFIED, 5, 6} and transfer in SRGB_LIKE:  # the colors of NTSC and PAL are nearly the same
+        return Declared(first=first)
+    if transfer not in KNOWN or primaries not in {*PRIMARIES, UNSPECIFIED}:
+        found = f"primaries {primaries}, transfer characteristics {transfer}"
+        return Declared(None, f"The colors ({where}: {found}) were not converted, and are read as sRGB.", first, True)
+    primaries = 1 if primaries == UNSPECIFIED else primaries
+    note = f"The colors ({where}: {NAMES[primaries]}, transfer {transfer}) were converted to sRGB for measuring."
+    if transfer in HDR:
+        note = (
+            f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR: light above 203 cd/m2 is white."
+        )
+    return Declared(ByCode(transfer, primaries), note, first)
+
+
+def _by_gamma(image: Image.Image) -> Declared:
+    notes, convert = [], None
+    gamma, points = image.info.get("gamma", 0.0), image.info.get("chromaticity")
+    if gamma > 0 and abs(gamma / USUAL_GAMMA - 1) > GAMMA_SLACK:
+        convert = ByCode(0, gamma=gamma)
+        notes.append(f"The gamma of the file (gAMA {gamma:.5g}) was converted to that of sRGB for measuring.")
+    is_gray = image.mode in {"1", "L", "LA", "I;16"}
+    is_other = bool(points and not is_gray and np.abs(np.subtract(points, SRGB_CHROMATICITIES)).max() > SAME_POINT)
+    if is_other:
+        notes.append("Its primaries (cHRM) are not those of sRGB and were not converted: colors are read as sRGB.")
+    return Declared(convert, " ".join(notes), is_doubtful=is_other)
+
+
+def _cicp(image: Image.Image) -> tuple[int, int] | None:
+    """Primaries and transfer of the chunk cICP, which Pillow does not read (PNG, third edition, 11.3.2.6)."""
+    file = getattr(image, "fp", None)
+    if file is None:  # decoded already
+        return None
+    before = file.tell()
+    try:
+        file.seek(8)
+        while len(head := file.read(8)) == 8:
+            size, name = struct.unpack(">I4s", head)
+            if name == b"cICP" and len(content := file.read(4)) == size:
+                return content[0], content[1]
+            if name in {b"IDAT", b"IEND", b"cICP"}:
+                break
+            file.seek(size + 4, 1)
+        return None
+    finally:
+        file.seek(before)
+
+
+def _nclx(image: Image.Image) -> tuple[int, int] | None:
+    """Primaries and transfer of the box colr of type nclx of the primary item (ISO/IEC 14496-12, 12.1.5)."""
+    if image.format == "HEIF":
+        found = image.info.get("nclx_profile")
+        return (int(found["color_primaries"]), int(found["transfer_characteristics"])) if found else None
+    file = getattr(image, "fp", None)
+    if file is None:
+        return None
+    before = file.tell()
+    file.seek(0)
+    meta = dict(read_boxes(dict(read_boxes(file.read())).get(b"meta", b"")[4:]))
+    file.seek(before)
+    properties = dict(read_boxes(meta.get(b"iprp", b"")))
+    listed = [*read_boxes(properties.get(b"ipco", b""))][::-1]
+    used = _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b""))
+    for index in used:
+        kind, content = listed[index - 1] if 0 < index <= len(listed) else (b"", b"")
+        if kind == b"colr" and content[:4] == b"nclx":
+            primaries, transfer = struct.unpack_from(">HH", content, 4)
+            return primaries, transfer
+    return None
+
+
+def _properties_of_primary(pitm: bytes, ipma: bytes) -> list[int]:
+    """The numbers, from 1, of the properties of the primary item (ISO/IEC 14496-12, 8.11.4 and 8.11.14)."""
+    if not pitm or not ipma:
+        return []
+    primary = int.from_bytes(pitm[4 : 8 if pitm[0] else 6], "big")
+    id_size, index_size = 4 if ipma[0] else 2, 2 if ipma[3] & 1 else 1
+    at = 8
+    while at + id_size < len(ipma):
+        item, count = int.from_bytes(ipma[at : at + id_size], "big"), ipma[at + id_size]
+        start, at = at + id_size + 1, at + id_size + 1 + count * index_size
+        if item == primary:
+            essential = 1 << (8 * index_size - 1)
+            return [int.from_bytes(ipma[n : n + index_size], "big") & ~essential for n in range(start, at, index_size)]
+    return []
+
+
+def _to_xyz(primaries: int) -> NDArray[np.float64]:
+    """The matrix from linear light of these primaries, with D65 as white, to CIE XYZ (SMPTE RP 177)."""
+    columns = np.array([(x / y, 1, (1 - x - y) / y) for x, y in PRIMARIES[primaries]]).T
+    x, y = WHITE
+    found: NDArray[np.float64] = columns * np.linalg.solve(columns, (x / y, 1, (1 - x - y) / y))
+    return found
+
+
+def _srgb_signal(light: Values) -> Values:
+    """The signal of sRGB for linear light of 0..1 (IEC 61966-2-1)."""
+    return np.where(
+        light <= 0.0031308,
+        light * np.float32(12.92),
+        np.float32(1.055) * light ** np.float32(1 / 2.4) - np.float32(0.055),
+    )

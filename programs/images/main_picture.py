@@ -1,0 +1,132 @@
+"""Find the full-resolution picture of a file whose first one is a thumbnail: TIFF, raw photos, HEIC.
+
+TIFF 6.0 and the TIFF/EP tags NewSubfileType (254), SubfileType (255) and SubIFDs (330) say which pictures are reduced
+ones. A first picture without these tags counts as a thumbnail where a later one has its shape and at least twice its
+sides.
+"""
+
+import struct
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from PIL import Image, UnidentifiedImageError
+
+SUB_IFDS = 330
+TAGS = {254, 255, 256, 257, SUB_IFDS}
+INTEGERS = {3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}  # types of TIFF, as struct has them
+REDUCED, IS_MASK = 1, 4  # bits of NewSubfileType
+TWICE, SAME_SHAPE = 2.0, 0.02  # the sides of the full picture, and the most by which the ratio of the sides may differ
+MAY_BEGIN_SMALL = {"TIFF", "HEIF"}
+MOST_PAGES = 1000  # that are looked at
+CONVERTER = "convert it to a JPEG or a TIFF first, with RawTherapee, darktable-cli or libraw's dcraw_emu -T"
+
+
+class Picture(NamedTuple):
+    """A picture in a file: where its directory begins (of a HEIC: its number), its sides, and whether it is reduced."""
+
+    place: int
+    width: int
+    height: int
+    is_reduced: bool = False
+
+    @property
+    def size(self) -> str:
+        """The sides in words."""
+        return f"{self.width}x{self.height}"
+
+    def is_thumbnail_of(self, other: "Picture") -> bool:
+        """Whether the other one has its shape and at least twice its sides."""
+        across, down = other.width / max(self.width, 1), other.height / max(self.height, 1)
+        return min(across, down) >= TWICE and abs(across / down - 1) <= SAME_SHAPE
+
+
+class NotDecoded(Exception):
+    """The full-resolution picture is of a kind that Pillow does not decode, or is not in the file."""
+
+
+def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Image.Image]) -> tuple[Image.Image, str]:
+    """Return the full-resolution picture of an opened file, and a note if it is not the first one.
+
+    ``reopened`` opens a file of these bytes. Raises NotDecoded where there is a thumbnail only, for Pillow.
+    """
+    if image.format == "TIFF":
+        chain, beside = _of_tiff(data)
+    elif image.format == "HEIF" and getattr(image, "n_frames", 1) > 1:
+        chain, beside = _of_heif(image), []
+    else:
+        return image, ""
+    if not chain:
+        return image, ""
+    first = chain[0]
+    whole = [each for each in (*chain[1:], *beside) if not each.is_reduced and each.width and each.height]
+    if not first.is_reduced:
+        larger = [each for each in beside if each in whole and each.width * each.height > first.width * first.height]
+        whole = larger or [each for each in whole if first.is_thumbnail_of(each)]
+        if not whole:
+            return image, ""
+    elif not whole:
+        raise NotDecoded(f"only a reduced copy ({first.size}), of which the file does not hold the original")
+    main = max(whole, key=lambda each: each.width * each.height)
+    note = f"The first picture in the file ({first.size}) is a thumbnail: the full one ({main.size}) is measured."
+    if image.format == "HEIF":
+        image.seek(main.place)
+        return image, note
+    try:
+        return reopened(_beginning_at(data, main.place)), note
+    except (UnidentifiedImageError, NotImplementedError, OSError, ValueError) as error:
+        raise NotDecoded(
+            f"a thumbnail ({first.size}) of a raw photo ({main.size}) that Pillow does not decode"
+        ) from error
+
+
+def _of_heif(image: Image.Image) -> list[Picture]:
+    """The pictures of a HEIC or HEIF file, the primary one first."""
+    primary = image.tell()
+    found = []
+    for number in range(image.n_frames):  # type: ignore[attr-defined]
+        image.seek(number)
+        found.append(Picture(number, *image.size))
+    image.seek(primary)
+    return [found[primary], *found[:primary], *found[primary + 1 :]]
+
+
+def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
+    """The pages of a TIFF in their order, and the pictures that hang on them (SubIFDs)."""
+    chain, beside = list[Picture](), list[Picture]()
+    for page, inner in _directories(data):
+        chain.append(page)
+        beside += [each for place in inner for each, _ in _directories(data, place)]
+    return chain, beside
+
+
+def _directories(data: bytes, start: int | None = None) -> Iterator[tuple[Picture, tuple[int, ...]]]:
+    """The pictures of a chain of directories, by default the first, each with where those that hang on it begin."""
+    order, is_big = "<" if data[:2] == b"II" else ">", b"\x2b" in data[2:4]
+    count, link, row = ("Q", "Q", "HHQ8s") if is_big else ("H", "I", "HHI4s")
+    count, link, row = (struct.Struct(order + each) for each in (count, link, row))
+    offset, seen = start or link.unpack_from(data, 8 if is_big else 4)[0], set[int]()
+    while 0 < offset <= len(data) - count.size and offset not in seen and len(seen) < MOST_PAGES:
+        seen.add(offset)
+        begin = offset + count.size
+        end = begin + count.unpack_from(data, offset)[0] * row.size
+        if end > len(data):
+            return
+        tags = dict[int, tuple[int, ...]]()
+        for tag, kind, length, value in row.iter_unpack(data[begin:end]):
+            if tag in TAGS and kind in INTEGERS and length <= MOST_PAGES:
+                values = struct.Struct(f"{order}{length}{INTEGERS[kind]}")
+                at = 0 if values.size <= len(value) else link.unpack(value)[0]
+                held = value if values.size <= len(value) else data
+                if values.size <= len(held) - at:
+                    tags[tag] = values.unpack_from(held, at)
+        width, height, kind, old = (tags.get(tag, (0,))[0] for tag in (256, 257, 254, 255))
+        yield Picture(offset, width, height, bool(kind & (REDUCED | IS_MASK)) or old == 2), tags.get(SUB_IFDS, ())
+        offset = link.unpack_from(data, end)[0] if end + link.size <= len(data) else 0
+
+
+def _beginning_at(data: bytes, offset: int) -> bytes:
+    """The file with another first directory."""
+    order = "<" if data[:2] == b"II" else ">"
+    if b"\x2b" in data[2:4]:
+        return data[:8] + struct.pack(f"{order}Q", offset) + data[16:]
+    return data[:4] + struct.pack(f"{order}I", offset) + data[8:]
