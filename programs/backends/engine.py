@@ -60,6 +60,7 @@ class Model:
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
     stage: StageConfig | None = field(default=None, repr=False)  # its api_base may hold a password
     most_input: int = 0  # tokens of the largest request so far
+    most_output: int = 0  # and of the longest answer: some servers do not count reasoning towards max_tokens
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
         """What a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
@@ -137,6 +138,7 @@ class Model:
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
         self.most_input = max(self.most_input, spent.input_tokens)
+        self.most_output = max(self.most_output, spent.output_tokens)
         spent.cut_off = response.finish_reason == "length"
         if self.price is not None and spent.input_tokens and spent.output_tokens:
             spent.usd = share * self.price.usd(spent.input_tokens, spent.output_tokens)
@@ -164,4 +166,4 @@ class Model:
         characters = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
         characters += len(str(request.system or "")) + len(str(request.config.response_format or ""))
         tokens = characters // CHARACTERS_PER_TOKEN + sum(self.image_tokens(size) for size in held_sizes())
-        return self.price.usd(max(tokens, self.most_input), request.config.max_tokens or 0)
+        return self.price.usd(max(tokens, self.most_input), max(request.config.max_tokens or 0, self.most_output))

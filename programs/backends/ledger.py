@@ -15,6 +15,7 @@ from agenticiqa.programs.backends.providers import Form
 
 IN_FLIGHT = 64  # requests to a server at a time, where ``--workers`` gives no other number
 COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
+KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them
 
 
 @dataclass
@@ -22,9 +23,10 @@ class Spent:
     """The usage of one stage.
 
     ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
-    network failure (also counted in ``calls``). ``usd`` is ``None`` where the configuration has no price; a request
-    whose price is not known, as its answer did not come or has no usage, counts with the most that it may have cost.
-    ``seconds`` is the time of the requests. ``cut_off``: the last answer ended at the token limit.
+    network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` where
+    the configuration has no price; a request whose price is not known, as its answer did not come or has no usage,
+    counts with the most that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer
+    ended at the token limit.
     """
 
     calls: int = 0
@@ -184,13 +186,22 @@ def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
             entries = [entry for of_model in used.usage_data.values() for entry in of_model]
             calls = len(entries) or int(not getattr(lm, "cache", False))
             seconds = time.perf_counter() - began if calls else 0.0
-            asked, written = _tokens(entries, "prompt"), _tokens(entries, "completion")
+            counts = [[_count(entry.get(f"{kind}_tokens")) for kind in KINDS] for entry in entries]
+            asked, written = sum(count[0] for count in counts), sum(billed_output(*count) for count in counts)
             spend(Spent(calls, input_tokens=asked, output_tokens=written, seconds=seconds))
 
 
-def _tokens(entries: list[dict[str, Any]], kind: str) -> int:
-    counts = [entry.get(f"{kind}_tokens") for entry in entries]
-    return sum(count for count in counts if isinstance(count, int))
+def billed_output(asked: int, written: int, total: int) -> int:
+    """Return the tokens billed as output, with those of hidden reasoning.
+
+    xAI, Gemini and some gateways report reasoning beside the output tokens, and only add it to ``total``. Zero stands
+    for a count that is not reported.
+    """
+    return max(written, total - asked) if asked else written
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

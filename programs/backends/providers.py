@@ -22,7 +22,8 @@ class Provider:
     best first, ``logprobs`` is the number of alternatives per token (0: none), ``schema_bounds`` whether a schema may
     contain keywords such as ``maxItems``, ``formats`` the media types that it decodes. ``continues`` is what its
     servers are sent, beside the messages, to continue the last one where that is an answer that was begun; ``None``
-    where they begin a new one. ``models`` has what differs for the models whose names begin with a pattern.
+    where they begin a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it reports
+    beside them. ``models`` has what differs for the models whose names begin with a pattern.
     """
 
     key_env: str | None = None
@@ -34,6 +35,7 @@ class Provider:
     schema_bounds: bool = True
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
+    reasoning_is_apart: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_model(self, model: str) -> "Provider":
@@ -62,7 +64,8 @@ PROVIDERS: dict[str, Provider] = {
         schema_bounds=False,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # before structured outputs
     ),
-    "google": Provider("GEMINI_API_KEY", route="gemini"),  # few models give log-probabilities; the others refuse (400)
+    # Few models give log-probabilities; the others refuse (400).
+    "google": Provider("GEMINI_API_KEY", route="gemini", reasoning_is_apart=True),
     "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
     "sglang": Provider(continues={"continue_final_message": True}),
     "ollama": Provider(),  # versions without log-probabilities ignore that they are asked for

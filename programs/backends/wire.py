@@ -14,6 +14,7 @@ from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.deferred import exchange
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
+from agenticiqa.programs.backends.ledger import billed_output
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
@@ -56,7 +57,7 @@ class Server(ABC):
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send one request and return its answer. Raises lm15's errors."""
-        response = self._answer(request)
+        response = with_reasoning(self._answer(request), self.provider.reasoning_is_apart)
         if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
             # One token was asked for to continue the answer: it is not cut off, though it ends at its limit.
             return replace(response, finish_reason="stop")
@@ -172,6 +173,20 @@ def server(provider: Provider, model: str, address: str | None, key: str, timeou
     """The server of a provider: see ``Server``."""
     kind = NativeServer if provider.route in VETTED else ChatServer
     return kind(provider, model, address, key, timeout, max_tokens)
+
+
+def with_reasoning(response: lm15.Response, is_apart: bool) -> lm15.Response:
+    """The response with hidden reasoning among its output tokens, as it is billed.
+
+    ``is_apart``: the provider reports ``reasoning_tokens`` beside them. More reasoning than output is apart anyway.
+    """
+    usage = response.usage
+    asked, written, total, thought = (
+        count or 0 for count in (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.reasoning_tokens)
+    )
+    apart = written + thought if is_apart or thought > written else written
+    billed = max(apart, billed_output(asked, written, total))
+    return response if billed == written else replace(response, usage=replace(usage, output_tokens=billed))
 
 
 def _is_begun(request: lm15.Request) -> bool:

@@ -17,11 +17,11 @@ import dspy
 import pytest
 import tenacity
 
-from agenticiqa.configs import StageConfig
+from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import choice, retries
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.ledger import Spent, keeping
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, Spent, keeping, within
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.answerer import Answerer
@@ -32,7 +32,7 @@ from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import Server, by_stage, fake_server, field_of, in_turn
 from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
-from support.provider_base import spoken
+from support.provider_base import Completion, spoken
 from support.providers import (
     ANTHROPIC,
     GEMINI,
@@ -136,6 +136,49 @@ def spent() -> Iterator[Spent]:
         finally:
             for each in ledger.stages.values():
                 found.add(each)
+
+
+APART: Body = {"promptTokenCount": 1000, "candidatesTokenCount": 50, "thoughtsTokenCount": 900}
+CHAT: Body = {"prompt_tokens": 1000, "completion_tokens": 50}
+INSIDE: Body = {"completion_tokens": 950, "completion_tokens_details": {"reasoning_tokens": 900}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "usage"),
+    [
+        (GEMINI, {**APART, "totalTokenCount": 1950}),
+        (GEMINI, APART),
+        (GEMINI, {"promptTokenCount": 1000, "thoughtsTokenCount": 950, "totalTokenCount": 1950}),
+        (VLLM, {**CHAT, "total_tokens": 1950}),
+        (VLLM, {**CHAT, "total_tokens": 1950, "completion_tokens_details": {"reasoning_tokens": 900}}),
+        (VLLM, {"prompt_tokens": 1000, "total_tokens": 1950}),
+        (OPENAI, {**CHAT, **INSIDE, "total_tokens": 1950}),
+        (OPENAI, {**CHAT, **INSIDE}),
+    ],
+    ids=["Gemini", "without total", "only thoughts", "total", "xAI", "only total", "inside", "inside without total"],
+)
+def test_hidden_reasoning_is_billed_once_wherever_it_is_reported(dialect: Dialect, usage: Body) -> None:
+    body = {**dialect.write(Completion(ANSWER, "m")), ("usageMetadata" if dialect is GEMINI else "usage"): usage}
+    said = Reply(raw_body=json.dumps(body).encode())
+    price = Price(input=1, output=10)
+    with provider_server(dialect, said, key=KEY) as server, spent() as took, dspy.track_usage() as dspy_usage:
+        ask(asked_of(server, price=price))
+    assert (took.input_tokens, took.output_tokens) == (1000, 950)
+    assert took.usd == pytest.approx((1000 * 1 + 950 * 10) / 1e6)
+    ((counted,),) = dspy_usage.usage_data.values()
+    assert counted["completion_tokens"] == 950
+
+
+def test_reasoning_beyond_max_tokens_is_reserved_for_from_then_on() -> None:
+    """If a server does not count it towards ``max_tokens``, one answer may pass the limit in USD, and no second."""
+    thought = json.dumps({**json.loads(chat_completion(Reply(ANSWER), "m")), "usage": {**CHAT, "total_tokens": 51_000}})
+    limits = Limits(max_usd=0.9)
+    with provider_server(VLLM, Reply(raw_body=thought.encode()), key=KEY) as server, within(limits):
+        backend = connect(asked_of(server, price=Price(input=1, output=10)), cache=False)
+        ask(backend)
+        with pytest.raises(LimitReached):
+            ask(backend)
+    assert limits.usd == pytest.approx(0.501)
 
 
 def says(status: int, message: str, **headers: str) -> Make:
