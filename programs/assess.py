@@ -37,7 +37,7 @@ from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.inputs import awaited_as, called_as, checked
+from agenticiqa.programs.stages.inputs import awaited_as, called_as, checked, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
@@ -58,6 +58,7 @@ class AgenticIQA(SavedProgram):
     Composed of four stages, each asking a model or working offline::
 
         program = AgenticIQA()                         # asks DSPy's model: dspy.configure(lm=...), dspy.context, set_lm
+        program = AgenticIQA(lm=dspy.LM("openai/gpt-4o"))  # asks this model in every stage, as set_lm does
         program = AgenticIQA.offline()                 # rules and measurements, nothing is sent anywhere
         program = AgenticIQA.from_config("mine.yaml")  # as the configuration says, stage by stage
         result = program("photo.jpg", "Is it sharp?")
@@ -78,6 +79,7 @@ class AgenticIQA(SavedProgram):
         summarizer: protocols.SummarizerStage | None = None,
         replan: protocols.ReplanStage | None = None,
         *,
+        lm: dspy.BaseLM | None = None,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
         max_pixels: int = MAX_PIXELS,
@@ -86,9 +88,12 @@ class AgenticIQA(SavedProgram):
         keep_history: bool = False,
     ) -> None:
         super().__init__()
+        require_stages(planner=planner, executor=executor, summarizer=summarizer, replan=replan)
         given = (planner, executor, summarizer, replan)
         if backend is not None and all(given):
             raise WrongArgument(f"every stage is given, so none would ask {backend!r}: leave backend out")
+        if lm is not None and backend is not None:
+            raise WrongArgument(f"lm and backend={backend!r} both name the model to ask: leave one of them out")
         default = cache(lambda: composed(Config().with_backend(backend or AMBIENT)))
         self.planner = planner or default().planner
         self.executor = executor or default().executor
@@ -99,6 +104,15 @@ class AgenticIQA(SavedProgram):
         self.backend = "custom" if any(given) else backend or AMBIENT
         self.keep_history = keep_history
         self.version = version("agenticiqa")
+        if lm is not None:
+            self._ask(lm)
+
+    def _ask(self, lm: dspy.BaseLM) -> None:
+        if not isinstance(lm, dspy.BaseLM):
+            raise WrongArgument(f"lm is a {type(lm).__name__}: give dspy.LM({lm if isinstance(lm, str) else '...'!r})")
+        if not self.questions:
+            raise WrongArgument("every stage works offline, so none would ask lm: leave it out")
+        self.set_lm(lm)
 
     @classmethod
     def offline(cls) -> "AgenticIQA":

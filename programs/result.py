@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from html import escape
 from textwrap import shorten
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import dspy
 from PIL import Image
@@ -19,7 +19,7 @@ from agenticiqa.programs.backends.call_log import keeping_history
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import judging
-from agenticiqa.programs.fusion.formula import level_name
+from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.questions.query_type import detect_query_type
@@ -31,7 +31,9 @@ from agenticiqa.signatures.types import (
     PARSING_FAILED,
     DistortionAnalysis,
     ExecutorOutput,
+    LevelKey,
     PlannerOutput,
+    ProbabilitySource,
     QueryType,
     SummarizerOutput,
     ToolCall,
@@ -79,6 +81,10 @@ class RunRecord:
         return result
 
 
+def _of_summary(name: str) -> Any:
+    return property(lambda result: getattr(result.summarizer_result, name))
+
+
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
@@ -89,7 +95,8 @@ class Assessment(dspy.Prediction):
     ``usage_by_stage`` the calls, tokens and USD by stage (see ``backends.ledger``). ``answered_by`` names the models
     that answered, by stage, also from the cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``).
     ``image`` and ``reference`` are the loaded images themselves, not copies; ``reference_check`` says how the one lies
-    in the other, ``None`` without a reference.
+    in the other, ``None`` without a reference. Each key of ``to_dict`` is an attribute, too. ``score`` is another name
+    for ``quality_score``.
     """
 
     final_answer: float | str
@@ -116,6 +123,32 @@ class Assessment(dspy.Prediction):
     query: str
     backend: str
     version: str
+    score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = _of_summary("score_interval")
+    score_without_model: float | None = _of_summary("score_without_model")
+    disagreement: float | None = _of_summary("disagreement")
+    quality_probs: dict[LevelKey, float] | None = _of_summary("quality_probs")
+    probability_source: ProbabilitySource | None = _of_summary("probability_source")
+    probability_mass: float | None = _of_summary("probability_mass")
+
+    @property
+    def score(self) -> float | None:
+        """``quality_score``."""
+        return self.quality_score
+
+    @property
+    def quality_level(self) -> str | None:
+        """The name of the level that the score is nearest to; ``None`` without a score."""
+        return None if self.quality_score is None else level_name(self.quality_score)
+
+    @property
+    def image_sha256(self) -> str:
+        """The hash of the image."""
+        return self.image.sha256
+
+    @property
+    def reference_sha256(self) -> str | None:
+        """The hash of the reference; ``None`` without one."""
+        return self.reference.sha256 if self.reference else None
 
     @property
     def is_unscored(self) -> bool:
@@ -135,16 +168,16 @@ class Assessment(dspy.Prediction):
         summary = self.summarizer_result
         return {
             "image": self.image.source,
-            "image_sha256": self.image.sha256,
+            "image_sha256": self.image_sha256,
             "reference": self.reference.source if self.reference else None,
-            "reference_sha256": self.reference.sha256 if self.reference else None,
+            "reference_sha256": self.reference_sha256,
             "reference_check": self.reference_check.model_dump(mode="json") if self.reference_check else None,
             "query": self.query,
             "query_type": self.query_type.value,
             "options": self.options,
             "final_answer": summary.final_answer,
             "quality_score": summary.quality_score,
-            "quality_level": level_name(summary.quality_score) if summary.quality_score is not None else None,
+            "quality_level": self.quality_level,
             "score_interval": _plain(summary.score_interval),
             "score_without_model": summary.score_without_model,
             "disagreement": summary.disagreement,
@@ -307,7 +340,8 @@ def _answer(result: Assessment) -> str:
     number = _tag("span", f"{score:.2f}", "font-size:1.8em;font-weight:600")
     bar = _tag("div", f'<div style="{filled}"></div>', f"height:.6em;background:{SHADE};overflow:hidden")
     ends = _tag("div", "<span>1</span><span>3</span><span>5</span>", SCALE)
-    return _tag("div", f"{number} of 5: {level}{bar}{ends}", "margin-top:.3em;max-width:20em")
+    interval = _tag("div", interval_text(getattr(result, "score_interval", None)), "opacity:.75;font-size:.9em")
+    return _tag("div", f"{number} of 5: {level}{bar}{ends}{interval}", "margin-top:.3em;max-width:20em")
 
 
 def _tool_row(call: ToolCall) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from rich.text import Text
 from agenticiqa.programs.backends.ledger import total
 from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
+from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import entry_of
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
@@ -186,6 +187,5 @@ def _answer(row: dict[str, Any]) -> Text:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    """Between which scores people's mean opinion lies for 80 of 100 images; results of earlier versions have none."""
-    ends = (row.get("score_interval") or {}).get("80")
-    return f"  ({ends[0]:.1f} to {ends[1]:.1f} with 80 %)" if ends and ends[0] < ends[1] else ""
+    text = interval_text(row.get("score_interval"))
+    return f"  ({text})" if text else ""

@@ -215,6 +215,12 @@ def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
     return {level: share / total for level, share in shares.items()}
 
 
+def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:
+    """The range that holds the MOS of 80 of 100 images with this score; empty where a row has none."""
+    low, high = (ends or {}).get("80") or (0, 0)
+    return f"{low:.1f} to {high:.1f} with 80 %" if low < high else ""
+
+
 def level_name(score: float) -> Level:
     """The name of the level nearest to a score in [1, 5], the better one half-way."""
     if not 1 <= score <= 5:

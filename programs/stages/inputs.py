@@ -9,15 +9,24 @@ from typing import Any, ParamSpec, TypeVar
 import dspy
 import numpy as np
 
+from agenticiqa.configs import Config
 from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.images.sources import is_in_memory
+from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.side_by_side import in_thread
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+STAGE_PROTOCOLS: dict[str, type] = {
+    "planner": protocols.PlannerStage,
+    "executor": protocols.ExecutorStage,
+    "summarizer": protocols.SummarizerStage,
+    "replan": protocols.ReplanStage,
+}
 
 MAX_QUERY_LENGTH = 4000  # characters
 
@@ -55,6 +64,43 @@ def called_as(forward: Callable[P, T]) -> Callable[P, T]:
         return result
 
     return __call__
+
+
+def require_stages(**given: object) -> None:
+    """Raises WrongArgument for what is given as a stage and is none: one that the program could not call.
+
+    ``None`` stands for a stage that is not given.
+    """
+    for name, stage in given.items():
+        protocol = STAGE_PROTOCOLS[name]
+        takes = [*inspect.signature(protocol.__call__).parameters][1:]
+        if isinstance(stage, dspy.BaseLM):
+            hint = "AgenticIQA(lm=...) asks a model in every stage"
+        elif isinstance(stage, str):
+            hint = f"name a backend by AgenticIQA(backend={stage!r}), a configuration by AgenticIQA.from_config(...)"
+        elif isinstance(stage, os.PathLike | Mapping | Config):
+            hint = "AgenticIQA.from_config(...) takes a configuration"
+        elif isinstance(stage, type):
+            hint = f"give an object of the class {stage.__name__}"
+        elif stage is None or (_can_be_called(stage, takes) and all(hasattr(stage, m) for m in _methods(protocol))):
+            continue
+        else:
+            hint = f"a stage is called with {', '.join(takes)}, see programs/stages/protocols.py"
+        raise WrongArgument(f"{name} has to be a stage, and {type(stage).__name__} is none: {hint}")
+
+
+def _can_be_called(stage: object, names: Iterable[str]) -> bool:
+    forward = getattr(type(stage), "forward", None)  # a module's own __call__ takes anything
+    try:
+        signature = inspect.signature(stage if forward is None else forward)  # type: ignore[arg-type]
+        signature.bind(*(() if forward is None else (stage,)), **dict.fromkeys(names))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _methods(protocol: type) -> list[str]:
+    return [name for name in vars(protocol) if not name.startswith("_")]
 
 
 def awaited_as(forward: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:

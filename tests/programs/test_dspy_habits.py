@@ -15,7 +15,7 @@ from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils.callback import BaseCallback
 from PIL import Image
 
-from agenticiqa.configs import ConfigError
+from agenticiqa.configs import STAGES, ConfigError
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import BackendError, StateError, UserError, WrongArgument
 from agenticiqa.programs.stages.executor import Executor
@@ -142,6 +142,46 @@ def test_a_backend_is_asked_and_not_only_named(photo: Path, monkeypatch: pytest.
             AgenticIQA(backend=wrong)
     with pytest.raises(WrongArgument, match="leave backend out"):
         AgenticIQA(offline.planner, offline.executor, offline.summarizer, offline.replan, backend="openai.gpt-4o")
+
+
+def test_a_model_given_as_lm_is_asked_in_every_stage(photo: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        lm = dspy.LM("openai/test", api_base=server.url, api_key="k", cache=False)
+        program, offline = AgenticIQA(lm=lm), AgenticIQA.offline()
+        assert {id(model) for question in program.questions for model in question.models} == {id(lm)}
+        mixed = AgenticIQA(offline.planner, offline.executor, lm=lm)
+        result = mixed(photo)
+    assert set(server.stages()) == {"assessment"}
+    assert result.backend == "openai/test"
+
+
+class NoStage(dspy.Module):
+    def forward(self, image: Any) -> None:
+        """Take less than any stage is called with."""
+
+
+OFFLINE = AgenticIQA.offline()
+NO_STAGES: list[tuple[dict[str, Any], str]] = [
+    ({"planner": scripted_lm([])[0]}, r"planner has to be a stage.*AgenticIQA\(lm=\.\.\.\)"),
+    ({"summarizer": scripted_lm([])[0]}, r"summarizer has to be a stage.*AgenticIQA\(lm=\.\.\.\)"),
+    ({"planner": "openai.gpt-4o"}, r"AgenticIQA\(backend='openai.gpt-4o'\)"),
+    ({"planner": Path("mine.yaml")}, "from_config"),
+    ({"planner": {"planner": {}}}, "from_config"),
+    ({"executor": Executor}, "an object of the class Executor"),
+    ({"executor": OFFLINE.planner}, "called with image, query, plan, reference"),
+    ({"replan": OFFLINE.planner}, "called with plan, evidence"),
+    ({"planner": NoStage()}, "called with image, query, reference, feedback"),
+    ({"planner": 3}, "int is none"),
+    ({"lm": "openai/gpt-4o"}, r"give dspy.LM\('openai/gpt-4o'\)"),
+    ({"lm": scripted_lm([])[0], "backend": "openai.gpt-4o"}, "leave one of them out"),
+    ({**{name: getattr(OFFLINE, name) for name in STAGES}, "lm": scripted_lm([])[0]}, "leave it out"),
+]
+
+
+@pytest.mark.parametrize(("given", "why"), NO_STAGES)
+def test_what_is_no_stage_or_no_model_is_refused_by_name(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(WrongArgument, match=why):
+        AgenticIQA(**given)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,29 @@ def loads_nothing(elements: Elements) -> bool:
     )
 
 
+# --- attributes -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["scored", "answered"])
+def test_every_key_of_the_row_is_an_attribute_of_the_same_content(which: str, request: pytest.FixtureRequest) -> None:
+    result: Assessment = request.getfixturevalue(which)
+    row = result.to_dict()
+    plain = {**result.toDict(), "timings_ms": row["timings_ms"]}  # rounded in the row
+    for key, value in row.items():
+        attribute = getattr(result, key)
+        assert value == (plain[key] if key in plain else json.loads(json.dumps(attribute)))
+    assert result.score == row["quality_score"]
+    for kept in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        assert kept.score_interval == result.score_interval
+
+
+def test_the_notebook_shows_the_interval_of_a_score(scored: Assessment, answered: Assessment) -> None:
+    assert scored.score_interval is not None
+    low, high = scored.score_interval["80"]
+    assert f"{low:.1f} to {high:.1f} with 80 %" in Elements(scored._repr_html_()).text
+    assert "80 %" not in Elements(answered._repr_html_()).text
+
+
 # --- repr ------------------------------------------------------------------------------------------------------------
 
 
