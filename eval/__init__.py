@@ -2,9 +2,12 @@
 
 ::
 
-    from agenticiqa.eval import evaluate
+    from agenticiqa.eval import evaluate, read_labels
 
-    evaluate(AgenticIQA.offline(), "labels.csv").summary
+    labels = read_labels("labels.csv")
+    evaluate(AgenticIQA.offline(), labels).summary
+
+Prompts are tuned by ``agenticiqa.eval.optimize``.
 """
 
 from importlib import import_module
@@ -13,11 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agenticiqa.eval.benchmark import Evaluation as Evaluation
     from agenticiqa.eval.benchmark import evaluate as evaluate
+    from agenticiqa.eval.datasets import LabeledImage as LabeledImage
+    from agenticiqa.eval.datasets import read_labels as read_labels
 
-__all__ = ["Evaluation", "evaluate"]
+_MODULES = {"Evaluation": "benchmark", "evaluate": "benchmark", "LabeledImage": "datasets", "read_labels": "datasets"}
+
+__all__ = ["Evaluation", "LabeledImage", "evaluate", "read_labels"]
 
 
 def __getattr__(name: str) -> Any:  # loaded when it is asked for, so that commands start quickly
-    if name in __all__:
-        return getattr(import_module(f"{__name__}.benchmark"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,11 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agenticiqa.configs import load_config
+    from agenticiqa.configs import Config, load_config
     from agenticiqa.programs.assess import AgenticIQA
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.errors import AgenticIQAError, UserError
+    from agenticiqa.programs.fusion.formula import ScoreFusion
     from agenticiqa.programs.graph import build_graph
     from agenticiqa.programs.pictures.draw import draw_assessment
     from agenticiqa.programs.result import Assessment
@@ -18,8 +19,10 @@ _MODULES = {
     "AgenticIQA": "agenticiqa.programs.assess",
     "AgenticIQAError": "agenticiqa.programs.errors",
     "Assessment": "agenticiqa.programs.result",
+    "Config": "agenticiqa.configs",
     "ImageExample": "agenticiqa.programs.stages.inputs",
     "Job": "agenticiqa.programs.batch.job",
+    "ScoreFusion": "agenticiqa.programs.fusion.formula",
     "UserError": "agenticiqa.programs.errors",
     "build_graph": "agenticiqa.programs.graph",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
@@ -31,8 +34,10 @@ __all__ = [
     "AgenticIQA",
     "AgenticIQAError",
     "Assessment",
+    "Config",
     "ImageExample",
     "Job",
+    "ScoreFusion",
     "UserError",
     "build_graph",
     "draw_assessment",

@@ -1,1 +1,27 @@
-"""Prompt optimization on labeled images."""
+"""Tune the prompts of one stage on labeled images, within a budget, and keep only what is shown to help.
+
+::
+
+    from agenticiqa.eval.optimize import Budget, optimize
+
+    tuned = optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=Budget(400))
+    tuned.kept, tuned.why, tuned.program
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agenticiqa.eval.optimize.outcome import Tuned as Tuned
+    from agenticiqa.eval.optimize.tuning import Budget as Budget
+    from agenticiqa.eval.optimize.tuning import optimize as optimize
+
+_MODULES = {"Budget": "tuning", "Tuned": "outcome", "optimize": "tuning"}
+
+__all__ = ["Budget", "Tuned", "optimize"]
+
+
+def __getattr__(name: str) -> Any:  # loaded when it is asked for, so that commands start quickly
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

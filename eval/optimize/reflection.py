@@ -135,7 +135,9 @@ class Reflection:
     kept in ``path``, and the same question is not asked again.
     """
 
-    def __init__(self, model: dspy.LM, originals: Mapping[str, type[dspy.Signature]], path: Path | None = None) -> None:
+    def __init__(
+        self, model: dspy.BaseLM, originals: Mapping[str, type[dspy.Signature]], path: Path | None = None
+    ) -> None:
         self.model, self.originals, self.path = model, originals, path
         self.known: dict[str, Proposal] = {}
         for row in kept_rows(path):

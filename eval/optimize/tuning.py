@@ -72,7 +72,7 @@ def optimize(
     labels: Sequence[LabeledImage | Item | TuningQuestion],
     stage: Stage = "scoring",
     *,
-    reflection: dspy.LM | None = None,
+    reflection: dspy.BaseLM | None = None,
     budget: Budget = Budget(),
     starts: int = 3,
     optimizer: Optimizer | Teleprompter = "reflect",

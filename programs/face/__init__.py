@@ -7,7 +7,8 @@
     program = AgenticIQA.offline()
     result = program("photo.jpg", "Is it sharp?")
 
-Single metrics are functions: ``from agenticiqa.metrics import ssim``.
+Single metrics are functions: ``from agenticiqa.metrics import ssim``. Labels are read and agreement with them is
+measured by ``agenticiqa.eval``, prompts are tuned by ``agenticiqa.eval.optimize``.
 """
 
 from importlib import import_module
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
         AgenticIQA,
         AgenticIQAError,
         Assessment,
+        Config,
         ImageExample,
         Job,
+        ScoreFusion,
         UserError,
         build_graph,
         draw_assessment,
@@ -33,8 +36,10 @@ __all__ = [
     "AgenticIQA",
     "AgenticIQAError",
     "Assessment",
+    "Config",
     "ImageExample",
     "Job",
+    "ScoreFusion",
     "UserError",
     "__version__",
     "build_graph",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import agenticiqa
+import agenticiqa.eval.optimize
 import agenticiqa.programs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -30,12 +31,22 @@ def test_importing_it_loads_nothing_heavy(tmp_path: Path) -> None:
 
 def test_every_name_is_there_and_listed() -> None:
     assert dir(agenticiqa) == sorted(agenticiqa.__all__)
-    assert {"AgenticIQA", "Assessment", "Job", "judge_many", "load_config", "draw_assessment"} <= set(dir(agenticiqa))
+    users = {"AgenticIQA", "Assessment", "Config", "Job", "ScoreFusion", "judge_many", "load_config", "draw_assessment"}
+    assert users <= set(dir(agenticiqa))
     for name in set(agenticiqa.__all__) - {"__version__"}:
         assert getattr(agenticiqa, name) is getattr(agenticiqa.programs, name)
         assert getattr(agenticiqa, name).__module__.startswith("agenticiqa.")
         assert getattr(agenticiqa, name).__doc__
     assert dir(agenticiqa.programs) == sorted(set(agenticiqa.__all__) - {"__version__"})
+
+
+def test_labels_evaluation_and_tuning_have_one_place_each_also_once_their_modules_are_loaded() -> None:
+    from agenticiqa.eval.optimize import tuning
+
+    assert {"evaluate", "read_labels"} <= set(agenticiqa.eval.__all__)
+    for package in (agenticiqa.eval, agenticiqa.eval.optimize):
+        assert all(callable(getattr(package, name)) and getattr(package, name).__doc__ for name in package.__all__)
+    assert agenticiqa.eval.optimize.optimize is tuning.optimize
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -4,10 +4,14 @@ Nothing here runs. ``assert_type`` fails where a type is Any.
 """
 
 from pathlib import Path
-from typing import assert_type
+from typing import Literal, assert_type
+
+import dspy
 
 import agenticiqa
-from agenticiqa import AgenticIQA, Assessment, Job, judge_many
+from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, judge_many
+from agenticiqa.eval import Evaluation, LabeledImage, evaluate, read_labels
+from agenticiqa.eval.optimize import Budget, Tuned, optimize
 from agenticiqa.programs.images import LoadedImage
 
 
@@ -32,3 +36,10 @@ async def use(program: AgenticIQA) -> None:
     agenticiqa.build_graph("mine.yaml")  # type: ignore[arg-type]
     program("photo.jpg", question="Is it sharp?")  # type: ignore[call-arg]
     agenticiqa.AgenticIQa  # type: ignore[attr-defined]  # noqa: B018
+    assert_type(agenticiqa.Config().in_profile(), Config)
+    assert_type(ScoreFusion(eta=2.0), ScoreFusion)
+    assert_type(result.score_interval, dict[Literal["80", "95"], tuple[float, float]] | None)
+    labels = read_labels("labels.csv")
+    assert_type(labels, list[LabeledImage])
+    assert_type(evaluate(AgenticIQA(lm=dspy.LM("openai/gpt-4o")), labels), Evaluation)
+    assert_type(optimize(program, labels, budget=Budget(40)), Tuned)
