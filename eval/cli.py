@@ -35,7 +35,7 @@ COMMANDS: dict[str, Command] = {
         "agenticiqa.eval.commands.calibrate",
     ),
     "optimize": Command(
-        "tune the prompts on labeled images (GEPA)",
+        "tune the prompts on labeled images",
         arguments.add_optimize_arguments,
         "agenticiqa.eval.commands.optimize",
     ),

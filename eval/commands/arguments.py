@@ -81,10 +81,11 @@ examples:
   agenticiqa optimize more.csv ... --from tuned/ --out better/      begins with prompts that were tuned before
   agenticiqa assess photo.jpg --config mine.yaml --prompts tuned/   uses the outcome
 
-The folder has prompts.json, fusion.yaml (the fusion fitted with these prompts) and report.html. After Ctrl-C or an
-outage the same command continues.
+The folder has prompts.json, fusion.yaml (the fusion fitted with these prompts, which changes scores also where the
+original prompts are saved) and report.html. After Ctrl-C or an outage the same command continues.
 
-exit status: 0 the tuned prompts are kept, 1 not shown to help on held-out labels: the originals are saved, 2 usage
+exit status: 0 the tuned prompts are kept, 1 not shown to help on held-out labels: the original prompts are saved,
+2 usage
 """
 COMPARE_EXAMPLES = """\
 examples:
@@ -295,7 +296,8 @@ def add_optimize_arguments(parser: ArgumentParser) -> None:
         "--optimizer",
         choices=OPTIMIZERS,
         default="reflect",
-        help="our own search, or one of DSPy's; mipro needs the extra optimize (default: %(default)s)",
+        help="reflect: a model rewrites instructions from the largest errors, and what looks better is measured again; "
+        "the others are DSPy's GEPA, MIPROv2 (extra: optimize), SIMBA and BootstrapFewShot (default: %(default)s)",
     )
     add("--held-out", metavar="SHARE", type=float, default=0.4, help="of the contents (%(default)s)")
     add("--seed", metavar="N", type=int, default=0, help="of the split and of the search (%(default)s)")

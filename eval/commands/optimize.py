@@ -16,7 +16,7 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, proposals_of
-from agenticiqa.eval.optimize.report import PAGE_FILE, summary, write
+from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write
 from agenticiqa.eval.optimize.tuning import Budget, optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
@@ -108,7 +108,11 @@ def run(args: Namespace) -> int:
         {**asked, "data": str(args.labels), "labels_sha256": about, "backend": program.backend, "search": search},
     )
     print("\n".join(summary(tuned)))
-    print(f"Saved in {out}: use it with --prompts {out}, or prompts: {out} in a configuration; see {out / PAGE_FILE}")
+    beside = f" ({about_profile(tuned)})" if tuned.profile else ""
+    print(
+        f"Saved in {out}{beside}: use it with --prompts {out}, or prompts: {out} in a configuration; "
+        f"see {out / PAGE_FILE}"
+    )
     return OK if tuned.kept else SOME_FAILED
 
 

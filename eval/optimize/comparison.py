@@ -57,6 +57,18 @@ def fused(judged: Judged, profile: FusionProfile | None) -> float | None:
     return ScoreFusion(profile=profile).fuse_scores([judged.tool], levels_of(judged), tool_error=judged.tool_error)
 
 
+def gain_of_profile(
+    questions: Sequence[TuningQuestion], judged: Sequence[Judged], profile: FusionProfile
+) -> dict[str, Any]:
+    """SRCC ``before`` (the program's own fusion) and ``after`` (the profile) on ``n`` held-out images."""
+    values = [
+        (one.fused, fused(one, profile), question.target) for one, question in zip(judged, questions, strict=True)
+    ]
+    rated = [row for row in values if None not in row]
+    own, fitted_to, targets = zip(*rated, strict=True) if rated else ((), (), ())
+    return {"n": len(rated), "before": srcc(own, targets), "after": srcc(fitted_to, targets)}
+
+
 def compare(
     stage: Stage,
     questions: Sequence[TuningQuestion],

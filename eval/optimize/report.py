@@ -65,8 +65,33 @@ def summary(tuned: Tuned) -> Iterator[str]:
     yield (
         f"The tuned prompts are kept: {tuned.why}"
         if tuned.kept
-        else f"Not shown to help, so the originals are saved: {tuned.why}"
+        else f"Not shown to help, so the original prompts are saved: {tuned.why}"
     )
+
+
+def about_profile(tuned: Tuned) -> str:
+    """Say what is saved beside the prompts, and how it changes the score; empty where no fusion was fitted."""
+    if tuned.profile is None:
+        return ""
+    gain, which = tuned.figures["profile"], "tuned" if tuned.kept else "original"
+    before, after = (f"{gain[name]:.3f}" if gain[name] is not None else "unknown" for name in ("before", "after"))
+    return (
+        f"{PROFILE_FILE} is a fusion fitted to your labels with the {which} prompts, and changes the score: "
+        f"SRCC {before} -> {after} on {gain['n']} held-out images"
+    )
+
+
+def attempts(tuned: Tuned) -> str:
+    """Say what the search tried, and why no other instruction came of it."""
+    found = tuned.found
+    again = sum(step.again is not None for step in found.steps)
+    tried = (
+        f"{len(found.refused)} proposals were refused before they were measured, {len(found.steps)} were measured, "
+        f"{again} of them again on fresh questions, and none was better there"
+        if found.steps or found.refused
+        else "There was no proposal"
+    )
+    return f"{tried}. The search ended: {found.ended}."
 
 
 def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, str, str]]:
@@ -94,7 +119,13 @@ def page(tuned: Tuned) -> str:
             for name, title in TITLES.items()
             if name in tuned.figures
         ],
-        "diffs": [(name, _difference(text, found.best.get(name, text))) for name, text in tuned.originals.items()],
+        "diffs": [
+            (name, _difference(text, found.best[name]))
+            for name, text in tuned.originals.items()
+            if found.best.get(name, text) != text
+        ],
+        "attempts": attempts(tuned),
+        "about_profile": about_profile(tuned),
         "curve": _curve(tuned),
         "steps": found.steps,
         "refused": [(reason, found.refused.count(reason)) for reason in dict.fromkeys(found.refused)],

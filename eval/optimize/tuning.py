@@ -18,7 +18,7 @@ import dspy
 from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.optimize.comparison import compare, fitted
+from agenticiqa.eval.optimize.comparison import compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
 from agenticiqa.eval.optimize.exemplars import JUDGED_ON, with_exemplars
 from agenticiqa.eval.optimize.items import PREDICTORS, Judged, Stage, TuningQuestion, questions_of, split_by_content
@@ -148,6 +148,8 @@ def optimize(
             kept, why = False, f"the limit left {len(compared)} held-out questions to compare"
         final, places = (candidate, seen[1]) if kept else (program, seen[0])
         profile = _profile(final, stage, [pool[place] for place in places], measured)
+        if profile:
+            figures["profile"] = gain_of_profile(compared, after if kept else before, profile)
     return Tuned(
         final,
         stage,

@@ -273,7 +273,16 @@ def test_without_a_usable_proposal_the_originals_are_saved_and_the_status_says_s
     with simulated_models(labels, new_instruction=mute) as server:
         assert main(command(labels, server, tmp_path)) == 1
     printed = capsys.readouterr().out
-    assert "Not shown to help, so the originals are saved: no better prompts were found" in printed
+    assert "Not shown to help, so the original prompts are saved: no better prompts were found" in printed
+    saved = printed.splitlines()[-1]
+    assert saved.startswith(
+        f"Saved in {tmp_path / 'tuned'} (fusion.yaml is a fusion fitted to your labels with the orig"
+    )
+    gain = header(tmp_path)["held_out"]["profile"]
+    assert f"SRCC {gain['before']:.3f} -> {gain['after']:.3f} on {gain['n']} held-out images" in saved
+    page = (tmp_path / "tuned" / "report.html").read_text()
+    assert "Why no instruction changed" in page
+    assert "the instruction was the same as the current one" in page
     assert "the instruction was the same as the current one" in printed
     assert PHRASE not in instruction(tmp_path)
     assert header(tmp_path)["kept"] is False
