@@ -179,6 +179,11 @@ class Config(Section):
         description="tuned prompts: a folder that optimize wrote, whose fusion.yaml is used too, or a file",
     )
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
+    adapter: str | None = Field(
+        default=None,
+        min_length=1,
+        description="a file of calibrate --adapt: scores by your own labels",
+    )
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
     @field_validator(*STAGES, mode="before")
@@ -274,8 +279,10 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
-    """The configuration with the paths of its fusion profile and prompts taken from the folder of its file."""
+    """The configuration with the paths of its fusion profile, prompts and adapter taken from the folder of its file."""
     changes: dict[str, object] = {}
+    if config.adapter is not None:
+        changes["adapter"] = str(folder / Path(config.adapter).expanduser())
     if config.fusion.profile is not None:
         changes["fusion"] = FusionConfig(profile=str(folder / Path(config.fusion.profile).expanduser()))
     if config.prompts is not None:

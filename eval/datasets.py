@@ -36,6 +36,7 @@ class LabeledImage:
     """One image with its mean opinion score.
 
     ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
+    ``raters`` is the number of people who rated the image.
     ``content`` is the scene: as the file says, else the file name of the reference, or of the image. Images of one
     content are not independent, so they are resampled together and never split between training and test. ``name`` is
     the image's path as written in the file, which stays the same when the folder moves.
@@ -52,6 +53,7 @@ class LabeledImage:
     source: str | None
     content: str
     generator: str | None = None
+    raters: float | None = None
 
     @classmethod
     def of(
@@ -136,10 +138,10 @@ def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, deal
 def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
     """Read a ``labels.csv``, all of it or one split, in its order.
 
-    Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator; only image and mos
-    are required, other columns are ignored. Paths are relative to the file, see ``NamedFiles``. Raises UserError, in
-    one line, for a missing file or column, a cell that is not a number (with its line), a repeated row, missing images,
-    and no rows.
+    Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
+    and mos are required, other columns are ignored. Paths are relative to the file, see ``NamedFiles``. Raises
+    UserError, in one line, for a missing file or column, a cell that is not a number (with its line), a repeated row,
+    missing images, and no rows.
     """
     path = Path(path)
     numbered = levels_as_scores(str(path), _rows(path))
@@ -200,7 +202,14 @@ def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
         source=row.get("source"),
         content=row.get("content") or (reference or image).name,
         generator=row.get("generator"),
+        raters=_raters(title, place, row["raters"]) if "raters" in row else None,
     )
+
+
+def _raters(title: str, place: str, cell: str) -> float:
+    if (found := number_of(title, place, "raters", cell)) <= 0:
+        raise UserError(f"{title}: {place}: raters is {cell!r}, expected a number above 0")
+    return found
 
 
 def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:

@@ -48,7 +48,7 @@ from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.side_by_side import cpu_slot, side_by_side
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
-from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
+from agenticiqa.programs.tools.metrics.learned_iqa import TOOL, outside_training
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
 
 
@@ -115,9 +115,12 @@ class AgenticIQA(SavedProgram):
         self.set_lm(lm)
 
     @classmethod
-    def offline(cls) -> "AgenticIQA":
-        """The program without any language model, whatever a configuration says."""
-        return cls.from_config(Config())
+    def offline(cls, adapter: str | os.PathLike[str] | None = None) -> "AgenticIQA":
+        """The program without any language model, whatever a configuration says.
+
+        ``adapter`` is a file of ``agenticiqa calibrate --adapt``. Raises UserError for one that cannot be used.
+        """
+        return cls.from_config(Config(adapter=None if adapter is None else os.fspath(adapter)))
 
     @classmethod
     def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None) -> "AgenticIQA":
@@ -315,7 +318,7 @@ class Stages(NamedTuple):
 
 def composed(config: Config) -> Stages:
     """Each stage as the configuration says: asking a model, or its offline twin."""
-    tools = toolbox(config.calibration, config.pyiqa)
+    tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
     levels = levels_scorer(config)
@@ -346,7 +349,7 @@ def composed(config: Config) -> Stages:
         if config.profile == "levels"
         else RulePlanner(tools)
     )
-    scorer: protocols.ScorerStage = levels or MeasuredScorer()
+    scorer: protocols.ScorerStage = levels or MeasuredScorer(tools[TOOL.name].adapter if config.adapter else None)
     if summarizing and not levels:
         scorer = Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
     answerer = Answerer(backend=summarizing, attempts=attempts) if summarizing else EvidenceAnswerer()

@@ -194,13 +194,28 @@ class DamagedPart(Strict):
     share: float = Field(gt=0, le=1)
 
 
+class AdaptedTo(Strict):
+    """The adapter of a score: its name, its digest, to how many labels it was fitted, and whether to this image's."""
+
+    name: Text
+    digest: str
+    labels: int = Field(gt=0)
+    this_one: bool
+
+    def in_words(self, tool: str) -> str:
+        """What a reader has to know of a tool's adapted score."""
+        held_out = "; this image is one of them, so its score says little of others" if self.this_one else ""
+        return f"{tool} is adapted to {self.labels} of your labels ({self.name}, {self.digest[:12]}){held_out}."
+
+
 class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
     ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``weight`` is its
     share of the mean of its region's scores, 0 for a tool that is no part of it. ``judged_as`` is what a tool took the
-    image for that judges photos and AI-generated pictures each by opinions of such. ``ms`` is wall time, ``box`` is
+    image for that judges photos and AI-generated pictures each by opinions of such, ``adapted`` the user's labels that
+    its score was adapted to. ``ms`` is wall time, ``box`` is
     the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
     """
 
@@ -213,6 +228,7 @@ class ToolCall(Strict):
     spread: float | None = Field(default=None, gt=0)
     weight: float | None = Field(default=None, ge=0, le=1)
     judged_as: JudgedAs | None = None
+    adapted: AdaptedTo | None = None
     ms: float = Field(ge=0)
     error: str | None = None
     box: Box | None = None

@@ -23,8 +23,18 @@ DATA_HELP = (
     "folder of save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set, see `agenticiqa datasets`"
 )
 CALIBRATE_EXAMPLES = """\
-Two things can be fitted. With --backend or --config, or to the rows of a finished run (.jsonl), it is the fusion; else
-it is the tools' curves.
+Three things can be fitted. With --adapt it is an adapter of the learned scorer. With --backend or --config, or to the
+rows of a finished run (.jsonl), it is the fusion; else it is the tools' curves.
+
+AN ADAPTER: the offline score corrected by your own labels; 50 to 200 images are enough, and no model is asked.
+
+  agenticiqa calibrate mine/labels.csv --adapt --out mine.npz
+      columns image and mos; optional: raters or mos_std, which weight the labels, and content, the scene of an image
+  agenticiqa calibrate mine/pairs.csv --adapt --out mine.npz
+      columns better and worse: two images in each row
+  agenticiqa assess album/ --adapter mine.npz
+
+It is tested on held-out labels, and saved only if it helps there; else the exit status is 1.
 
 THE FUSION: how far a model is to be trusted beside the tools, and where its levels lie. No labels are needed: it is
 found out from how the model, the tools and further tools agree over the images (50 and more; with fewer a prior
@@ -250,10 +260,11 @@ def add_calibrate_arguments(parser: ArgumentParser) -> None:
         "--out",
         metavar="FILE",
         type=Path,
-        help=f"the profile to write ({FUSION_OUT} for the fusion, {CURVES_OUT} for curves)",
+        help=f"the profile to write ({FUSION_OUT} for the fusion, {CURVES_OUT} for curves, adapter.npz)",
     )
     parser.add_argument("--force", action="store_true", help="replace an existing profile and picture")
     add_label_arguments(parser)
+    parser.add_argument("--adapt", action="store_true", help="fit an adapter of the learned scorer to the labels")
     curves = parser.add_argument_group("the tools' curves")
     curves.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
     curves.add_argument("--name", metavar="N", help="name of the data in the profile (default: the folder's name)")

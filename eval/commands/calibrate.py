@@ -1,13 +1,13 @@
 """``agenticiqa calibrate``: fit what the scores are made with to your images, and write it as a profile.
 
 Without a model the tools' curves are fitted (``calibrate_tools``), with one, or to the rows of a finished run, the
-fusion (``calibrate_fusion``).
+fusion (``calibrate_fusion``), with ``--adapt`` an adapter of the learned scorer (``calibrate_adapter``).
 """
 
 from argparse import Namespace
 
 from agenticiqa.eval.calibrate.selection import sorted_by_kind
-from agenticiqa.eval.commands import calibrate_fusion, calibrate_tools
+from agenticiqa.eval.commands import calibrate_adapter, calibrate_fusion, calibrate_tools
 from agenticiqa.eval.commands.label_options import OF_LABELS
 from agenticiqa.programs.errors import UserError
 
@@ -30,6 +30,13 @@ OF_FUSION = {
 def run(args: Namespace) -> int:
     """Fit the fusion or the tools' curves, whichever the arguments are about."""
     given = sorted_by_kind(args.data)
+    if args.adapt:
+        of_others = {**OF_TOOLS, **OF_FUSION, "backend": "--backend", "config": "--config", "adapter": "--adapter"}
+        foreign = [option for name, option in of_others.items() if name != "workers" and getattr(args, name)]
+        if foreign or given.rows or given.photos:
+            what = foreign[0] if foreign else f"{(given.rows + given.photos)[0]}, which is no table of labels,"
+            raise UserError(f"--adapt fits the learned scorer to one table of labels: leave out {what}".rstrip(","))
+        return calibrate_adapter.run(args, given.labels)
     fits_fusion = bool(given.rows) or args.backend is not None or args.config is not None
     foreign = [option for name, option in (OF_TOOLS if fits_fusion else OF_FUSION).items() if getattr(args, name)]
     if foreign and fits_fusion:

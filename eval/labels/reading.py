@@ -42,7 +42,7 @@ MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", 
 DMOS = "dmos"
 NO_REFERENCE = "none"  # in place of the column's name
 REFERENCE_COLUMN = "the column of reference"  # in a row, beside the cells
-OTHERS = ("mos_std", "distortion", "level", "split", "source", "content", "generator")
+OTHERS = ("mos_std", "raters", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are not read, but look like one that would be.
 LIKE_REFERENCE = re.compile(
     r"(^|[^a-z])(ref|orig|pristine|gt|ground.?truth|clean|hq|hr|target|source|undistorted|lossless)", re.I

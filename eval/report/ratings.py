@@ -213,7 +213,8 @@ def _fitted_on(
                 each = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
                 known[key] = frozenset().union(*each)
             counts.update(known[key])
-    return {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}
+    found = {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}
+    return found | ({"adapter": counts["adapter"]} if counts["adapter"] else {})
 
 
 def _difference(columns: Columns, other: Predictor) -> dict[str, Any]:

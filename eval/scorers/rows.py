@@ -16,7 +16,7 @@ from agenticiqa.programs.batch.results_file import Identity, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.tools.training_images import Part, parts_of
+from agenticiqa.programs.tools.training_images import ADAPTER, Part, parts_of
 
 NewRows = Iterator[tuple[LabeledImage, Row]]
 Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
@@ -56,7 +56,9 @@ class SetRows:
 
     def __iter__(self) -> Iterator[Row]:
         for row, parts in zip(self.results.rows(self.offsets), self.parts, strict=True):
-            yield {**row, "training_parts": list(parts)}
+            calls = (row.get("executor_evidence") or {}).get("tool_log") or ()
+            own = [Part(ADAPTER, "") for call in calls if (call.get("adapted") or {}).get("this_one")]
+            yield {**row, "training_parts": [*parts, *own[:1]]}
 
 
 def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:

@@ -169,6 +169,7 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
             label.split,
         )
         fields += (label.generator,) if label.generator else ()
+        fields += (label.raters,) if label.raters else ()
         digest.update(f"{fields!r}\n".encode())
     return digest.hexdigest()
 

@@ -167,7 +167,7 @@ def estimate(
     Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
     """
     config = config.in_profile()
-    tools = toolbox(config.calibration, config.pyiqa)
+    tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: StageEstimate(stage, section_of(config, stage).backend) for stage in SECTIONS}
     found, images = Estimate(), set()

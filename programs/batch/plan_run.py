@@ -24,6 +24,7 @@ from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.calibration import load_profile
+from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: in which form the first model of each predictor is asked to answer, before its server refuses any
 
-    No address of a server, name of a key or path of a calibration is in it; a fusion profile counts by its content.
-    Raises ToolError when the calibration cannot be read, and UserError when the fusion profile cannot.
+    No address of a server, name of a key or path of a calibration is in it; a fusion profile and an adapter count by
+    their content. Raises ToolError when the calibration cannot be read, and UserError when one of these cannot.
     """
     config = config.with_tuned_fusion().in_profile()
     resolved: dict[str, Any] = config.model_dump(
@@ -85,6 +86,8 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     profile = resolved["fusion"].pop("profile")
     if profile:
         resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
+    if resolved.pop("adapter") is not None:
+        resolved["adapter"] = adapter_in(config.adapter or "").digest
     curves = {
         tool: [curve.betas, curve.raw_range, curve.residual] for tool, curve in load_profile(config.calibration).items()
     }

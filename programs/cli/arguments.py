@@ -271,9 +271,16 @@ def add_model_arguments(parser: ArgumentParser) -> Callable[..., Action]:
     return add
 
 
+def add_adapter_argument(add: Callable[..., Action]) -> None:
+    """The option that adapts the learned scorer."""
+    adapter = add("--adapter", metavar="FILE", help="score by your own labels: what calibrate --adapt wrote")
+    complete_files(adapter)
+
+
 def add_backend_arguments(parser: ArgumentParser) -> None:
     """The options of commands that ask models: ``config_from`` and ``limits_from`` read them."""
     add = add_model_arguments(parser)
+    add_adapter_argument(add)
     add(
         "--profile",
         choices=("full", "fast", "levels"),

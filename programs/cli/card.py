@@ -164,6 +164,8 @@ def _subject(call: dict[str, Any]) -> str:
     about = call["distortion"] if call["region"] == "Global" else f"{call['distortion']} in {call['region']}"
     if call.get("judged_as") == "generated":
         about = f"{about}, judged as: generated"
+    if adapted := call.get("adapted"):
+        about = f"{about}, adapted by {adapted['name']}"
     if not call["box"]:
         return about
     left, top, right, bottom = call["box"]

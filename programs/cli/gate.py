@@ -43,6 +43,8 @@ def run(args: Namespace) -> int:
             raise UserError("name images, or folders of shards, not both at once")
         if args.html or args.csv or args.jsonl:
             raise UserError("of folders of shards results are printed: leave out --html, --csv and --jsonl")
+        if args.adapter:
+            raise UserError("--adapter: the results in shards were scored already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = workers_given(args.workers, available_cores())
     found = find_jobs(args.images, DEFAULT_QUERY)
@@ -58,7 +60,7 @@ def run(args: Namespace) -> int:
         from agenticiqa.programs.batch.judge_many import judge_many
         from agenticiqa.programs.result import Assessment
 
-        return judge_many(AgenticIQA.offline(), jobs, workers, Assessment.to_dict)
+        return judge_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
 
     check_outputs(args, read_by(found.jobs, args.policy))
     results: list[GateResult] = []

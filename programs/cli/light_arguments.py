@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
-from agenticiqa.programs.cli.arguments import add_raw_csv, add_tables, complete_files
+from agenticiqa.programs.cli.arguments import add_adapter_argument, add_raw_csv, add_tables, complete_files
 
 MEASURE_EXAMPLES = """\
 examples:
@@ -38,6 +38,7 @@ def add_gate_arguments(parser: ArgumentParser) -> None:
     parser.epilog, parser.formatter_class = GATE_EXAMPLES, RawDescriptionHelpFormatter
     images = parser.add_argument("images", nargs="+", metavar="IMAGE", help="image files, folders, or - for stdin")
     policy = parser.add_argument("--policy", metavar="FILE", help="YAML with what a photo must have")
+    add_adapter_argument(parser.add_argument)
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="print one JSON object: counts by reason, and each image")
     rows = output.add_argument(

@@ -8,6 +8,7 @@ from agenticiqa.programs.backends.cores import WORKERS, available_cores, workers
 from agenticiqa.programs.backends.ledger import IN_FLIGHT, Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
+from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 
 def models_from(args: Namespace) -> Config:
@@ -29,6 +30,10 @@ def config_from(args: Namespace) -> Config:
     config = models_from(args)
     if args.prompts:
         config = config.model_copy(update={"prompts": args.prompts})
+    if args.adapter:
+        config = config.model_copy(update={"adapter": args.adapter})
+    if config.adapter is not None:
+        adapter_in(config.adapter)  # which raises before anything is estimated or sent
     config = config.with_tuned_fusion()
     if config.fusion.profile is not None:
         read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent

@@ -13,7 +13,7 @@ from agenticiqa.programs.tools.catalog import listing
 def run(args: Namespace) -> int:
     """Print the tools; the exit status is 0."""
     config = load_config(args.config)
-    rows = listing(toolbox(config.calibration, config.pyiqa), config.calibration)
+    rows = listing(toolbox(config.calibration, config.pyiqa, config.adapter), config.calibration)
     if args.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
     else:

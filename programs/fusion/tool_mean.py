@@ -10,7 +10,8 @@ left out, as a negative weight would let a better score lower the mean.
 V is that of ``configs/tool_table.yaml``: errors of the calibrated scores by source of the images. With a reference it
 is that of the source "reference". Without one nobody knows whether an image is a photo, was generated, or is a copy
 that somebody distorted, so that V is the mean over these sources. A tool that was not measured there has the error that
-its curve states, and errs with the others as much as tools usually do.
+its curve states, and errs with the others as much as tools usually do; so does an adapted one, by the error on its
+held-out labels.
 """
 
 import math
@@ -79,12 +80,13 @@ def error_covariance(
         return sum(found) / len(found) if found else None
 
     def variance(tool: Tool) -> float:
-        return measured(tool, tool) or tool.usual_spread**2
+        own = tool.adapter.about.get("error") if tool.adapter else None
+        return own**2 if own else measured(tool, tool) or tool.usual_spread**2
 
     def shared(a: Tool, b: Tool) -> float:
         if a is b:
             return variance(a)
-        found = measured(a, b)
+        found = None if a.adapter or b.adapter else measured(a, b)
         return USUAL_CORRELATION * math.sqrt(variance(a) * variance(b)) if found is None else found
 
     return np.array([[shared(a, b) for b in tools] for a in tools])

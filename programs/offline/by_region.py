@@ -13,6 +13,7 @@ from agenticiqa.programs.offline.answers.table import IMAGE, NINTHS, REFERENCE, 
 from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
 from agenticiqa.programs.offline.opinion import estimate_opinion
+from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
@@ -73,13 +74,17 @@ def findings_for_evidence(
 
 
 def opinions_by_region(
-    image: LoadedImage, reference: LoadedImage | None, evidence: ExecutorOutput, by_region: Mapping[str, Findings]
+    image: LoadedImage,
+    reference: LoadedImage | None,
+    evidence: ExecutorOutput,
+    by_region: Mapping[str, Findings],
+    adapter: Adapter | None = None,
 ) -> dict[str, Opinion]:
     """The estimated mean opinion of each region that has findings."""
     boxes = evidence.boxes or {}
     return {
         region: estimate_opinion(
-            crop(image, boxes.get(region)), crop(reference, boxes.get(region)) if reference else None, findings
+            crop(image, boxes.get(region)), crop(reference, boxes.get(region)) if reference else None, findings, adapter
         )
         for region, findings in by_region.items()
     }

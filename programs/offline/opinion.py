@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.outside_training import widened
@@ -45,7 +46,10 @@ def learned_model_applies(image: LoadedImage, reference: LoadedImage | None) -> 
 
 
 def estimate_opinion(
-    image: LoadedImage, reference: LoadedImage | None, findings: Mapping[DetectableDistortion, Finding]
+    image: LoadedImage,
+    reference: LoadedImage | None,
+    findings: Mapping[DetectableDistortion, Finding],
+    adapter: Adapter | None = None,
 ) -> Opinion:
     """The estimated mean opinion of an image: by the learned model if it applies, else from the findings.
 
@@ -53,7 +57,7 @@ def estimate_opinion(
     model hardly sees damage in a part of an image, so that it counts at most as what was found there.
     """
     if learned_model_applies(image, reference):
-        learned = opinion_of(image)
+        learned = opinion_of(image, adapter)
         local = {name: finding for name, finding in findings.items() if finding.local}
         return replace(learned, score=min(learned.score, expected_level(local))) if local else learned
     measured = Opinion(expected_level(findings), RESIDUAL_STD)

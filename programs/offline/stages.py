@@ -24,6 +24,7 @@ from agenticiqa.programs.offline.plan.planner import plan_question
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.stages.tool_runs import table_choice
+from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
 from agenticiqa.programs.tools.tool import Tool
@@ -115,7 +116,14 @@ class TableSelector(StageModule):
 
 
 class MeasuredScorer(StageModule):
-    """Level probabilities by the learned model, or with a reference by the severities; over regions the mean."""
+    """Level probabilities by the learned model, or with a reference by the severities; over regions the mean.
+
+    An adapter adapts the learned model.
+    """
+
+    def __init__(self, adapter: Adapter | None = None) -> None:
+        super().__init__()
+        self.adapter = adapter
 
     def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
@@ -123,7 +131,7 @@ class MeasuredScorer(StageModule):
         """See ``protocols.ScorerStage``."""
         with cpu_slot():
             by_region = findings_for_evidence(image, reference, evidence)
-            opinions = opinions_by_region(image, reference, evidence, by_region)
+            opinions = opinions_by_region(image, reference, evidence, by_region, self.adapter)
         distributions = [opinion.probabilities() for opinion in opinions.values()]
         summaries = [
             f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()

@@ -8,6 +8,7 @@ from typing import Any
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import ranking
 from agenticiqa.programs.tools.calibration import Calibration, usable
+from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_in
 from agenticiqa.programs.tools.srcc_table import measured
 from agenticiqa.programs.tools.tool import Tool, find_tool
 
@@ -23,11 +24,12 @@ def _tool(metric: str) -> Tool:
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in map(_tool, METRICS)}
 
 
-def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, Tool]:
+def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:
     """The tools that a program may use, by name: those with a monotone curve in the calibration profile.
 
-    ``pyiqa`` adds metrics of that package by name, those that are not embedded under that name. Raises ToolError when
-    there is no such profile or metric, or no tool with a usable curve.
+    ``pyiqa`` adds metrics of that package by name, those that are not embedded under that name. ``adapter`` is a file
+    that adapts the learned scorer. Raises ToolError when there is no such profile or metric, or no tool with a usable
+    curve, and UserError for an adapter that cannot be used.
     """
     tools: dict[str, Tool] = {}
     if pyiqa:  # first: a metric that is listed is preferred
@@ -41,6 +43,9 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = ()) -> dict[str, To
         curve, _ = curve_or_reason(name, profile)
         if curve is not None:
             tools[name] = replace(tool, calibration=curve, measured=measured().get(name, {}))
+    if adapter is not None:
+        adapted = adapted_tool(adapter_in(adapter))
+        tools[adapted.name] = replace(adapted, measured=measured().get(adapted.name, {}))
     if not tools:
         raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
     return tools

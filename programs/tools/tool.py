@@ -21,6 +21,7 @@ from agenticiqa.programs.errors import ToolError, did_you_mean
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
+    from agenticiqa.programs.tools.adapter import Adapter
     from agenticiqa.programs.tools.calibration import Calibration
     from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
     from agenticiqa.programs.tools.srcc_table import Agreement
@@ -60,6 +61,7 @@ class Tool:
     flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
     ``smallest`` the least side in pixels. ``spread`` gives the standard deviation, in levels, of people's mean opinion
     around the score of an image, for a tool that knows it of each image, and ``judged_as`` what it took an image for.
+    ``adapter`` is what adapts its score to a user's labels.
 
     ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
     fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
@@ -89,6 +91,7 @@ class Tool:
     unit: str | None = None
     spread: "Callable[[LoadedImage], float] | None" = None
     judged_as: "Callable[[LoadedImage], JudgedAs | None] | None" = None
+    adapter: "Adapter | None" = None
 
     def strength(self, category: str) -> float:
         """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
@@ -267,10 +270,10 @@ def _measured(
     tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", region: str, distortion: str
 ) -> "ToolCall":
     from agenticiqa.programs.events import event
-    from agenticiqa.signatures.types import ToolCall
+    from agenticiqa.signatures.types import AdaptedTo, ToolCall
 
     started = time.perf_counter()
-    raw = calibrated = spread = judged_as = error = None
+    raw = calibrated = spread = judged_as = adapted = error = None
     try:
         if isinstance(tool.measure, SharedMeasure):
             raw = _finite(tool, tool.measure.of_loaded(image))
@@ -280,6 +283,10 @@ def _measured(
             raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
         calibrated, spread = tool.calibration(raw), tool.spread_for(image)
         judged_as = tool.judged_as(image) if tool.judged_as else None
+        if (own := tool.adapter) is not None:
+            adapted = AdaptedTo(
+                name=own.name, digest=own.digest, labels=own.about["labels"], this_one=image.sha256 in own.images
+            )
     except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
         raw = calibrated = spread = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"
@@ -295,6 +302,7 @@ def _measured(
         calibrated=calibrated,
         spread=spread,
         judged_as=judged_as,
+        adapted=adapted,
         ms=ms,
         error=error,
     )

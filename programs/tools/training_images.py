@@ -32,7 +32,8 @@ REFERENCE = "reference"  # the split of what other images were made from, and of
 PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that ladders of distortions were made of
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
-Way: TypeAlias = Literal["model", "curve"]
+ADAPTER = "adapter"  # the "set" of an image whose label the scorer was adapted to
+Way: TypeAlias = Literal["model", "curve", "adapter"]
 
 
 class Part(NamedTuple):
@@ -80,6 +81,8 @@ def fitted_on(tool: Tool, parts: Collection[Part]) -> frozenset[Way]:
     ways: set[Way] = set()
     if any(part.set in tool.trained_on for part in parts):
         ways.add("model")
+    if tool.name == "LEARNED-IQA" and any(part.set == ADAPTER for part in parts):
+        ways.add("adapter")
     if isinstance(tool.calibration, Calibration) and any(_names(tool.calibration.fitted_on, part) for part in parts):
         ways.add("curve")
     return frozenset(ways)

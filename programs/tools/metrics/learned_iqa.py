@@ -3,6 +3,9 @@
 How the head was trained and what it cannot do is in ``quality_model.md``.
 """
 
+import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.tools.numerics.networks import run_network
+from agenticiqa.programs.tools.adapter import Adapter, read_adapter
+from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.numerics.networks import run_for, run_network
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
+FEATURES, FEATURE_COUNT = "Clip_655", 18_123  # the standardized features, by the name of what gives them in the model
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -67,15 +73,54 @@ def learned_iqa_map(image: RGB) -> Plane:
 def opinion(image: RGB) -> Opinion:
     """The predicted mean opinion score with its uncertainty. Same image and ToolError as for ``learned_iqa``."""
     check_image(image, SMALLEST_SIDE)
-    score, novelty, generated = map(float, run_network(MODEL, SHA256, "reading", as_input(image))[0])
+    return _opinion_by(run_network(MODEL, SHA256, "reading", as_input(image))[0])
+
+
+def opinion_and_features(image: RGB) -> tuple[Opinion, NDArray[np.float32]]:
+    """``opinion``, and the standardized features (F,) that it is made of."""
+    check_image(image, SMALLEST_SIDE)
+    reading, features = run_for(MODEL, SHA256, ("reading", FEATURES), as_input(image))
+    return _opinion_by(reading[0]), features[0]
+
+
+def _opinion_by(reading: NDArray[np.float32]) -> Opinion:
+    score, novelty, generated = map(float, reading)
     usual = generated * SPREAD_GENERATED**2 + (1 - generated) * SPREAD**2
     spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, novelty - 1)) ** 2))
     return Opinion(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > MOSTLY else "photo")
 
 
-def opinion_of(image: "LoadedImage") -> Opinion:
-    """``opinion`` of a loaded image's pixels, widened where it is unlike the training's; computed once per image."""
-    return image.memo.once("opinion", lambda: widened(opinion(image.pixels), outside_training(image)))
+def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
+    """``opinion`` of a loaded image's pixels, widened where it is unlike the training's; computed once per image.
+
+    With an adapter it is the opinion by the labels that this was fitted to.
+    """
+
+    def computed() -> Opinion:
+        found = adapter.adapted(*opinion_and_features(image.pixels)) if adapter else opinion(image.pixels)
+        return widened(found, outside_training(image))
+
+    return image.memo.once(("opinion", adapter and adapter.digest), computed)
+
+
+def adapter_in(file: str | os.PathLike[str]) -> Adapter:
+    """The adapter of this scorer in a file. Raises UserError as ``read_adapter`` does."""
+    return read_adapter(file, SHA256, FEATURE_COUNT)
+
+
+def adapted_tool(adapter: Adapter) -> Tool:
+    """The tool that gives the adapted score, which is on 1..5 as it is."""
+    return replace(
+        TOOL,
+        calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, f"as it is; adapter {adapter.digest}"),
+        measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
+        spread=partial(_spread_of, adapter=adapter),
+        adapter=adapter,
+    )
+
+
+def _adapted_score(adapter: Adapter, image: RGB) -> float:
+    return adapter.adapted(*opinion_and_features(image)).score
 
 
 def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
@@ -89,12 +134,12 @@ def last_stage(image: RGB) -> NDArray[np.float32]:
     return found
 
 
-def _score_of(image: "LoadedImage") -> float:
-    return opinion_of(image).score
+def _score_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
+    return opinion_of(image, adapter).score
 
 
-def _spread_of(image: "LoadedImage") -> float:
-    return opinion_of(image).spread
+def _spread_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
+    return opinion_of(image, adapter).spread
 
 
 def _judged_as(image: "LoadedImage") -> "JudgedAs | None":

@@ -29,12 +29,19 @@ def run_network(
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """
+    return run_for(file, sha256, (output,), given)[0]
+
+
+def run_for(
+    file: Path, sha256: str, outputs: tuple[str, ...], given: NDArray[np.float32] | NDArray[np.int64]
+) -> list[NDArray[np.float32]]:
+    """As ``run_network``, several outputs; what a layer inside of the network gives may be one."""
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
     if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    session = _session(file, sha256, output)
-    found: NDArray[np.float32] = session.run([output], {session.get_inputs()[0].name: given}, options)[0]
+    session = _session(file, sha256, outputs)
+    found: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: given}, options)
     return found
 
 
@@ -48,20 +55,20 @@ def silent_onnxruntime() -> Any:
     return onnxruntime
 
 
-def _session(file: Path, sha256: str, output: str) -> Any:
-    return _sessions.once((file, sha256, output), lambda: _loaded(file, sha256, output))
+def _session(file: Path, sha256: str, outputs: tuple[str, ...]) -> Any:
+    return _sessions.once((file, sha256, outputs), lambda: _loaded(file, sha256, outputs))
 
 
 _sessions = Memo()  # not functools.cache, with which threads that begin together would each load the network
 
 
-def _loaded(file: Path, sha256: str, output: str) -> Any:
+def _loaded(file: Path, sha256: str, outputs: tuple[str, ...]) -> Any:
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # the plans for the shapes of all images are kept
     options.log_severity_level = 3  # errors only: it warns of initializers that it drops
-    model = layers_to(read_checked(file, sha256), output)
+    model = layers_to(read_checked(file, sha256), *outputs)
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
@@ -79,34 +86,40 @@ class Field(NamedTuple):
     content: memoryview
 
 
-def layers_to(model: bytes, output: str) -> bytes:
-    """The model with that output alone, and only the nodes and weights that lead to it; these compute the same bits.
+def layers_to(model: bytes, *outputs: str) -> bytes:
+    """The model with these outputs alone, and only the nodes and weights that lead to them; they compute the same bits.
+
+    What a node inside gives becomes an output where it is named.
 
     Nodes must not have graphs of their own (``If``, ``Loop``): what those read from outside is not seen. A model that
     has no such output is left with none.
     """
     fields = list(_fields(memoryview(model)))
     return b"".join(
-        _message(GRAPH, _graph_to(field.content, output)) if field.number == GRAPH else field.whole for field in fields
+        _message(GRAPH, _graph_to(field.content, outputs)) if field.number == GRAPH else field.whole for field in fields
     )
 
 
-def _graph_to(graph: memoryview, output: str) -> bytes:
-    fields, needed, kept = list(_fields(graph)), {output}, list[memoryview]()
+def _graph_to(graph: memoryview, outputs: tuple[str, ...]) -> bytes:
+    fields, needed, kept = list(_fields(graph)), {*outputs}, list[memoryview]()
+    given, shown = set[str](), set[str]()
     for field in reversed(fields):  # in a graph what computes a value is written before what reads it
         if field.number == NODE and not needed.isdisjoint(_names(field.content, NODE_OUTPUT)):
             needed.update(_names(field.content, NODE_INPUT))
+            given |= _names(field.content, NODE_OUTPUT)
             kept.append(field.whole)
     kept.reverse()
-    named = {INITIALIZER: (TENSOR_NAME, needed), OUTPUT: (OUTPUT_NAME, {output})}
+    named = {INITIALIZER: (TENSOR_NAME, needed), OUTPUT: (OUTPUT_NAME, {*outputs})}
     for field in fields:
         if field.number in named:
             number, wanted = named[field.number]
-            if not wanted.isdisjoint(_names(field.content, number)):
+            if not wanted.isdisjoint(names := _names(field.content, number)):
                 kept.append(field.whole)
+                shown |= names
         elif field.number not in (NODE, VALUE_INFO):
             kept.append(field.whole)
-    return b"".join(kept)
+    inside = sorted(given.intersection(outputs) - shown)
+    return b"".join([*kept, *(_message(OUTPUT, _message(OUTPUT_NAME, name.encode())) for name in inside)])
 
 
 def _names(message: memoryview, number: int) -> set[str]:

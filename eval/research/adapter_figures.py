@@ -1,0 +1,166 @@
+"""Measure what an adapter gains: tables by the number of labels, for scorers that were not trained on the set.
+
+    python -m agenticiqa.eval.research.adapter_figures DATA
+
+DATA has the folders clive, biq2021, agiqa3k and live_r2, each with a ``labels.csv``. A scorer that does not know a set
+is ridge regression (penalty 1) on the features of other sets; the shipped file stays as it is. The labels are drawn
+ten times, of AGIQA-3K whole prompts; what is measured are the images of contents that were not drawn. "saved" counts a
+refused draw as the score before, "always" takes the adapter all the same. Features are kept in the cache folder.
+"""
+
+import argparse
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.eval.calibrate import adapter_fit
+from agenticiqa.eval.calibrate.adapter_fit import FEWEST_LABELS, Given
+from agenticiqa.eval.commands.calibrate_adapter import seen_images
+from agenticiqa.eval.datasets import MosScale, read_labels
+from agenticiqa.eval.metrics import rmse, srcc
+from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
+from agenticiqa.programs.tools.adapter import Adapter
+from agenticiqa.programs.tools.numerics.opinion import Opinion
+
+Numbers = NDArray[np.float64]
+
+SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
+COUNTS, DRAWS = (10, 20, 50, 100, 200), 10
+STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # as in quality_head
+HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error before, saved, 80 % covers, width, seconds"
+
+
+@dataclass(frozen=True)
+class Images:
+    """N images: features (N, F), scores by the scorer that is adapted, opinions on 1..5, contents and generators."""
+
+    features: NDArray[np.float32]
+    score: Numbers
+    opinion: Numbers
+    content: NDArray[np.str_]
+    generator: NDArray[np.str_]
+
+    def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "Images":
+        """Some of the images, with other scores if they are given."""
+        columns = (self.features, self.score, self.opinion, self.content, self.generator)
+        features, own, *others = (each[rows] for each in columns)
+        return Images(features, own if score is None else score, *others)
+
+
+def read_set(folder: Path) -> Images:
+    """The images of a set, scored by the shipped scorer."""
+    items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
+    seen = seen_images([item.image for item in items], Namespace(workers=None))
+    _, score, features = zip(*(seen[item.image] for item in items), strict=True)
+    opinion = [scale.to_1_5(item.mos) for item in items]
+    about = [[item.content for item in items], [(item.generator or "").split("_")[0] for item in items]]
+    return Images(np.stack(features), np.array(score), np.array(opinion), *map(np.array, about))
+
+
+def scores_by_others(others: Sequence[Images], images: Images) -> Numbers:
+    """The scores (N,) of images by ridge regression on the opinions of others."""
+    weight = np.ones(images.features.shape[1], np.float32)
+    weight[-STATISTICS:] = STATISTICS_WEIGHT
+    taught = np.concatenate([each.features for each in others]) * weight
+    opinion = np.concatenate([each.opinion for each in others])
+    kernel = (taught @ taught.T).astype(np.float64) / len(weight)
+    dual = np.linalg.solve(kernel + np.eye(len(opinion)), opinion - opinion.mean())
+    return np.clip(images.features * weight @ (taught.T @ dual) / len(weight) + opinion.mean(), 1, 5)
+
+
+def draw(images: Images, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows that are labeled, and those of other contents; of few contents those of other images."""
+    rng = np.random.default_rng(seed)
+    place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
+    few = len(place) < 2 * adapter_fit.OUTER
+    order = rng.permutation(len(images.opinion))
+    if not few:
+        order = order[np.argsort([place[name] for name in images.content[order]], kind="stable")]
+    rest = order[count:]
+    return order[:count], rest if few else rest[~np.isin(images.content[rest], images.content[order[:count]])]
+
+
+def measured(images: Images, count: int, seed: int, shuffled: bool) -> tuple[float, ...] | None:
+    """What one draw gives; ``None`` where too few images are left."""
+    train, test = draw(images, count, seed)
+    if len(train) < count or len(test) < 20:
+        return None
+    target = images.opinion[train]
+    if shuffled:
+        target = np.random.default_rng(seed).permutation(target)
+    contents = np.stack([images.content[train]] * 2, axis=1)
+    given = Given(images.features[train], images.score[train], target, np.ones(count), contents)
+    began = time.perf_counter()
+    fit = adapter_fit.fit_adapter(given)
+    refused = count < FEWEST_LABELS or not adapter_fit.helps(given, fit.held_out)
+    seconds = time.perf_counter() - began
+    spread = adapter_fit.conformal_spread(fit.held_out - target)
+    adapter = Adapter("", "", fit.weights, frozenset(), {"way": fit.choice.way, "level": fit.level, "spread": spread})
+    pairs = zip(images.score[test], images.features[test], strict=True)
+    found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in pairs])
+    before, opinion, half = images.score[test], images.opinion[test], NORMAL_QUANTILES["80"] * spread
+    covered = np.abs(found - opinion) <= half
+    width = np.minimum(found + half, 5) - np.maximum(found - half, 1)
+    agreement = [srcc(each, opinion) or 0.0 for each in (before, found)]
+    errors = [rmse(each, opinion) or 0.0 for each in (before, found)]
+    return (float(refused), *agreement, *errors, float(covered.mean()), float(width.mean()), seconds)
+
+
+def line(sets: Sequence[Images], count: int, *, shuffled: bool = False, draws: int = DRAWS) -> str | None:
+    """A line of the table: the mean over sets and draws."""
+    found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, shuffled))]
+    if not found:
+        return None
+    refused, before, always, error, after, covered, width, seconds = np.array(found).T
+    saved, kept = np.where(refused, before, always), np.where(refused, error, after)
+    cells = [f"{count}", f"{refused.mean():.2f}", f"{before.mean():.3f}"]
+    for each in (saved, always):
+        cells += [f"{each.mean():.3f}", f"{(each - before).min():+.3f}"]
+    cells += [f"{each.mean():.2f}" for each in (error, kept, covered, width, seconds)]
+    return f"| {' | '.join(cells)} |"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = parser_of(__doc__)
+    parser.add_argument("data", type=Path, help="the folder of the sets' folders")
+
+    def run(args: argparse.Namespace) -> None:
+        clive, biq, generated, live = (
+            read_set(args.data / name) for name in ("clive", "biq2021", "agiqa3k", "live_r2")
+        )
+        families = [generated.generator == name for name in np.unique(generated.generator)]
+        photos = [clive, biq]
+        everything = np.arange(len(clive.opinion))
+        unknown = {
+            "CLIVE, by a scorer of BIQ2021": [clive.of(everything, scores_by_others([biq], clive))],
+            "AGIQA-3K by family, by a scorer of photos and the other families": [
+                generated.of(one, scores_by_others([*photos, generated.of(~one)], generated.of(one)))
+                for one in families
+            ],
+            "AGIQA-3K by family, by a scorer of photos": [
+                generated.of(one, scores_by_others(photos, generated.of(one))) for one in families
+            ],
+            "LIVE r2, by a scorer of photos": [live.of(np.arange(len(live.opinion)), scores_by_others(photos, live))],
+        }
+        known = {"CLIVE, known": [clive], "BIQ2021, known": [biq], "AGIQA-3K, known": [generated]}
+        for name, sets in (unknown | known).items():
+            print(f"\n{name}\n\n| {HEADINGS.replace(', ', ' | ')} |\n|{' ---: |' * 12}", flush=True)
+            for count in COUNTS if name in unknown else (50,):
+                if found := line(sets, count):
+                    print(found, flush=True)
+        print("\nShuffled labels of CLIVE, by a scorer of BIQ2021", flush=True)
+        for count in COUNTS[1:]:
+            print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, shuffled=True, draws=30), flush=True)
+
+    return run_command(parser, run, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
