@@ -24,12 +24,9 @@ from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-FEWEST_LABELS, FEWEST_CONTENTS = 15, 5
-OUTER, INNER, REPEATS = (
-    10,
-    5,
-    4,
-)  # folds of what is measured and of what is chosen; partitions of pairs that share images
+FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
+OUTER, INNER = 10, 5  # folds of what is measured, and of what is chosen
+REPEATS = 4  # partitions of pairs that share images, which one alone mostly puts into two folds
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, for one label
 WAYS = ("correction", "alone")
 STEEPNESS = 1.5  # logits of a preference for each level of difference: people differ by about .8 levels of one image

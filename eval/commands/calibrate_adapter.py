@@ -24,6 +24,7 @@ from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.metrics import plcc, rmse, srcc
 from agenticiqa.programs.backends.cores import available_cores, workers_given
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, ToolError, UserError
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
@@ -71,21 +72,17 @@ def run(args: Namespace, data: Path | None) -> int:
     lines = [[name, *(f"{found:.3f}" for found in both), f"{gain:+.3f}"] for name, *both, gain in figures]
     render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), lines)
     if trained := trained_on_count(TOOL, seen):
-        print(
-            f"agenticiqa: the scorer was trained on {trained} of these images: its figures flatter it", file=sys.stderr
-        )
+        print_error(f"the scorer was trained on {trained} of these images: what it has before is too good for new ones")
     if len(known) < FEWEST_LABELS or not adapter_fit.helps(tested, fit.held_out[known]):
         print(f"Not saved: on held-out images these {count} {kind} are not shown to help. More of them may.")
         return SOME_FAILED
     about = _about(labels, fit, tested, fit.held_out[known], seen)
     about["held_out"] = {name: [before.value, after.value] for name, before, after, _ in figures}
     write_adapter(out, fit.weights, sorted({sha256 for sha256, _, _ in seen.values()}), about)
-    used = (
-        "corrects the shipped score by" if fit.choice.way == "correction" else "takes, in place of the shipped score,"
-    )
+    used = "the shipped score is corrected by" if fit.choice.way == "correction" else "the shipped score is replaced by"
     print(f"{out}: {used} {count} {kind} of {len(seen)} images (penalty {fit.choice.penalty:g}).")
     if spread := about["spread"]:
-        print(f"Its 80 % interval: score +- {NORMAL_QUANTILES['80'] * spread:.2f}, by the errors of held-out labels.")
+        print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, by errors on held-out labels.")
     print(f'To use it: --adapter {out}, or "adapter: {out}" in a configuration.')
     return OK
 

@@ -132,9 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("data", type=Path, help="the folder of the sets' folders")
 
     def run(args: argparse.Namespace) -> None:
-        clive, biq, generated, live = (
-            read_set(args.data / name) for name in ("clive", "biq2021", "agiqa3k", "live_r2")
-        )
+        clive, biq, generated, live = (read_set(args.data / name) for name in SCALES)
         families = [generated.generator == name for name in np.unique(generated.generator)]
         photos = [clive, biq]
         everything = np.arange(len(clive.opinion))
