@@ -195,11 +195,15 @@ class DamagedPart(Strict):
 
 
 class AdaptedTo(Strict):
-    """The adapter of a score: its name, its digest, to how many labels it was fitted, and whether to this image's."""
+    """The adapter of a score: its name and digest, the number of its labels, and whether this image is one of them.
+
+    ``kinds`` are those of ``outside_training`` that many of its images have, for which its error was measured.
+    """
 
     name: Text
     digest: str
     labels: int = Field(gt=0)
+    kinds: list[str] = Field(default_factory=list)
     this_one: bool
 
     def in_words(self, tool: str) -> str:

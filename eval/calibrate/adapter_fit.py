@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, 
 WAYS = ("correction", "alone")
 STEEPNESS = 1.5  # logits of a preference for each level of difference: people differ by about .8 levels of one image
 STEPS, STEADY, LEAST_CURVATURE = 30, 1e-6, 1e-4  # of Newton's method
+TINY = 1e-12
 USUAL_STD, LEFT_STD = 1.0, 0.5  # levels: of the ratings of one image, and of what features cannot explain of a mean
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # confidence, one-sided, of what ``helps`` asks for
 
@@ -132,7 +134,7 @@ def _folds(given: Given, rows: Rows, count: int, seed: int) -> Iterator[tuple[Ro
     first, second = places.reshape(-1, 2).T
     shared = bool((first != second).any())
     for repeat in range(REPEATS if shared else 1):
-        fold_of = folds_by_content(names, count // 2 if shared else count, seed + repeat, dealt=True)
+        fold_of = folds_by_content(names.tolist(), count // 2 if shared else count, seed + repeat, dealt=True)
         one, other = fold_of[first], fold_of[second]
         for fold in np.unique(fold_of):
             train, test = rows[(one != fold) & (other != fold)], rows[(one == fold) & (other == fold)]
@@ -194,5 +196,5 @@ def _t(x: Numbers, y: Numbers, blocks: Rows) -> float:
     return _ratio(slope * square, error)
 
 
-def _ratio(a: float, b: float) -> float:
-    return float(a / b) if b > 1e-12 else 0.0
+def _ratio(a: Any, b: Any) -> float:
+    return float(a / b) if b > TINY else 0.0

@@ -3,6 +3,7 @@
 import io
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -31,13 +32,28 @@ from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import cache_folder, digest, sha256_of, write_atomically
 from agenticiqa.programs.tools.adapter import write_adapter
-from agenticiqa.programs.tools.metrics.learned_iqa import FEATURE_COUNT, SHA256, TOOL, opinion_and_features
+from agenticiqa.programs.tools.metrics.learned_iqa import (
+    FEATURE_COUNT,
+    SHA256,
+    TOOL,
+    opinion_and_features,
+    outside_training,
+)
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 OUT = Path("adapter.npz")
 FEWEST_GROUPS = 10  # of pairs that share no image with another group; with fewer, folds are made of images
 Pair = tuple[Path, Path]
-Seen = tuple[str, float, NDArray[np.float32]]  # SHA-256, shipped score and features of an image
+KIND_SHARE = 0.2  # of the labeled images, from which on the error holds for images of a kind of ``outside_training``
+
+
+class Seen(NamedTuple):
+    """What is used of an image: SHA-256, shipped score, features (F,), and why it is unlike the shipped training."""
+
+    sha256: str
+    score: float
+    features: NDArray[np.float32]
+    kinds: list[str]
 
 
 class Labels(NamedTuple):
@@ -78,7 +94,7 @@ def run(args: Namespace, data: Path | None) -> int:
         return SOME_FAILED
     about = _about(labels, fit, tested, fit.held_out[known], seen)
     about["held_out"] = {name: [before.value, after.value] for name, before, after, _ in figures}
-    write_adapter(out, fit.weights, sorted({sha256 for sha256, _, _ in seen.values()}), about)
+    write_adapter(out, fit.weights, sorted({each.sha256 for each in seen.values()}), about)
     used = "the shipped score is corrected by" if fit.choice.way == "correction" else "the shipped score is replaced by"
     print(f"{out}: {used} {count} {kind} of {len(seen)} images (penalty {fit.choice.penalty:g}).")
     if spread := about["spread"]:
@@ -92,9 +108,10 @@ def _about(
 ) -> dict[str, Any]:
     """What an adapter says of itself."""
     level, errors = fit.level, found - tested.target
+    kinds = Counter(kind for each in seen.values() for kind in each.kinds)
     if labels.pairs:  # which say nothing of the level: that of the shipped scores stays
-        shipped = [score if fit.choice.way == "alone" else 0.0 for _, score, _ in seen.values()]
-        level = float(np.mean(shipped) - np.mean([features @ fit.weights for _, _, features in seen.values()]))
+        shipped = [each.score if fit.choice.way == "alone" else 0.0 for each in seen.values()]
+        level = float(np.mean(shipped) - np.mean([each.features @ fit.weights for each in seen.values()]))
     return {
         "scorer": SHA256,
         "features": FEATURE_COUNT,
@@ -106,6 +123,7 @@ def _about(
         "level": level,
         "error": None if labels.pairs else rmse(found, tested.target),
         "spread": None if labels.pairs else adapter_fit.conformal_spread(errors),
+        "kinds": sorted(kind for kind, number in kinds.items() if number >= KIND_SHARE * len(seen)),
         "version": version("agenticiqa"),
         "date": date.today().isoformat(),
     }
@@ -154,7 +172,7 @@ def _pairs(data: Path) -> Labels | None:
 def _given(labels: Labels, seen: dict[Path, Seen]) -> Given:
     def column(place: int) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         rows = [seen[row[place]] for row in labels.rows]
-        return np.stack([features for _, _, features in rows]), np.array([score for _, score, _ in rows])
+        return np.stack([each.features for each in rows]), np.array([each.score for each in rows])
 
     features, shipped = column(0)
     if labels.pairs:
@@ -172,17 +190,21 @@ def seen_images(files: Sequence[Path], args: Namespace) -> dict[Path, Seen]:
         kept = folder / f"{sha256}.npz"
         try:
             with np.load(kept, allow_pickle=False) as arrays:
-                return sha256, float(arrays["score"]), arrays["features"].astype(np.float32)
+                return Seen(
+                    sha256, float(arrays["score"]), arrays["features"].astype(np.float32), [*map(str, arrays["kinds"])]
+                )
         except (OSError, ValueError, KeyError, EOFError):  # not there yet, or cut short
             pass
         try:
-            opinion, features = opinion_and_features(load(file).pixels)
+            image = load(file)
+            opinion, features = opinion_and_features(image.pixels)
+            kinds = outside_training(image)
         except (ImageError, ToolError) as error:
             raise UserError(f"{file}: {error}; take it out of the labels") from error
         content = io.BytesIO()
-        np.savez(content, score=opinion.score, features=features.astype(np.float16))
+        np.savez(content, score=opinion.score, features=features.astype(np.float16), kinds=np.array(kinds, np.str_))
         write_atomically(kept, content.getvalue())
-        return sha256, opinion.score, features.astype(np.float16).astype(np.float32)
+        return Seen(sha256, opinion.score, features.astype(np.float16).astype(np.float32), [*kinds])
 
     with ThreadPoolExecutor(workers_given(args.workers, available_cores())) as pool:
         found = render.progress(pool.map(seen, files), len(files), "reading")

@@ -57,7 +57,7 @@ def read_set(folder: Path) -> Images:
     """The images of a set, scored by the shipped scorer."""
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
     seen = seen_images([item.image for item in items], Namespace(workers=None))
-    _, score, features = zip(*(seen[item.image] for item in items), strict=True)
+    score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
     opinion = [scale.to_1_5(item.mos) for item in items]
     about = [[item.content for item in items], [(item.generator or "").split("_")[0] for item in items]]
     return Images(np.stack(features), np.array(score), np.array(opinion), *map(np.array, about))

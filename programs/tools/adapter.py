@@ -43,6 +43,11 @@ class Adapter:
     images: frozenset[str]
     about: Mapping[str, Any]
 
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The reasons of ``outside_training`` that many of the labeled images have: its errors hold for such images."""
+        return frozenset(self.about.get("kinds") or ())
+
     def adapted(self, shipped: Opinion, features: NDArray[np.float32]) -> Opinion:
         """The opinion by the user's labels, from the shipped one and the image's features (F,)."""
         # A sum, not a matrix product: the last bits of that may depend on the linear algebra library.

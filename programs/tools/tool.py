@@ -285,7 +285,11 @@ def _measured(
         judged_as = tool.judged_as(image) if tool.judged_as else None
         if (own := tool.adapter) is not None:
             adapted = AdaptedTo(
-                name=own.name, digest=own.digest, labels=own.about["labels"], this_one=image.sha256 in own.images
+                name=own.name,
+                digest=own.digest,
+                labels=own.about["labels"],
+                kinds=sorted(own.kinds),
+                this_one=image.sha256 in own.images,
             )
     except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
         raw = calibrated = spread = None

@@ -97,8 +97,10 @@ def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
     """
 
     def computed() -> Opinion:
-        found = adapter.adapted(*opinion_and_features(image.pixels)) if adapter else opinion(image.pixels)
-        return widened(found, outside_training(image))
+        if adapter is None:
+            return widened(opinion(image.pixels), outside_training(image))
+        found = adapter.adapted(*opinion_and_features(image.pixels))
+        return widened(found, [reason for reason in outside_training(image) if reason not in adapter.kinds])
 
     return image.memo.once(("opinion", adapter and adapter.digest), computed)
 

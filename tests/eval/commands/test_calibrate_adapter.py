@@ -1,0 +1,222 @@
+"""``calibrate --adapt``: what helps is saved and used everywhere; what does not is refused, as are damaged files."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from agenticiqa.configs import Config
+from agenticiqa.eval.cli import main
+from agenticiqa.programs import AgenticIQA
+from agenticiqa.programs.assess import composed
+from agenticiqa.programs.batch.plan_run import run_settings
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
+from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
+from support.distortion_levels import scene
+
+IMAGES = 40
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made-up scenes with more and more red, and their labels: people here like red."""
+    folder = tmp_path_factory.mktemp("album")
+    rng = np.random.default_rng(0)
+    with (folder / "labels.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["image", "mos", "raters"])
+        for number in range(IMAGES):
+            red = float(rng.uniform())
+            pixels = scene(96, 128, number).astype(float)
+            pixels[..., 1:] *= 1 - 0.8 * red
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+            rows.writerow([f"{number}.png", round(20 + 60 * red + rng.normal(0, 4), 2), 9])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(album: Path) -> Path:
+    """An adapter to these labels."""
+    assert main(["calibrate", str(album / "labels.csv"), "--adapt", "--out", str(album / "mine.npz")]) == OK
+    return album / "mine.npz"
+
+
+def written(file: Path, header: str, rows: list[list[object]]) -> Path:
+    file.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return file
+
+
+def labels_of(album: Path) -> dict[str, float]:
+    with (album / "labels.csv").open() as file:
+        return {row["image"]: float(row["mos"]) for row in csv.DictReader(file)}
+
+
+def test_the_adapter_says_what_it_was_fitted_to_and_what_it_gains(fitted: Path) -> None:
+    adapter = adapter_in(fitted)
+    assert adapter.about["labels"] == IMAGES == len(adapter.images)
+    before, after = adapter.about["held_out"]["SRCC"]
+    assert before < 0.6 < 0.8 < after
+    assert fitted.stat().st_size < 100_000
+
+
+def test_every_way_in_gives_the_same_adapted_score(album: Path, fitted: Path, capsys: pytest.CaptureFixture) -> None:
+    image, other = str(album / "3.png"), scene(96, 128, 99)
+    Image.fromarray(other).save(album / "new.png")
+    result = AgenticIQA.offline(adapter=fitted)(image)
+    assert result.quality_score != AgenticIQA.offline()(image).quality_score
+    low, high = AgenticIQA.offline(adapter=fitted)(str(album / "new.png")).summarizer_result.score_interval["80"]
+    assert high - low <= 2 * 1.2816 * adapter_in(fitted).about["spread"] + 1e-6
+    config = album / "mine.yaml"
+    config.write_text("adapter: mine.npz\n")
+    for way in (["--adapter", str(fitted)], ["--config", str(config)]):
+        capsys.readouterr()
+        assert main(["assess", image, "--json", *way]) == OK
+        row = json.loads(capsys.readouterr().out)
+        assert row["quality_score"] == result.quality_score
+        (call,) = row["executor_evidence"]["tool_log"]
+        assert call["adapted"]["digest"] == adapter_in(fitted).digest
+        assert call["adapted"]["this_one"]
+    state = {"query": "Rate it.", "image_path": image}
+    for node in (planner_node, executor_node, summarizer_node):
+        state |= node(state, {"configurable": {"config": str(config)}})
+    assert state["summarizer_result"].quality_score == result.quality_score
+    policy = album / "policy.yaml"
+    policy.write_text("min_score: 1\n")
+    capsys.readouterr()
+    assert main(["gate", image, "--policy", str(policy), "--adapter", str(fitted), "--json"]) == OK
+    assert json.loads(capsys.readouterr().out)["images"][0]["measured"]["score"] == result.quality_score
+
+
+def test_with_a_reference_nothing_changes(album: Path, fitted: Path) -> None:
+    image, reference = str(album / "3.png"), str(album / "new.png")
+    Image.fromarray(scene(96, 128, 3)).save(reference)
+    scores = [AgenticIQA.offline(adapter=each)(image, reference=reference).quality_score for each in (None, fitted)]
+    assert scores[0] == scores[1]
+
+
+def test_a_run_is_of_its_adapter_and_marks_the_images_that_it_was_fitted_to(
+    album: Path, fitted: Path, capsys: pytest.CaptureFixture
+) -> None:
+    plain, adapted = (Config(adapter=each) for each in (None, str(fitted)))
+    settings = [run_settings(AgenticIQA.from_config(config), config) for config in (plain, adapted)]
+    assert "adapter" not in settings[0]["config"]
+    assert settings[1]["config"]["adapter"] == adapter_in(fitted).digest
+    tool = composed(adapted).executor.toolbox["LEARNED-IQA"]
+    assert tool.adapter.about["error"] < 1
+    run = album / "run"
+    status = main(["evaluate", str(album / "labels.csv"), "--adapter", str(fitted), "--limit", "5", "--out", str(run)])
+    assert status == OK
+    capsys.readouterr()
+    assert main(["report", str(run)]) == OK
+    assert "adapter 5" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["shuffled", "constant", "few"])
+def test_labels_that_do_not_help_are_refused(album: Path, kind: str, capsys: pytest.CaptureFixture) -> None:
+    labels = labels_of(album)
+    mos = [*np.random.default_rng(1).permutation([*labels.values()])]
+    rows = {"shuffled": zip(labels, mos, strict=True), "constant": ((n, 50) for n in labels)}.get(kind)
+    chosen = [[*row] for row in rows or [*labels.items()][:9]]
+    file, out = written(album / f"{kind}.csv", "image,mos", chosen), album / f"{kind}.npz"
+    words = ["calibrate", str(file), "--adapt", "--out", str(out), "--mos-range", "0", "100"]
+    assert main(words) == SOME_FAILED
+    assert "Not saved" in capsys.readouterr().out
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_pairs_are_labels_too(album: Path, shared: bool, capsys: pytest.CaptureFixture) -> None:
+    labels = labels_of(album)
+    rng, names = np.random.default_rng(0), [*labels]
+    chosen = (
+        [rng.choice(names, 2, replace=False) for _ in range(100)]
+        if shared
+        else [*zip(names[::2], names[1::2], strict=True)]
+    )
+    rows = [sorted(pair, key=labels.__getitem__, reverse=True) for pair in chosen]
+    file, out = written(album / f"pairs{shared}.csv", "better,worse", rows), album / f"pairs{shared}.npz"
+    assert main(["calibrate", str(file), "--adapt", "--out", str(out)]) == OK
+    assert "share in order" in capsys.readouterr().out
+    shown = AgenticIQA.offline(adapter=out)
+    best, worst = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
+    assert shown(str(album / best)).quality_score > shown(str(album / worst)).quality_score
+    turned = written(
+        album / "turned.csv",
+        "better,worse",
+        [[row[number % 2], row[1 - number % 2]] for number, row in enumerate(rows)],
+    )
+    assert main(["calibrate", str(turned), "--adapt", "--out", str(out), "--force"]) == SOME_FAILED
+
+
+def test_more_labels_cost_only_the_new_images(album: Path, fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agenticiqa.eval.commands import calibrate_adapter
+
+    words = ["--adapt", "--out", str(album / "more.npz"), "--force"]
+    assert main(["calibrate", str(album / "labels.csv"), *words]) == OK
+    calls, original = [], calibrate_adapter.opinion_and_features
+    monkeypatch.setattr(
+        calibrate_adapter, "opinion_and_features", lambda pixels: calls.append(pixels) or original(pixels)
+    )
+    Image.fromarray(scene(96, 128, 77)).save(album / "one_more.png")
+    file = written(album / "more.csv", "image,mos", [*map(list, labels_of(album).items()), ["one_more.png", 30]])
+    assert main(["calibrate", str(file), *words]) == OK
+    assert len(calls) == 1
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    changed = content[:9000] + bytes(64) + content[9064:]
+    return {"cut short": content[: len(content) // 2], "text": b"adapter", "changed": changed}[how]
+
+
+KINDS_OF_DAMAGE = ("cut short", "text", "changed", "other arrays", "pickled", "another scorer", "missing")
+
+
+@pytest.mark.parametrize("how", KINDS_OF_DAMAGE)
+def test_a_file_that_is_no_adapter_of_this_scorer_is_refused_in_one_line(
+    how: str, fitted: Path, tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "bad.npz"
+    arrays = dict(np.load(fitted))
+    if how == "other arrays":
+        np.savez(file, weights=arrays["weights"])
+    elif how == "pickled":
+        np.savez(file, **{**arrays, "about": np.array([{"scorer": 1}], dtype=object)})
+    elif how == "another scorer":
+        from agenticiqa.programs.tools.adapter import write_adapter
+
+        write_adapter(file, arrays["weights"], [], {**adapter_in(fitted).about, "scorer": "0" * 64})
+    elif how != "missing":
+        file.write_bytes(damaged(fitted.read_bytes(), how))
+    capsys.readouterr()
+    assert main(["assess", str(examples / "astronaut.webp"), "--adapter", str(file)]) == USAGE
+    told = capsys.readouterr().err.strip()
+    assert "bad.npz" in told
+    assert len(told.splitlines()) == 1
+    with pytest.raises(UserError, match="another scorer" if how == "another scorer" else r"bad\.npz"):
+        AgenticIQA.offline(adapter=file)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "told"),
+    [
+        ("better,worse", ["0.png", "0.png"], "two different images"),
+        ("better,worse", ["0.png", "gone.png"], "is missing"),
+        ("image,mos,raters", ["0.png", "1", "-3"], "raters"),
+        ("image,mos", ["text.png", "1"], "text.png"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_named(
+    header: str, row: list[str], told: str, album: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (album / "text.png").write_text("no image")
+    rows: list[list[object]] = [[f"{n}.png", n % 5 + 1] + [1] * header.count("raters") for n in range(1, 20)]
+    if "better" in header:
+        rows = [[f"{n}.png", f"{n + 1}.png"] for n in range(1, 20)]
+    file = written(album / "bad.csv", header, [*rows, [*row]])
+    assert main(["calibrate", str(file), "--adapt", "--out", str(album / "none.npz")]) == USAGE
+    assert told in capsys.readouterr().err
