@@ -1,21 +1,22 @@
 """Fit an adapter of the learned scorer: ridge regression on its features, to scores or to pairs, and what it gains.
 
 The regression is on the difference between the user's labels and the shipped scores ("correction"), or on the labels
-by themselves ("alone"). Which of the two, and the penalty, are chosen on folds of contents. What is gained is measured
-on folds of contents that neither the regression nor that choice used. Regressions are in the dual form: for n labels
-and 18,123 features only an n x n matrix is solved. Pairs are rows, too: the features and shipped scores of the better
-image less those of the worse one, in a logistic regression without an intercept (R. Bradley and M. Terry, "Rank
-analysis of incomplete block designs", Biometrika 39, 1952).
+by themselves ("alone"). Which of the two, the penalty, and how much its outcome and the shipped score count are chosen
+on folds of contents. What is gained is measured on folds of contents that neither the regression nor that choice used.
+Regressions are in the dual form: for n labels and 18,123 features only an n x n matrix is solved. Pairs are rows, too:
+the features and shipped scores of the better image less those of the worse one, in a logistic regression without an
+intercept (R. Bradley and M. Terry, "Rank analysis of incomplete block designs", Biometrika 39, 1952).
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.stats import t as student
 
 from agenticiqa.eval.datasets import folds_by_content
@@ -30,6 +31,7 @@ OUTER, INNER = 10, 5  # folds of what is measured, and of what is chosen
 REPEATS = 4  # partitions of pairs that share images, which one alone mostly puts into two folds
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, for one label
 WAYS = ("correction", "alone")
+ALONE = 0.9  # of the cost of the best correction: what labels alone must stay below, as a correction is the safer way
 STEEPNESS = 1.5  # logits of a preference for each level of difference: people differ by about .8 levels of one image
 STEPS, STEADY, LEAST_CURVATURE = 30, 1e-6, 1e-4  # of Newton's method
 TINY = 1e-12
@@ -55,22 +57,27 @@ class Given:
 
 @dataclass(frozen=True)
 class Choice:
-    """How labels are used: the way, and the penalty."""
+    """How labels are used: the way, the penalty, and how a score is made of the shipped and the regressed one."""
 
     way: str
     penalty: float
+    level: float = 0.0
+    shipped: float = 0.0
+    regressed: float = 1.0
 
 
 @dataclass(frozen=True)
 class AdapterFit:
-    """A fitted adapter: its choice, ``weights`` (F,) and ``level``; ``held_out`` are the adapted scores of the labels.
+    """A fitted score: ``level``, a share ``shipped`` of the shipped score, and ``weights`` (F,) of the features.
 
-    ``held_out`` (N,) comes from other folds; it is NaN for pairs that no partition held out.
+    ``held_out`` (N,) are the adapted scores of the labels, by those of other folds; NaN for pairs that no partition
+    held out.
     """
 
     choice: Choice
     weights: NDArray[np.float32]
     level: float
+    shipped: float
     held_out: Numbers
 
 
@@ -94,8 +101,10 @@ def fit_adapter(given: Given) -> AdapterFit:
         times[test] += 1
     choice = _chosen(given, kernel, rows)
     dual, level = _solved(given, kernel, rows, choice)
-    weights = (dual @ given.features / given.features.shape[1]).astype(np.float32)
-    return AdapterFit(choice, weights, level, np.where(times > 0, total / np.maximum(times, 1), np.nan))
+    weights = (choice.regressed * dual @ given.features / given.features.shape[1]).astype(np.float32)
+    shipped = choice.shipped + choice.regressed * (choice.way == "correction")
+    level = choice.level + choice.regressed * level
+    return AdapterFit(choice, weights, level, shipped, np.where(times > 0, total / np.maximum(times, 1), np.nan))
 
 
 def helps(given: Given, found: Numbers) -> bool:
@@ -143,13 +152,25 @@ def _folds(given: Given, rows: Rows, count: int, seed: int) -> Iterator[tuple[Ro
 
 
 def _chosen(given: Given, kernel: Numbers, rows: Rows) -> Choice:
-    """The way and the penalty that cost least on held-out folds of some labels."""
+    """The way and the penalty that cost least on held-out folds of some labels, with the line that fits best there."""
     parts = list(_folds(given, rows, INNER, seed=1))
-
-    def cost(choice: Choice) -> float:
-        return sum(_cost(given, _predicted(given, kernel, train, test, choice), test) for train, test in parts)
-
-    return min((Choice(*each) for each in product(WAYS, PENALTIES)), key=cost)
+    tested = np.concatenate([test for _, test in parts]) if parts else rows[:0]
+    costs: dict[Choice, float] = {}
+    found: dict[Choice, Numbers] = {}
+    for way, penalty in product(WAYS, PENALTIES):
+        choice = Choice(way, penalty)
+        each = [_predicted(given, kernel, train, test, choice) for train, test in parts]
+        found[choice] = np.concatenate(each) if each else np.zeros(0)
+        costs[choice] = _cost(given, found[choice], tested) / (ALONE if way == "alone" else 1.0)
+    best = min(costs, key=lambda choice: costs[choice])
+    if given.pairs or not len(tested):
+        return best
+    columns = np.stack([given.shipped[tested], found[best], given.target[tested]], axis=1)
+    middle = np.average(columns, axis=0, weights=given.weight[tested])
+    centered = (columns - middle) * np.sqrt(given.weight[tested])[:, None]
+    (shipped, regressed), _ = nnls(centered[:, :2], centered[:, 2])
+    level = float(middle @ (-shipped, -regressed, 1.0))
+    return replace(best, level=level, shipped=float(shipped), regressed=float(regressed))
 
 
 def _cost(given: Given, found: Numbers, rows: Rows) -> float:
@@ -161,7 +182,8 @@ def _cost(given: Given, found: Numbers, rows: Rows) -> float:
 def _predicted(given: Given, kernel: Numbers, train: Rows, test: Rows, choice: Choice) -> Numbers:
     """The adapted scores, or their differences in pairs, of the rows ``test`` by those of ``train``."""
     dual, level = _solved(given, kernel, train, choice)
-    found = kernel[np.ix_(test, train)] @ dual + level + _offset(given, test, choice)
+    regressed = kernel[np.ix_(test, train)] @ dual + level + _offset(given, test, choice)
+    found = choice.level + choice.shipped * given.shipped[test] + choice.regressed * regressed
     return found if given.pairs else np.clip(found, 1.0, 5.0)
 
 

@@ -95,8 +95,7 @@ def run(args: Namespace, data: Path | None) -> int:
     about = _about(labels, fit, tested, fit.held_out[known], seen)
     about["held_out"] = {name: [before.value, after.value] for name, before, after, _ in figures}
     write_adapter(out, fit.weights, sorted({each.sha256 for each in seen.values()}), about)
-    used = "the shipped score is corrected by" if fit.choice.way == "correction" else "the shipped score is replaced by"
-    print(f"{out}: {used} {count} {kind} of {len(seen)} images (penalty {fit.choice.penalty:g}).")
+    print(f"{out}: {fit.shipped:.2f} of the shipped score, and a regression on {count} {kind} of {len(seen)} images.")
     if spread := about["spread"]:
         print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, by errors on held-out labels.")
     print(f'To use it: --adapter {out}, or "adapter: {out}" in a configuration.')
@@ -110,8 +109,10 @@ def _about(
     level, errors = fit.level, found - tested.target
     kinds = Counter(kind for each in seen.values() for kind in each.kinds)
     if labels.pairs:  # which say nothing of the level: that of the shipped scores stays
-        shipped = [each.score if fit.choice.way == "alone" else 0.0 for each in seen.values()]
-        level = float(np.mean(shipped) - np.mean([each.features @ fit.weights for each in seen.values()]))
+        level = float(
+            (1 - fit.shipped) * np.mean([each.score for each in seen.values()])
+            - np.mean([each.features @ fit.weights for each in seen.values()])
+        )
     return {
         "scorer": SHA256,
         "features": FEATURE_COUNT,
@@ -119,6 +120,7 @@ def _about(
         "labels_sha256": labels.digest,
         "kind": "pairs" if labels.pairs else "scores",
         "way": fit.choice.way,
+        "shipped": float(fit.shipped),
         "penalty": fit.choice.penalty,
         "level": level,
         "error": None if labels.pairs else rmse(found, tested.target),

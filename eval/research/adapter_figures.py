@@ -31,7 +31,7 @@ from agenticiqa.programs.tools.numerics.opinion import Opinion
 Numbers = NDArray[np.float64]
 
 SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
-COUNTS, DRAWS = (10, 20, 50, 100, 200), 10
+COUNTS, DRAWS = (10, 20, 40, 50, 60, 100, 200), 10
 STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # as in quality_head
 HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error before, saved, 80 % covers, width, seconds"
 
@@ -101,7 +101,7 @@ def measured(images: Images, count: int, seed: int, shuffled: bool) -> tuple[flo
     refused = count < FEWEST_LABELS or not adapter_fit.helps(given, fit.held_out)
     seconds = time.perf_counter() - began
     spread = adapter_fit.conformal_spread(fit.held_out - target)
-    adapter = Adapter("", "", fit.weights, frozenset(), {"way": fit.choice.way, "level": fit.level, "spread": spread})
+    adapter = Adapter("", "", fit.weights, frozenset(), {"shipped": fit.shipped, "level": fit.level, "spread": spread})
     pairs = zip(images.score[test], images.features[test], strict=True)
     found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in pairs])
     before, opinion, half = images.score[test], images.opinion[test], NORMAL_QUANTILES["80"] * spread
@@ -144,6 +144,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             ],
             "AGIQA-3K by family, by a scorer of photos": [
                 generated.of(one, scores_by_others(photos, generated.of(one))) for one in families
+            ],
+            "AGIQA-3K, all generators, by a scorer of photos": [
+                generated.of(np.arange(len(generated.opinion)), scores_by_others(photos, generated))
             ],
             "LIVE r2, by a scorer of photos": [live.of(np.arange(len(live.opinion)), scores_by_others(photos, live))],
         }

@@ -25,14 +25,15 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 
 LARGEST = 32 * 1024 * 1024  # bytes of the arrays; an adapter to a thousand labels has 0.2 MB
-NEEDED = {"scorer": str, "features": int, "labels": int, "labels_sha256": str, "way": str, "level": float}
+NEEDED = {"scorer": str, "features": int, "labels": int, "labels_sha256": str, "shipped": float, "level": float}
 
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """A correction of a score by ``weights`` (F,) of the scorer's features.
+    """A score of a ``level``, a share of the ``shipped`` score, and ``weights`` (F,) of the scorer's features.
 
-    ``images`` are the SHA-256 of the images of its labels. ``about`` has what ``NEEDED`` lists, and ``error``, the
+    ``images`` are the SHA-256 of the images of its labels. ``about`` has what ``NEEDED`` lists (the level and the
+    share among it), and ``error``, the
     error on held-out labels, and ``spread``, the deviation that the intervals are made of; both in levels, and
     ``None`` for an adapter that was fitted to pairs.
     """
@@ -52,7 +53,7 @@ class Adapter:
         """The opinion by the user's labels, from the shipped one and the image's features (F,)."""
         # A sum, not a matrix product: the last bits of that may depend on the linear algebra library.
         change = float(np.sum(features * self.weights, dtype=np.float64)) + self.about["level"]
-        score = change + (shipped.score if self.about["way"] == "correction" else 0.0)
+        score = change + self.about["shipped"] * shipped.score
         return replace(shipped, score=min(max(score, 1.0), 5.0), spread=self.about.get("spread") or shipped.spread)
 
 
