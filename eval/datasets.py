@@ -202,14 +202,8 @@ def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
         source=row.get("source"),
         content=row.get("content") or (reference or image).name,
         generator=row.get("generator"),
-        raters=_raters(title, place, row["raters"]) if "raters" in row else None,
+        raters=number_of(title, place, "raters", row["raters"]) if "raters" in row else None,
     )
-
-
-def _raters(title: str, place: str, cell: str) -> float:
-    if (found := number_of(title, place, "raters", cell)) <= 0:
-        raise UserError(f"{title}: {place}: raters is {cell!r}, expected a number above 0")
-    return found
 
 
 def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:

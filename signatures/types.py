@@ -195,21 +195,16 @@ class DamagedPart(Strict):
 
 
 class AdaptedTo(Strict):
-    """The adapter of a score: its name and digest, the number of its labels, and whether this image is one of them.
-
-    ``kinds`` are those of ``outside_training`` that many of its images have, for which its error was measured.
-    """
+    """The adapter of a score: its name and digest, the number of its labels, and whether this image is one of them."""
 
     name: Text
     digest: str
-    labels: int = Field(gt=0)
-    kinds: list[str] = Field(default_factory=list)
+    labels: int
     this_one: bool
 
-    def in_words(self, tool: str) -> str:
-        """What a reader has to know of a tool's adapted score."""
-        held_out = "; this image is one of them, so its score says little of others" if self.this_one else ""
-        return f"{tool} is adapted to {self.labels} of your labels ({self.name}, {self.digest[:12]}){held_out}."
+    def __str__(self) -> str:
+        of_it = "; this image is one of them, so its score says little of others" if self.this_one else ""
+        return f"adapted to {self.labels} labels ({self.name}, {self.digest[:12]}){of_it}"
 
 
 class ToolCall(Strict):

@@ -10,7 +10,6 @@ refused draw as the score before, "always" takes the adapter all the same. Featu
 
 import argparse
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.calibrate import adapter_fit
-from agenticiqa.eval.calibrate.adapter_fit import FEWEST_LABELS, Given
-from agenticiqa.eval.commands.calibrate_adapter import seen_images
+from agenticiqa.eval.calibrate.adapter_fit import Given
+from agenticiqa.eval.commands.calibrate_adapter import FEWEST_LABELS, seen_images
 from agenticiqa.eval.datasets import MosScale, read_labels
 from agenticiqa.eval.metrics import rmse, srcc
 from agenticiqa.eval.research.command import parser_of, run_command
@@ -56,7 +55,7 @@ class Images:
 def read_set(folder: Path) -> Images:
     """The images of a set, scored by the shipped scorer."""
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
-    seen = seen_images([item.image for item in items], Namespace(workers=None))
+    seen = seen_images([item.image for item in items])
     score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
     opinion = [scale.to_1_5(item.mos) for item in items]
     about = [[item.content for item in items], [(item.generator or "").split("_")[0] for item in items]]
@@ -97,11 +96,11 @@ def measured(images: Images, count: int, seed: int, shuffled: bool) -> tuple[flo
     contents = np.stack([images.content[train]] * 2, axis=1)
     given = Given(images.features[train], images.score[train], target, np.ones(count), contents)
     began = time.perf_counter()
-    fit = adapter_fit.fit_adapter(given)
-    refused = count < FEWEST_LABELS or not adapter_fit.helps(given, fit.held_out)
+    fit, weights, held_out = adapter_fit.fit_adapter(given)
+    refused = count < FEWEST_LABELS or not adapter_fit.helps(given, held_out)
     seconds = time.perf_counter() - began
-    spread = adapter_fit.conformal_spread(fit.held_out - target)
-    adapter = Adapter("", "", fit.weights, frozenset(), {"shipped": fit.shipped, "level": fit.level, "spread": spread})
+    spread = adapter_fit.conformal_spread(held_out - target)
+    adapter = Adapter("", weights, {"shipped": fit.shipped, "level": fit.level, "spread": spread})
     pairs = zip(images.score[test], images.features[test], strict=True)
     found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in pairs])
     before, opinion, half = images.score[test], images.opinion[test], NORMAL_QUANTILES["80"] * spread

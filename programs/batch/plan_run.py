@@ -87,7 +87,7 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     if profile:
         resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
     if resolved.pop("adapter") is not None:
-        resolved["adapter"] = adapter_in(config.adapter or "").digest
+        resolved["adapter"] = adapter_in(config.adapter or "").about["digest"]
     curves = {
         tool: [curve.betas, curve.raw_range, curve.residual] for tool, curve in load_profile(config.calibration).items()
     }

@@ -84,6 +84,5 @@ def warn_of_other_prompts(config: Config, prompts: str) -> None:
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
     """A digest of the curves and adapters by which these tools' values become scores; absent tools have none."""
     curves = {name: tools[name].calibration for name in names if name in tools}
-    found: dict[str, object] = {n: [curve.betas, curve.raw_range] if curve else None for n, curve in curves.items()}
-    adapters = {name: tools[name].adapter for name in curves}
-    return digest(found | {name: own.digest for name, own in adapters.items() if own})
+    adapted = {name: own.about["digest"] for name in curves if (own := tools[name].adapter)}
+    return digest({n: [curve.betas, curve.raw_range] if curve else None for n, curve in curves.items()} | adapted)

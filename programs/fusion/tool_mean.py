@@ -80,7 +80,7 @@ def error_covariance(
         return sum(found) / len(found) if found else None
 
     def variance(tool: Tool) -> float:
-        own = tool.adapter.about.get("error") if tool.adapter else None
+        own = tool.adapter.about["error"] if tool.adapter else None
         return own**2 if own else measured(tool, tool) or tool.usual_spread**2
 
     def shared(a: Tool, b: Tool) -> float:

@@ -248,7 +248,7 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     notes += [*account(work.boxes, work.image.size), *work.remarks]
     if any(call.judged_as == "generated" for call in tool_log):
         notes.append(JUDGED_AS_GENERATED)
-    notes += dict.fromkeys(call.adapted.in_words(call.tool) for call in tool_log if call.adapted)
+    notes += dict.fromkeys(f"{call.tool} is {call.adapted}." for call in tool_log if call.adapted)
     usual = {region: box and grown(box, work.image.size) for region, box in work.boxes.items()}
     notes += [
         f"{call.tool} needs a larger crop of {call.region} and measured {list(call.box)}."

@@ -71,8 +71,8 @@ class Summarizer(StageModule):
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
                 outside, judged = () if reference else outside_training(image.judged), image.judged.size
                 # A named tool errs by as much as it is off the program's own, which is the better one.
-                known = {kind for call in evidence.tool_log if call.adapted for kind in call.adapted.kinds}
-                least = max(least_spread([each for each in outside if each not in known]), named_gap(evidence))
+                adapted = any(call.adapted for call in evidence.tool_log)  # which states it by itself, from its labels
+                least = max(0.0 if adapted else least_spread(outside), named_gap(evidence))
                 rated = self._scored(scored, evidence, query, in_words(outside, judged), least)
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(

@@ -284,13 +284,8 @@ def _measured(
         calibrated, spread = tool.calibration(raw), tool.spread_for(image)
         judged_as = tool.judged_as(image) if tool.judged_as else None
         if (own := tool.adapter) is not None:
-            adapted = AdaptedTo(
-                name=own.name,
-                digest=own.digest,
-                labels=own.about["labels"],
-                kinds=sorted(own.kinds),
-                this_one=image.sha256 in own.images,
-            )
+            labels, digest, this_one = own.about["labels"], own.about["digest"], image.sha256 in own.about["images"]
+            adapted = AdaptedTo(name=own.name, digest=digest, labels=labels, this_one=this_one)
     except Exception as failure:  # one broken metric must not end the run; it is recorded, logged and shown
         raw = calibrated = spread = None
         error = str(failure) if isinstance(failure, ToolError) else f"{type(failure).__name__}: {failure}"

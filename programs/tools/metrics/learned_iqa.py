@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
-FEATURES, FEATURE_COUNT = "Clip_655", 18_123  # the standardized features, by the name of what gives them in the model
+FEATURES = "Clip_655"  # the standardized features, by the name of what gives them in the model
 
 LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
 SMALLEST_SIDE = 32
@@ -100,21 +100,23 @@ def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
         if adapter is None:
             return widened(opinion(image.pixels), outside_training(image))
         found = adapter.adapted(*opinion_and_features(image.pixels))
-        return widened(found, [reason for reason in outside_training(image) if reason not in adapter.kinds])
+        return widened(found, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
 
-    return image.memo.once(("opinion", adapter and adapter.digest), computed)
+    return image.memo.once(("opinion", adapter and adapter.about["digest"]), computed)
 
 
 def adapter_in(file: str | os.PathLike[str]) -> Adapter:
     """The adapter of this scorer in a file. Raises UserError as ``read_adapter`` does."""
-    return read_adapter(file, SHA256, FEATURE_COUNT)
+    return read_adapter(file, SHA256)
 
 
 def adapted_tool(adapter: Adapter) -> Tool:
     """The tool that gives the adapted score, which is on 1..5 as it is."""
     return replace(
         TOOL,
-        calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, f"as it is; adapter {adapter.digest}"),
+        calibration=Calibration(
+            (0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, f"as it is; adapter {adapter.about['digest']}"
+        ),
         measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
         spread=partial(_spread_of, adapter=adapter),
         adapter=adapter,
