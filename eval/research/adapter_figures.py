@@ -31,6 +31,7 @@ Numbers = NDArray[np.float64]
 
 SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
 COUNTS, DRAWS = (10, 20, 40, 50, 60, 100, 200), 10
+RATER = 0.8  # levels by which one rater is off
 STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # as in quality_head
 HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error before, saved, 80 % covers, width, seconds"
 
@@ -85,11 +86,13 @@ def draw(images: Images, count: int, seed: int) -> tuple[NDArray[np.intp], NDArr
     return order[:count], rest if few else rest[~np.isin(images.content[rest], images.content[order[:count]])]
 
 
-def measured(images: Images, count: int, seed: int, shuffled: bool) -> tuple[float, ...] | None:
-    """What one draw gives; ``None`` where too few images are left."""
-    train, test = draw(images, count, seed)
+def measured(images: Images, count: int, seed: int, shuffled: bool, *, pairs: bool = False) -> tuple[float, ...] | None:
+    """What one draw gives; ``None`` where too few images are left. ``pairs`` compares two images for each label."""
+    train, test = draw(images, 2 * count if pairs else count, seed)
     if len(train) < count or len(test) < 20:
         return None
+    if pairs:
+        return _measured_pairs(images, train.reshape(-1, 2), test, seed)
     target = images.opinion[train]
     if shuffled:
         target = np.random.default_rng(seed).permutation(target)
@@ -111,9 +114,29 @@ def measured(images: Images, count: int, seed: int, shuffled: bool) -> tuple[flo
     return (float(refused), *agreement, *errors, float(covered.mean()), float(width.mean()), seconds)
 
 
-def line(sets: Sequence[Images], count: int, *, shuffled: bool = False, draws: int = DRAWS) -> str | None:
+def _measured_pairs(images: Images, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> tuple[float, ...]:
+    """As ``measured``, of pairs that one rater orders, whose opinion of each image is a level off."""
+    rated = images.opinion[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
+    better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
+    ones, contents = np.ones(len(ends)), images.content[ends].copy()
+    contents[:, 1] = contents[:, 0]
+    features = images.features[better] - images.features[worse]
+    given = Given(features, images.score[better] - images.score[worse], ones, ones, contents, True)
+    began = time.perf_counter()
+    fit, weights, held_out = adapter_fit.fit_adapter(given)
+    refused = not adapter_fit.helps(given, held_out)
+    found = fit.shipped * images.score[test] + images.features[test] @ weights
+    agreement = [srcc(each, images.opinion[test]) or 0.0 for each in (images.score[test], found)]
+    return (float(refused), *agreement, *[float("nan")] * 4, time.perf_counter() - began)
+
+
+def line(
+    sets: Sequence[Images], count: int, *, shuffled: bool = False, draws: int = DRAWS, pairs: bool = False
+) -> str | None:
     """A line of the table: the mean over sets and draws."""
-    found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, shuffled))]
+    found = [
+        one for each in sets for seed in range(draws) if (one := measured(each, count, seed, shuffled, pairs=pairs))
+    ]
     if not found:
         return None
     refused, before, always, error, after, covered, width, seconds = np.array(found).T
@@ -155,6 +178,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             for count in COUNTS if name in unknown else (50,):
                 if found := line(sets, count):
                     print(found, flush=True)
+        print("\nCLIVE, by a scorer of BIQ2021: comparisons", flush=True)
+        for count in (20, 50, 100, 200):
+            print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, pairs=True), flush=True)
         print("\nShuffled labels of CLIVE, by a scorer of BIQ2021", flush=True)
         for count in COUNTS[1:]:
             print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, shuffled=True, draws=30), flush=True)

@@ -49,7 +49,7 @@ def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, 
 
 
 def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
-    """Read an adapter of the scorer with this digest. Raises UserError for a file that is none, damaged or another's."""
+    """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
     shown = f"adapter {os.fspath(file)}"
     try:
         with np.load(file, allow_pickle=False) as arrays:

@@ -112,11 +112,10 @@ def adapter_in(file: str | os.PathLike[str]) -> Adapter:
 
 def adapted_tool(adapter: Adapter) -> Tool:
     """The tool that gives the adapted score, which is on 1..5 as it is."""
+    origin = f"as it is; adapter {adapter.about['digest']}"
     return replace(
         TOOL,
-        calibration=Calibration(
-            (0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, f"as it is; adapter {adapter.about['digest']}"
-        ),
+        calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
         measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
         spread=partial(_spread_of, adapter=adapter),
         adapter=adapter,
