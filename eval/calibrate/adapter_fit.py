@@ -48,6 +48,11 @@ class Given(NamedTuple):
     contents: NDArray[np.str_]
     pairs: bool = False
 
+    def of(self, rows: Rows) -> "Given":
+        """Return some of the labels."""
+        columns = (self.features[rows], self.shipped[rows], self.target[rows], self.weight[rows])
+        return Given(*columns, self.contents[rows], self.pairs)
+
 
 class Fit(NamedTuple):
     """A score: ``level``, a share ``shipped`` of the shipped score, and ``dual`` (rows,) of products with ``rows``."""
@@ -98,7 +103,7 @@ def helps(given: Given, found: Numbers) -> bool:
     beside, rest = (each - old * _ratio(old @ each, old @ old) for each in (new, y))
     blocks = blocks_of(given.contents[:, 0].tolist())
     gain = given.weight * ((given.shipped - given.target) ** 2 - (found - given.target) ** 2) * (not given.pairs)
-    follows, adds, nearer = (_t(*each, blocks) for each in ((new, y), (beside, rest), (np.ones(len(y)), gain)))
+    follows, adds, nearer = _t(new, y, blocks), _t(beside, rest, blocks), _t(np.ones(len(y)), gain, blocks)
     limits = student.ppf((FOLLOWS, ADDS, NEARER), blocks.max())
     return bool(follows > limits[0] and (adds > limits[1] or (adds > 0 and nearer > limits[2])))
 
@@ -143,7 +148,8 @@ def _best(given: Given, kernel: Numbers, rows: Rows) -> Fit:
     columns = np.stack([given.shipped[tested], found[best], target], axis=1)
     middle = np.average(columns, axis=0, weights=weight)
     centered = (columns - middle) * np.sqrt(weight)[:, None]
-    shipped, own = map(float, nnls(centered[:, :2], centered[:, 2])[0])
+    shares: Numbers = nnls(centered[:, :2], centered[:, 2])[0]
+    shipped, own = shares.tolist()
     level = float(middle @ (-shipped, -own, 1.0))
     return Fit(rows, level + own * fit.level, shipped + own * fit.shipped, own * fit.dual)
 
@@ -158,7 +164,8 @@ def _solved(given: Given, kernel: Numbers, rows: Rows, shipped: float, penalty: 
     own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
     target = given.target[rows] - offset
     level = 0.0 if given.pairs else float(np.average(target, weights=weight))
-    return Fit(rows, level, shipped, np.linalg.solve(own + np.diag(penalty / weight), target - level))
+    dual: Numbers = np.linalg.solve(own + np.diag(penalty / weight), target - level)
+    return Fit(rows, level, shipped, dual)
 
 
 def _t(x: Numbers, y: Numbers, blocks: Rows) -> float:

@@ -48,9 +48,8 @@ class Images:
 
     def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "Images":
         """Some of the images, with other scores if they are given."""
-        columns = (self.features, self.score, self.opinion, self.content, self.generator)
-        features, own, *others = (each[rows] for each in columns)
-        return Images(features, own if score is None else score, *others)
+        own = self.score[rows] if score is None else score
+        return Images(self.features[rows], own, self.opinion[rows], self.content[rows], self.generator[rows])
 
 
 def read_set(folder: Path) -> Images:
@@ -104,8 +103,8 @@ def measured(images: Images, count: int, seed: int, shuffled: bool, *, pairs: bo
     seconds = time.perf_counter() - began
     spread = adapter_fit.conformal_spread(held_out - target)
     adapter = Adapter("", weights, {"shipped": fit.shipped, "level": fit.level, "spread": spread})
-    pairs = zip(images.score[test], images.features[test], strict=True)
-    found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in pairs])
+    tested = zip(images.score[test], images.features[test], strict=True)
+    found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in tested])
     before, opinion, half = images.score[test], images.opinion[test], NORMAL_QUANTILES["80"] * spread
     covered = np.abs(found - opinion) <= half
     width = np.minimum(found + half, 5) - np.maximum(found - half, 1)
