@@ -164,7 +164,7 @@ def _solved(given: Given, kernel: Numbers, rows: Rows, shipped: float, penalty: 
     own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
     target = given.target[rows] - offset
     level = 0.0 if given.pairs else float(np.average(target, weights=weight))
-    dual: Numbers = np.linalg.solve(own + np.diag(penalty / weight), target - level)
+    dual = np.linalg.solve(own + np.diag(penalty / weight), target - level).astype(np.float64)
     return Fit(rows, level, shipped, dual)
 
 
