@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from agenticiqa.eval.report.compare import compare_report, compare_sets
@@ -9,8 +10,9 @@ from agenticiqa.eval.report.model import FORMS, Report
 from agenticiqa.eval.report.run_scores import names_of, read_scores, runs_below
 from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
+from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import write_output
-from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import is_shard_folder
 
@@ -30,13 +32,20 @@ def run(args: Namespace) -> int:
         return compare_images.compare([*map(str, args.runs)], args)
     of_kind = compare_shards if all(map(is_shard_folder, args.runs)) else _report
     report = of_kind(args.runs, names_of(args.runs, args.name or ()))
-    asked = {form: path for form in FORMS if (path := getattr(args, form))}
-    for form, path in asked.items():
-        text = "\n".join(FORMS[form](table) for table in report.tables)
-        write_output(path, text)
-    if not asked:
+    return write_forms(report, args)
+
+
+def write_forms(report: Report, args: Namespace) -> int:
+    """Write a report in the forms that the options name, or print it without any; returns the exit status."""
+    check_outputs(args)
+    texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in FORMS}
+    done = write_all(
+        (f"table ({form})", getattr(args, form), partial(write_output, getattr(args, form), text))
+        for form, text in texts.items()
+    )
+    if not done:
         report.show()
-    return OK
+    return OK if all(done) else SOME_FAILED
 
 
 def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:

@@ -107,11 +107,11 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     totals = {"accepted": len(results) - refused, "refused": refused, "reasons": counts}
     rows = "".join(f"{json_text(result.to_dict())}\n" for result in results)
     done = write_all(
-        {
-            args.jsonl: ("file of results", lambda: write_output(args.jsonl, rows)),
-            args.csv: ("table", lambda: write_output(args.csv, table_text(in_order))),
-            args.html: ("contact sheet", lambda: write_sheet(args.html, results, jobs)),
-        }
+        [
+            ("file of results", args.jsonl, lambda: write_output(args.jsonl, rows)),
+            ("table", args.csv, lambda: write_output(args.csv, table_text(in_order))),
+            ("contact sheet", args.html, lambda: write_sheet(args.html, results, jobs)),
+        ]
     )
     if args.json:
         print(json_text({**totals, "images": [result.to_dict() for result in results]}, indent=2))

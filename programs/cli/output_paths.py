@@ -3,9 +3,9 @@
 import os
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.printable import is_stdout, print_error, print_note
@@ -13,7 +13,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
 
-FILES = ("jsonl", "csv", "html", "log")
+FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
 FOLDERS = ("save_maps",)
 
 
@@ -68,16 +68,17 @@ def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
     return True
 
 
-def write_all(outputs: Mapping[Any, tuple[str, Callable[[], None]]]) -> list[bool]:
-    """Write each output that has a path, also after one that fails; returns which were written.
+def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
+    """Write each output that is asked for, also after one that fails; returns which were written.
 
-    ``outputs`` has what a message calls it, and what writes it, by path, or by ``None`` for one that is not asked for.
+    An output is what a message calls it, its path, ``None`` for one that is not asked for, and what writes it.
     """
-    asked = {path: output for path, output in outputs.items() if path is not None}
-    done = [written(path, write) for path, (_, write) in asked.items()]
-    for (path, (name, _)), is_written in zip(asked.items(), done, strict=True):
-        if is_written and not is_stdout(path):
-            print_note(f"The {name} is {printable_path(path)}")
+    done = []
+    for name, path, write in outputs:
+        if path is not None:
+            done.append(written(path, write))
+            if done[-1] and not is_stdout(path):
+                print_note(f"The {name} is {printable_path(path)}")
     return done
 
 

@@ -99,11 +99,12 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     """
     in_order = worst_first([*entries.values()])
     table = table_text(in_order)
-    outputs = {
-        args.html: ("contact sheet", lambda: write_sheet(args.html, entries, failed)),
-        args.csv: ("table", lambda: write_output(args.csv, table)),
-    }
-    done = write_all(outputs)
+    done = write_all(
+        [
+            ("contact sheet", args.html, lambda: write_sheet(args.html, entries, failed)),
+            ("table", args.csv, lambda: write_output(args.csv, table)),
+        ]
+    )
     if done and not any(done) and not (args.json or args.jsonl):
         print_error("the results are printed to stdout instead")
         sys.stdout.write(table)

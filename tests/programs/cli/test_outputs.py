@@ -98,8 +98,11 @@ def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest
     assert main(["report", "run", "--csv", "-", "--markdown", "-"]) == 0
     found = capsys.readouterr()
     assert "SRCC" in found.out
-    assert "Written" not in found.err
+    assert "table" not in found.err
     assert "| predictor | n | SRCC |" in found.out
+    assert main(["report", "run", "--csv", "/dev/full", "--markdown", "t.md"]) == 1
+    assert "The table (markdown) is t.md" in capsys.readouterr().err, "one output does not take another with it"
+    assert main(["report", "run", "--csv", "t.md", "--markdown", "t.md"]) == 2
     assert main(["report", "run", "--html", "-"]) == 2
     assert not Path("-").exists()
 
