@@ -1,5 +1,6 @@
 """``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
 
+import shlex
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -7,13 +8,14 @@ from pathlib import Path
 
 from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report
-from agenticiqa.eval.report.run_scores import names_of, read_scores, runs_below
+from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
 from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.scale.names import is_shard_folder
 
 OF_IMAGES = (
@@ -25,6 +27,8 @@ OF_IMAGES = (
 def run(args: Namespace) -> int:
     """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
     images = not any(path.is_dir() for path in args.runs)
+    for path in args.runs:
+        _refuse_folder_of_images(path)
     if foreign := [name for name in ((*FORMS, "name") if images else OF_IMAGES) if getattr(args, name)]:
         told = "a table of runs, and these are no folders of runs" if images else "images, and these are runs"
         raise UserError(f"--{foreign[0].replace('_', '-')} is about {told}: leave it out")
@@ -48,6 +52,17 @@ def write_forms(report: Report, args: Namespace) -> int:
     return OK if all(done) else SOME_FAILED
 
 
+def _refuse_folder_of_images(path: Path) -> None:
+    if not path.is_dir() or is_run(path) or is_shard_folder(path) or runs_below(path):
+        return
+    if names := sorted(file.name for file in path.iterdir() if is_name_of_image(file.name)):
+        shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])
+        raise UserError(
+            f"{path}: a folder of images, and no run of `agenticiqa evaluate`. To compare images, name each of them: "
+            f"agenticiqa compare {shown}; to rate all of the folder: agenticiqa assess {shlex.quote(str(path))}"
+        )
+
+
 def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
     """Of runs of one set, or of folders with runs of several sets each."""
     below = [runs_below(folder) for folder in folders]
@@ -58,5 +73,5 @@ def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
             {title: [read_scores(each[title], name) for name, each in named if title in each] for title in titles}
         )
     if len(folders) < 2:
-        raise UserError("name at least two runs: folders that `agenticiqa evaluate` wrote")
+        raise UserError("name at least two runs, folders that `agenticiqa evaluate` wrote, or two images")
     return compare_report([read_scores(folder, name) for folder, name in zip(folders, names, strict=True)])

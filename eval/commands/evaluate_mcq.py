@@ -18,7 +18,7 @@ from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, it
 from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
 from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named, report_name
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.connect import connect, require_address
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render
@@ -122,6 +122,8 @@ def _check(args: Namespace, task: QuestionTask) -> None:
     if (args.judge is None) == (task.kind == "explanation"):
         needs = "needs a model that judges: name one with --judge" if args.judge is None else "takes no --judge"
         raise UserError(f"{task.name} {needs}")
+    if args.judge:
+        require_address(Config().with_backend(args.judge, args.judge_api_base).replan, "--judge-api-base")
 
 
 def _asked(

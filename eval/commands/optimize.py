@@ -21,7 +21,7 @@ from agenticiqa.eval.optimize.tuning import Budget, optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
-from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.backends.connect import connect, require_address
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from
@@ -127,6 +127,7 @@ def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
         timeout=600,
         price=price,
     )
+    require_address(stage, "--reflection-api-base")
     connection = connect(stage)
     if connection is None:
         raise UserError("--reflection-backend offline: writing instructions takes a model; name one")

@@ -149,7 +149,9 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
     same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
     key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
     second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
-    return [_with_room_to_reason(first), _with_room_to_reason(first.model_copy(update=second))]
+    fallback = first.model_copy(update=second)
+    require_address(fallback, "fallback_api_base")
+    return [_with_room_to_reason(first), _with_room_to_reason(fallback)]
 
 
 def _with_room_to_reason(stage: StageConfig) -> StageConfig:
@@ -187,12 +189,18 @@ def provider_of(stage: StageConfig) -> Provider:
         raise BackendError(f"backend {name!r} is unknown{hint}: expected offline, dspy or one of {expected}")
     if not model:
         raise BackendError(f"backend {name!r} names no model: expected {kind}.<model>")
-    if provider.key_env is None and stage.api_base is None:
-        raise BackendError(f"backend {name!r} needs the address of its server: set api_base (--api-base)")
+    require_address(stage, "api_base (--api-base)")
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
         raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
     # Behind an address of the user's own, such as a gateway's, the name of a model tells nothing.
     return provider if stage.api_base else provider.of_model(model)
+
+
+def require_address(stage: StageConfig, setting: str) -> None:
+    """Raises BackendError where the provider has no address of its own and none is given; ``setting`` gives one."""
+    provider = PROVIDERS.get(stage.backend.partition(".")[0])
+    if provider and provider.key_env is None and stage.api_base is None:
+        raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
 
 
 def refuse_without_continuation(stage: StageConfig) -> None:

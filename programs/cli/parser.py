@@ -46,6 +46,18 @@ REMOVED = {
     "--xmp": "write the scores with --csv FILE and let a photo manager import them",
 }
 
+# What other tools call an option, and what it is called here; of several, those count that the command has.
+ELSEWHERE = {
+    **dict.fromkeys(("--model", "--vlm", "--llm", "--lm", "--provider", "--engine"), ("--backend",)),
+    **dict.fromkeys(("--output", "--output-file", "--out", "--save", "-o"), ("--out", "--jsonl", "--csv")),
+    **dict.fromkeys(("--top", "--limit", "--head", "--first", "-n"), ("--worst",)),
+    **dict.fromkeys(("--base-url", "--api-url", "--url", "--endpoint", "--host", "--server"), ("--api-base",)),
+    **dict.fromkeys(("--question", "--prompt", "--ask"), ("--query",)),
+    **dict.fromkeys(("--threads", "--processes", "--num-workers", "--parallel", "-j"), ("--workers",)),
+    **dict.fromkeys(("--threshold", "--min-score", "--minimum"), ("--fail-under",)),
+    **dict.fromkeys(("--choices", "--answers"), ("--option",)),
+}
+
 _INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
 _ONE_OF = re.compile(r"one of the arguments (.+) is required$")
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
@@ -110,10 +122,18 @@ def explained(message: str, options: Collection[str]) -> str:
             return f"{name} is gone: {REMOVED[name]}"
         if name in options:
             return f"{name} belongs behind the command"
-        return f"unknown option {name}{did_you_mean(name, options)}"
+        return f"unknown option {name}{_meant(name, options)}"
     if one_of := _ONE_OF.match(message):
         return f"missing: {' or '.join(one_of[1].split())}"
     return message.replace("the following arguments are required:", "missing:")
+
+
+def _meant(name: str, options: Collection[str]) -> str:
+    """``, did you mean X?``: what is known by this name elsewhere, else what is spelled like it behind the dashes."""
+    if known := [option for option in ELSEWHERE.get(name, ()) if option in options]:
+        return f", did you mean {known[0] if '--out' in known else ' or '.join(known)}?"
+    spelled = did_you_mean(name.lstrip("-"), [option[2:] for option in options if option.startswith("--")])
+    return spelled.replace("mean ", "mean --")
 
 
 class _Print(argparse.Action):

@@ -217,6 +217,7 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["own-plans", "--root", ".", "--circular"], "have none"),
         (["own-descriptions", "--root", "."], "--judge"),
         (["qbench", "--root", ".", "--judge", "vllm.x"], "takes no --judge"),
+        (["own-descriptions", "--root", ".", "--judge", "vllm.x"], "set --judge-api-base"),
         (["labels.csv", "--circular"], "for benchmarks of questions"),
         (["qbench", "abench", "--root", "."], "by itself"),
         (["qbench", "--root", ".", "--scorer", "NIQE"], "leave it out"),

@@ -301,6 +301,14 @@ def test_exemplars_carry_human_opinions_and_other_labels_are_refused(labels: Pat
         assert main([*args[:1], str(copy), *args[2:]]) == 2
 
 
+def test_the_option_that_gives_the_writers_address_is_named(
+    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge = ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--reflection-backend", "vllm.y"]
+    assert main(["optimize", str(labels), *judge, "--out", str(tmp_path / "tuned"), "--dry-run"]) == 2
+    assert "'vllm.y' needs the address of its server: set --reflection-api-base\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

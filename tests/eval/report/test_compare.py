@@ -215,6 +215,22 @@ def test_a_folder_without_results_and_a_single_run_are_refused(
     assert "there is no results.jsonl" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("beside", [[], ["."], ["a.png"]], ids=["alone", "and a folder", "and an image"])
+def test_a_folder_of_images_says_what_comparing_images_needs(
+    beside: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "my album"
+    folder.mkdir()
+    for path in (folder / "b.JPG", folder / "a.png", folder / "notes.txt", tmp_path / "a.png"):
+        path.write_bytes(b"")
+    assert main(["compare", "my album/", *beside]) == 2
+    err = capsys.readouterr().err
+    assert "my album: a folder of images" in err
+    assert "agenticiqa compare 'my album/a.png' 'my album/b.JPG'; to rate all" in err
+    assert err.count("\n") == 1
+
+
 def test_the_last_row_of_an_item_counts_and_an_error_replaces_nothing(tmp_path: Path) -> None:
     scored, failed = rows([2.0])[0], {"name": "0.png", "content": "0", "mos": 0.0, "error": "ImageError: gone"}
     run = read_scores(write_run(tmp_path / "a", [scored | {"quality_score": 1.0}, scored, failed]))
