@@ -156,6 +156,19 @@ class Assessment(dspy.Prediction):
         shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
         return is_unscored({name: self.get(name) for name in shown})
 
+    @property
+    def sent(self) -> dict[str, str] | None:
+        """What models were sent of image and reference: the file, or its pixels; ``None`` without a model."""
+        if not self.get("capabilities"):
+            return None
+        forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in self.capabilities.values()]
+        given = {"image": self.image, "reference": self.reference}
+        return {
+            name: " or ".join(dict.fromkeys((image.sent_as(each) if each else image).sent for each in forms))
+            for name, image in given.items()
+            if image
+        }
+
     def __float__(self) -> float:
         """The score, 1 to 5; so results compare with numbers and with each other. Raises ValueError without a score."""
         score = self.get("quality_score")
@@ -171,6 +184,7 @@ class Assessment(dspy.Prediction):
             "image_sha256": self.image_sha256,
             "reference": self.reference.source if self.reference else None,
             "reference_sha256": self.reference_sha256,
+            "sent": self.sent,
             "reference_check": self.reference_check.model_dump(mode="json") if self.reference_check else None,
             "query": self.query,
             "query_type": self.query_type.value,

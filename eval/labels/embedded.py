@@ -30,7 +30,8 @@ def _written(data: bytes, where: str) -> Path:
     try:
         kind = (open_bytes(where, data).format or "").lower()
     except ImageError as error:
-        raise UserError(str(error)) from error
+        why = str(error).removeprefix(f"{where}: ")
+        raise UserError(f"{where}: the bytes are no image that can be read ({why})") from error
     path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
     if not path.is_file():
         write_atomically(path, data, private=True)

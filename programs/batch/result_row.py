@@ -74,6 +74,7 @@ class ResultRow(BaseModel):
     image_sha256: StrictStr | None = None
     reference: StrictStr | None = None
     reference_sha256: StrictStr | None = None
+    sent: dict[str, StrictStr] | None = None
     reference_check: dict[str, Any] | None = None
     query: StrictStr | None = None
     query_type: StrictStr | None = None

@@ -65,7 +65,7 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
         if not whole:
             return image, ""
     elif not whole:
-        raise NotDecoded(f"only a reduced copy ({first.size}), of which the file does not hold the original")
+        raise NotDecoded(f"only a reduced copy of it ({first.size})")
     main = max(whole, key=lambda each: each.width * each.height)
     note = f"The first picture in the file ({first.size}) is a thumbnail: the full one ({main.size}) is measured."
     if image.format == "HEIF":

@@ -1,4 +1,4 @@
-"""Tell that a picture has the structure of its reference in other colors: a negative, channels inverted or swapped.
+"""Tell that a picture has its reference in other colors: a negative, solarized, channels inverted or swapped.
 
 Most metrics compare structure or brightness, and see little of that. Each way in which colors are commonly mixed up is
 done to a small copy of the reference; either one of them explains the image far better than any tint would, or none.
@@ -28,6 +28,7 @@ ORDERS = {
     (2, 0, 1): "the channels are in the order blue, red, green",
 }
 NEGATIVE = "all colors are inverted (a negative)"
+SOLARIZED = (64, 96, 128, 160, 192)  # levels, from which on the others are inverted
 CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is its opposite"}
 
 
@@ -71,6 +72,11 @@ def _mixed_up(picture: Image.Image) -> Iterator[tuple[str, Values]]:
         words += [NEGATIVE] if all(flip) else inverted
         if words:
             yield " and ".join(words), np.where(flip, 255 - rgb, rgb)[..., order].astype(np.float32)
+    for level in SOLARIZED:
+        yield (
+            f"levels above {level} are inverted (solarized)",
+            np.where(rgb >= level, 255 - rgb, rgb).astype(np.float32),
+        )
     for luma, chroma in product((False, True), (0, 1, 2)):
         words = ["brightness is inverted"] if luma else []
         words += [CHROMA[chroma]] if chroma else []

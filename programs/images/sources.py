@@ -23,7 +23,7 @@ type says what its values mean, never the values themselves:
 
 * uint8: 0 to 255;
 * uint16: 0 to 65535. Gray stays at 16 bits; color is read at 8 bits (v // 256), as Pillow reads a PNG of such values;
-* float of any size: 0 to 1, rounded to 8 bits.
+* float of any size: 0 to 1, rounded to 8 bits; what rounding errors left up to 0.001 outside is clipped.
 
 Everything else (other integers, floats outside 0 to 1, NaN, other shapes) is refused, because its range or its layout
 would be a guess.
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     import dspy
 
 MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
+ROUNDING_ERROR = 1e-3  # by which floats may lie outside of 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
 
@@ -302,17 +303,19 @@ def _check_shape(name: str, shape: tuple[int, ...]) -> None:
 
 
 def _checked_floats(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array, as at least float32 so that rounding to 8 bits is exact."""
+    """The array in 0..1, as at least float32 so that rounding to 8 bits is exact."""
     values = array.astype(np.float32) if array.dtype.itemsize < 4 else array
     if not values.size:
         return values
     low, high = float(values.min()), float(values.max())
     if not np.isfinite([low, high]).all():
         refuse(name, "expected floats in 0..1, found NaN or infinity; replace these values")
-    if low < 0 or high > 1:
-        advice = "divide by 255 if that is its range" if low >= 0 and high <= 255 else "scale them to 0..1"
-        refuse(name, f"expected floats in 0..1, found {low:.6g} to {high:.6g}; {advice}")
-    return values
+    excess = max(-low, high - 1)
+    if excess > ROUNDING_ERROR:
+        is_in_bytes = low >= -ROUNDING_ERROR and 2 < high <= 255 + ROUNDING_ERROR
+        advice = "divide by 255 if that is its range" if is_in_bytes else "scale them to 0..1"
+        refuse(name, f"expected floats in 0..1, found {low:.6g} to {high:.6g}, outside by {excess:.3g}; {advice}")
+    return np.clip(values, 0, 1) if excess > 0 else values
 
 
 def _hint(array: np.ndarray[Any, Any]) -> str:

@@ -40,7 +40,7 @@ _ENDS = {  # column: the share of the interval, and which end
 }
 _SHARES = {f"probability_{level}": str(level) for level in range(1, 6)}
 _AS_JSON = (  # texts of JSON: what is nested, or of several types
-    *("final_answer", "options", "reference_check", "outside_training", "plan", "executor_evidence"),
+    *("final_answer", "options", "sent", "reference_check", "outside_training", "plan", "executor_evidence"),
     *("summarizer_result", "replan_history", "rejected_answers", "usage", "usage_by_stage", "answered_by"),
     *("answer_notes", "capabilities", "timings_ms"),
 )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 Look: TypeAlias = Literal["photo", "graphic", "page", "medical", "instrument"]
-Reason: TypeAlias = Literal["too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray", "small"]
+Reason: TypeAlias = Literal[
+    "too small", "thin", "blank", "graphic", "page", "medical", "instrument", "gray", "small", "color"
+]
 LOOKS: tuple[Look, ...] = get_args(Look)
 Values: TypeAlias = NDArray[np.float64]
 Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
@@ -47,7 +49,9 @@ SEEN_LEAST = 32  # pixels of its shorter side
 # Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of the errors: 1.5 to
 # 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones. Small: the spread of other
 # photos, .75, and the shift of copies of the worst-rated photos of CLIVE at half and at a quarter of their size, .58
-# and .96. Studies at commit 0a7818c.
+# and .96. Studies at commit 0a7818c. Color: the shift of 40 photos of CLIVE that are read as sRGB although they are in
+# ProPhoto RGB, HLG or linear, .16, .26 and .43, and in PQ, 1.14, beside the spread of
+# other photos.
 LEAST_SPREAD: dict[Reason, float] = {
     "too small": 2.0,
     "thin": 2.0,
@@ -58,6 +62,7 @@ LEAST_SPREAD: dict[Reason, float] = {
     "instrument": 2.0,
     "gray": 0.9,
     "small": 1.1,
+    "color": 0.9,
 }
 _MADE_FOR_PHOTOS = "what judges it here was made for photos, so the score is uncertain."
 SENTENCES: dict[Reason, str] = {
@@ -71,6 +76,8 @@ SENTENCES: dict[Reason, str] = {
     "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
     "small": "The photo is judged at {width} x {height} pixels: details that hide damage are gone, so the "
     "score is less certain, and more likely too high.",
+    "color": "The colors of the file could not be converted to sRGB and are read as that, which makes the score "
+    "less certain.",
 }
 
 SHORT: Mapping[str, str] = {
@@ -83,6 +90,7 @@ SHORT: Mapping[str, str] = {
     "instrument": "uncertain: from a telescope or a microscope",
     "gray": "less certain: gray",
     "small": "less certain: small",
+    "color": "less certain: colors not converted",
 }
 
 
@@ -91,6 +99,11 @@ def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
 
     Raises ToolError for damaged weights.
     """
+    color: tuple[Reason, ...] = ("color",) if image.has_doubtful_colors else ()
+    return (*_reasons_for(image, backbone), *color)
+
+
+def _reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
     width, height = image.size
     shorter, longer = min(height, width), max(height, width)
     if longer >= THIN * shorter and shorter * min(1.0, WORKING_SIDE / longer) < SMALL_SIDE * 2:

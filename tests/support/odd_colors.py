@@ -79,7 +79,7 @@ def pq(light: Pixels) -> Pixels:
 
 
 def hlg(light: Pixels) -> Pixels:
-    """The signal of linear light of a display, 1 is 203 cd/m2, BT.2020: inverse OOTF, then OETF (BT.2100)."""
+    """The signal of light of a display, of which 1 is 203 cd/m2, in BT.2020: inverse OOTF, then OETF of BT.2100."""
     display = light * 203 / 1000
     luminance = np.maximum(display @ [0.2627, 0.6780, 0.0593], 1e-9)[..., None]
     scene = np.clip(display * luminance ** ((1 - 1.2) / 1.2), 0, 1)

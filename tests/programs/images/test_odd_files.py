@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, TiffImagePlugin
 
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.errors import ImageError
@@ -260,3 +260,14 @@ def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.Monk
     assert [note.startswith(told) for note in pair.image.notes] == [True]
     with pytest.raises(ImageError, match="expected a reference of the image's size 400x300, got 100x75"):
         load_checked(image, pixels[::4, ::4].copy())
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_16_bit_white_is_zero_in_either_order_of_bytes(order: str, orientation: int) -> None:
+    found = load(tiff([65535 - GRAY], 0, order=order, orientation=orientation))
+    shown = GRAY if orientation == 1 else np.rot90(GRAY, -1)
+    assert np.abs(found.pixels.astype(int) - as_gray(shown / 257)).max() <= 1
+    assert not TiffImagePlugin.OPEN_INFO.keys() & {(b"MM", 0, (1,), 1, (16,), ())}, (
+        "other users of Pillow see no change"
+    )

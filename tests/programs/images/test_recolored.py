@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import skimage.data
-from PIL import Image
+from PIL import Image, ImageOps
 
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.images.pairs import load_checked
@@ -43,6 +43,7 @@ MIXED_UP = {
     "red is inverted and blue is inverted": channels(0, 1, 2, inverted=(0, 2)),
     "Cb and Cr are swapped": luma_and_chroma((0, 2, 1)),
     "brightness is inverted": luma_and_chroma((0, 1, 2), inverted=(0,)),
+    "levels above 128 are inverted (solarized)": lambda pixels: np.where(pixels >= 128, 255 - pixels, pixels),
     "each hue is its opposite": luma_and_chroma((0, 1, 2), inverted=(1, 2)),
 }
 
@@ -54,6 +55,14 @@ def test_what_was_mixed_up_is_told(words: str, pixels: np.ndarray) -> None:
     assert recoloring(mixed, pixels) == words
     for kind in ("jpeg", "gaussian_blur", "white_noise", "darken"):
         assert recoloring(distort(mixed, kind, 3), pixels) == words, kind
+
+
+@pytest.mark.parametrize("level", [128, 192])
+def test_a_solarized_copy_is_no_other_picture(level: int) -> None:
+    """As ``PIL.ImageOps.solarize`` makes it."""
+    copy = np.asarray(ImageOps.solarize(Image.fromarray(CAT), level))
+    check = load_checked(copy, CAT).check
+    assert (check.relation, check.colors) == ("in place", f"levels above {level} are inverted (solarized)")
 
 
 @pytest.mark.parametrize("kind", KINDS)

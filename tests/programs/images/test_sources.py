@@ -210,6 +210,15 @@ def test_sixteen_bit_gray_is_the_picture_of_its_png(tmp_path: Path) -> None:
     assert load(color).notes == of_file.notes
 
 
+@pytest.mark.parametrize("excess", [1e-7, 1e-4, 9e-4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rounding_errors_of_floats_are_clipped(excess: float, dtype: type) -> None:
+    exact = PHOTO / 255
+    rounded = np.where(exact == exact.max(), 1 + excess, np.where(exact == exact.min(), -excess, exact)).astype(dtype)
+    expected = np.where(exact == exact.max(), 255, np.where(exact == exact.min(), 0, PHOTO))
+    assert np.array_equal(load(rounded).pixels, expected)
+
+
 @pytest.mark.parametrize(
     ("array", "words"),
     [
@@ -221,6 +230,8 @@ def test_sixteen_bit_gray_is_the_picture_of_its_png(tmp_path: Path) -> None:
         (PHOTO.astype(object), "got object"),
         (PHOTO.astype(float), "; divide by 255 if that is its range"),
         (PHOTO / 127.5 - 1, "; scale them to 0..1"),
+        (PHOTO / PHOTO.max() * 1.0025, "outside by 0.0025; scale them to 0..1"),
+        (PHOTO / PHOTO.max() - 0.002, "outside by 0.00"),
         (np.full((4, 4), np.nan), "found NaN or infinity"),
         (np.full((4, 4, 3), np.inf), "found NaN or infinity"),
         (PHOTO.transpose(2, 0, 1), "got (3, 6, 9); this one has its channels first: give array.transpose(1, 2, 0)"),
