@@ -242,7 +242,7 @@ def _is_gray(pixels: RGB) -> bool:
 
 
 def _loaded(pixels: RGB) -> LoadedImage:
-    return LoadedImage("<synthetic>", pixels, sha256="none")
+    return LoadedImage("<synthetic>", pixels, sha256="synthetic")
 
 
 def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:

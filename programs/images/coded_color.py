@@ -82,7 +82,7 @@ KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 
 
 @dataclass(frozen=True)
-class Declared:
+class CodedColors:
     """What a file says about its colors beside an ICC profile: the conversion, if any, and a note about it.
 
     ``first`` says that it has precedence over an ICC profile, ``is_doubtful`` that colors stay unconverted.
@@ -94,32 +94,34 @@ class Declared:
     is_doubtful: bool = False
 
 
-def declared_colors(image: Image.Image) -> Declared:
+def declared_colors(image: Image.Image) -> CodedColors:
     """Read what an opened image says about its colors, beside an ICC profile."""
     if image.format == "PNG":
         if codes := _cicp(image):
             return _by_code(*codes, "cICP", first=True)
-        return Declared() if {"icc_profile", "srgb"} & {*image.info} else _by_gamma(image)
+        return CodedColors() if {"icc_profile", "srgb"} & {*image.info} else _by_gamma(image)
     codes = _nclx(image) if image.format in {"AVIF", "HEIF"} else None
-    return _by_code(*codes, "nclx", first=codes[1] in HDR) if codes else Declared()
+    return _by_code(*codes, "nclx", first=codes[1] in HDR) if codes else CodedColors()
 
 
-def _by_code(primaries: int, transfer: int, where: Literal["cICP", "nclx"], *, first: bool) -> Declared:
+def _by_code(primaries: int, transfer: int, where: Literal["cICP", "nclx"], *, first: bool) -> CodedColors:
     if primaries in {1, UNSPECIFIED, 5, 6} and transfer in SRGB_LIKE:  # the colors of NTSC and PAL are nearly the same
-        return Declared(first=first)
+        return CodedColors(first=first)
     if transfer not in KNOWN or primaries not in {*PRIMARIES, UNSPECIFIED}:
         found = f"primaries {primaries}, transfer characteristics {transfer}"
-        return Declared(None, f"The colors ({where}: {found}) were not converted, and are read as sRGB.", first, True)
+        return CodedColors(
+            None, f"The colors ({where}: {found}) were not converted, and are read as sRGB.", first, True
+        )
     primaries = 1 if primaries == UNSPECIFIED else primaries
     note = f"The colors ({where}: {NAMES[primaries]}, transfer {transfer}) were converted to sRGB for measuring."
     if transfer in HDR:
         note = (
             f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR: light above 203 cd/m2 is white."
         )
-    return Declared(ByCode(transfer, primaries), note, first)
+    return CodedColors(ByCode(transfer, primaries), note, first)
 
 
-def _by_gamma(image: Image.Image) -> Declared:
+def _by_gamma(image: Image.Image) -> CodedColors:
     notes, convert = [], None
     gamma, points = image.info.get("gamma", 0.0), image.info.get("chromaticity")
     if gamma > 0 and abs(gamma / USUAL_GAMMA - 1) > GAMMA_SLACK:
@@ -129,7 +131,7 @@ def _by_gamma(image: Image.Image) -> Declared:
     is_other = bool(points and not is_gray and np.abs(np.subtract(points, SRGB_CHROMATICITIES)).max() > SAME_POINT)
     if is_other:
         notes.append("Its primaries (cHRM) are not those of sRGB and were not converted: colors are read as sRGB.")
-    return Declared(convert, " ".join(notes), is_doubtful=is_other)
+    return CodedColors(convert, " ".join(notes), is_doubtful=is_other)
 
 
 def _cicp(image: Image.Image) -> tuple[int, int] | None:

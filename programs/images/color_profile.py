@@ -1,10 +1,11 @@
 """Convert pixels to sRGB by the ICC profile that came with them: relative colorimetric, with black point compensation.
 
-What a file says of its colors without a profile is read by ``coded_color``. Nothing is loaded for an image without a
+What a file says of its colors without a profile is in ``coded_color``. Nothing is loaded for an image without a
 profile, and one whose profile means sRGB is left as it is.
 """
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
-
-from agenticiqa.programs.images.coded_color import ByCode, declared_colors
 
 if TYPE_CHECKING:
     from PIL.ImageCms import ImageCmsTransform
@@ -35,7 +34,7 @@ class Conversion:
     mode: str
     transform: "ImageCmsTransform | None" = None
     note: str = ""
-    by_code: ByCode | None = None
+    by_code: Callable[[np.ndarray], np.ndarray] | None = None
     is_doubtful: bool = False
 
     @property
@@ -61,9 +60,9 @@ def conversion_of(image: Image.Image) -> Conversion:
     """What the profile of an opened image asks for, if it has one, by the mode that is in the file."""
     is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
     mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"
-    profile, declared = image.info.get("icc_profile"), declared_colors(image)
-    if not profile or image.mode in {"LAB", "F"} or declared.first:
-        return Conversion(mode, None, declared.note, declared.convert, declared.is_doubtful)
+    profile = image.info.get("icc_profile")
+    if not profile or image.mode in {"LAB", "F"}:
+        return Conversion(mode)
     return _conversion(bytes(profile), mode)
 
 

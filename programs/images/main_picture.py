@@ -102,8 +102,8 @@ def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
 def _directories(data: bytes, start: int | None = None) -> Iterator[tuple[Picture, tuple[int, ...]]]:
     """The pictures of a chain of directories, by default the first, each with where those that hang on it begin."""
     order, is_big = "<" if data[:2] == b"II" else ">", b"\x2b" in data[2:4]
-    formats = ("Q", "Q", "HHQ8s") if is_big else ("H", "I", "HHI4s")
-    count, link, row = (struct.Struct(order + each) for each in formats)
+    layouts = ("Q", "Q", "HHQ8s") if is_big else ("H", "I", "HHI4s")
+    count, link, row = (struct.Struct(order + each) for each in layouts)
     offset, seen = start or link.unpack_from(data, 8 if is_big else 4)[0], set[int]()
     while 0 < offset <= len(data) - count.size and offset not in seen and len(seen) < MOST_PAGES:
         seen.add(offset)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
-from agenticiqa.programs.images.decoding import decode_pixels, open_bytes
+from agenticiqa.programs.images.decoding import decode, open_bytes
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
@@ -102,10 +102,10 @@ def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
 def test_a_thumbnail_is_made_of_the_pixels_that_are_measured(tmp_path: Path, suffix: str) -> None:
     path, rng = tmp_path / f"a.{suffix}", np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 256, (40, 60, 4), dtype=np.uint8)).convert("P").convert("RGB").save(path)
-    pixels = decode_pixels("a", open_bytes("a", path.read_bytes()), 10_000)
+    pixels = decode("a", open_bytes("a", path.read_bytes()), 10_000).pixels
     assert np.array_equal(pixels, load(path).pixels)
     with pytest.raises(ImageError, match="2400; scale the image"):
-        decode_pixels("a", open_bytes("a", path.read_bytes()), 1_000)
+        decode("a", open_bytes("a", path.read_bytes()), 1_000)
 
 
 @needs_chromium
