@@ -140,7 +140,7 @@ def test_a_password_in_an_address_goes_along_as_basic_authentication_and_is_not_
 
 
 def test_a_stage_does_not_fall_back_to_offline_in_mid_run() -> None:
-    with pytest.raises(BackendError, match=r"'sglang.y' needs the address of its server: set fallback_api_base"):
+    with pytest.raises(BackendError, match=r"'sglang.y' needs the address of its server: set fallback_api_base$"):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="sglang.y"))
     with pytest.raises(BackendError, match="fallback_backend"):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="offline"))

@@ -3,7 +3,9 @@
 import contextvars
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import dspy
 import pytest
 
 from agenticiqa.programs.backends.ledger import (
@@ -17,6 +19,7 @@ from agenticiqa.programs.backends.ledger import (
     keeping,
     set_current,
     spend,
+    spending_of,
     within,
 )
 
@@ -66,6 +69,23 @@ def test_without_a_price_there_is_no_sum_of_money() -> None:
     with keeping() as ledger, asking("plan"):
         spend(Spent(calls=1))
     assert ledger.to_json()["plan"]["usd"] is None
+
+
+@pytest.mark.parametrize(
+    ("usage", "written"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 40}, 30),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}, 5),
+        ({"prompt_tokens": 10, "completion_tokens": 5}, 5),
+        ({"completion_tokens": 5, "total_tokens": 40}, 5),
+        ({"prompt_tokens": 10, "completion_tokens": None, "total_tokens": 40}, 30),
+    ],
+)
+def test_hidden_reasoning_of_a_callers_own_model_counts_as_output(usage: dict[str, Any], written: int) -> None:
+    lm = dspy.LM("openai/test", api_key="k")
+    with keeping() as ledger, asking("plan"), spending_of(lm):
+        dspy.settings.usage_tracker.add_usage("openai/test", usage)
+    assert ledger.stages["plan"].output_tokens == written
 
 
 def test_stages_side_by_side_keep_apart_and_nothing_is_lost() -> None:

