@@ -32,6 +32,7 @@ ALONE = 0.9  # of a correction's cost, below which labels alone must stay: a cor
 TINY = 1e-12
 USUAL_STD, LEFT_STD = 1.0, 0.5  # levels: of the ratings of one image, and of what features cannot explain of a mean
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` asks for
+NO_LOSS = -1.0  # Student's t of what is added, from which on scores that are nearer help
 
 
 class Given(NamedTuple):
@@ -104,8 +105,8 @@ def helps(given: Given, found: Numbers) -> bool:
     blocks = blocks_of(given.contents[:, 0].tolist())
     gain = given.weight * ((given.shipped - given.target) ** 2 - (found - given.target) ** 2) * (not given.pairs)
     follows, adds, nearer = _t(new, y, blocks), _t(beside, rest, blocks), _t(np.ones(len(y)), gain, blocks)
-    limits = student.ppf((FOLLOWS, ADDS, NEARER), blocks.max())
-    return bool(follows > limits[0] and (adds > limits[1] or (adds > 0 and nearer > limits[2])))
+    limits = student.ppf((FOLLOWS, FOLLOWS if given.pairs else ADDS, NEARER), len(y) - 1)
+    return bool(follows > limits[0] and (adds > limits[1] or (adds > NO_LOSS and nearer > limits[2])))
 
 
 def conformal_spread(errors: Numbers) -> float:
@@ -131,27 +132,24 @@ def _folds(given: Given, rows: Rows, count: int, seed: int) -> Iterator[tuple[Ro
 
 
 def _best(given: Given, kernel: Numbers, rows: Rows) -> Fit:
-    """The fit to some labels whose way and penalty cost least on held-out folds of them."""
+    """The fit to some labels whose way, penalty and line have the least squares on held-out folds of them."""
     parts = list(_folds(given, rows, INNER, seed=1))
     if not parts:
         return _solved(given, kernel, rows, 1.0, PENALTIES[0])
     tested = np.concatenate([test for _, test in parts])
-    weight, target = given.weight[tested], given.target[tested]
-    found: dict[tuple[float, float], Numbers] = {}
+    root = np.sqrt(given.weight[tested])
+    lines: dict[tuple[float, float], tuple[float, Numbers, Numbers]] = {}
     for way in product((1.0, 0.0), PENALTIES):  # the share of the shipped score, and the penalty
         fits = [_predicted(given, kernel, _solved(given, kernel, train, *way), test) for train, test in parts]
-        found[way] = np.concatenate(fits)
-    best = min(found, key=lambda way: weight @ (found[way] - target) ** 2 / (1.0 if way[0] else ALONE))
-    fit = _solved(given, kernel, rows, *best)
-    if given.pairs:
-        return fit
-    columns = np.stack([given.shipped[tested], found[best], target], axis=1)
-    middle = np.average(columns, axis=0, weights=weight)
-    centered = (columns - middle) * np.sqrt(weight)[:, None]
-    shares: Numbers = nnls(centered[:, :2], centered[:, 2])[0]
-    shipped, own = shares.tolist()
+        columns = np.stack([given.shipped[tested], np.concatenate(fits), given.target[tested]], axis=1)
+        middle = np.zeros(3) if given.pairs else np.average(columns, axis=0, weights=root**2)
+        centered = (columns - middle) * root[:, None]
+        shares, left = nnls(centered[:, :2], centered[:, 2])
+        lines[way] = (left**2 / (1.0 if way[0] else ALONE), shares, middle)
+    best = min(lines, key=lambda way: lines[way][0])
+    fit, (_, (shipped, own), middle) = _solved(given, kernel, rows, *best), lines[best]
     level = float(middle @ (-shipped, -own, 1.0))
-    return Fit(rows, level + own * fit.level, shipped + own * fit.shipped, own * fit.dual)
+    return Fit(rows, level + own * fit.level, float(shipped + own * fit.shipped), own * fit.dual)
 
 
 def _predicted(given: Given, kernel: Numbers, fit: Fit, test: Rows) -> Numbers:

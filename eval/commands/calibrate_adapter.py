@@ -68,16 +68,23 @@ def run(args: Namespace, data: Path | None) -> int:
     if len(known) < FEWEST_LABELS or not helps(tested, found):
         print(f"Not saved: on held-out images these {count} {kind} are not shown to help. More of them may.")
         return SOME_FAILED
-    images, level, spread, error = [*seen.values()], fit.level, None, None
-    if given.pairs:  # which say nothing of the level: that of the shipped scores stays
-        level = float(np.mean([(1 - fit.shipped) * each.score - each.features @ weights for each in images]))
+    images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
+    if given.pairs:  # which say nothing of the scale: mean and deviation of the shipped scores stay
+        before = np.array([each.score for each in images])
+        after = shipped * before + np.stack([each.features for each in images]) @ weights
+        scale = float(before.std() / max(after.std(), 1e-6))
+        weights, shipped, level = (
+            weights * np.float32(scale),
+            shipped * scale,
+            float(before.mean() - scale * after.mean()),
+        )
     else:
         spread, error = conformal_spread(found - tested.target), rmse(found, tested.target)
     about = {"scorer": SHA256, "labels": count, "labels_sha256": labels_sha256, "kind": kind}
-    about |= {"level": level, "shipped": fit.shipped, "spread": spread, "error": error}
+    about |= {"level": level, "shipped": shipped, "spread": spread, "error": error}
     about |= {"images": sorted(each.sha256 for each in images), "kinds": sorted({k for e in images for k in e.kinds})}
     write_adapter(out, weights, about | {"version": version("agenticiqa"), "date": date.today().isoformat()})
-    print(f"{out}: {fit.shipped:.2f} of the shipped score, and a regression on {count} {kind} of {len(seen)} images.")
+    print(f"{out}: {shipped:.2f} of the shipped score, and a regression on {count} {kind} of {len(seen)} images.")
     if spread:
         print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, by errors on held-out labels.")
     print(f'To use it: --adapter {out}, or "adapter: {out}" in a configuration.')

@@ -85,16 +85,18 @@ def draw(images: Images, count: int, seed: int) -> tuple[NDArray[np.intp], NDArr
     return order[:count], rest if few else rest[~np.isin(images.content[rest], images.content[order[:count]])]
 
 
-def measured(images: Images, count: int, seed: int, shuffled: bool, *, pairs: bool = False) -> tuple[float, ...] | None:
-    """What one draw gives; ``None`` where too few images are left. ``pairs`` compares two images for each label."""
-    train, test = draw(images, 2 * count if pairs else count, seed)
+def measured(images: Images, count: int, seed: int, labels: str) -> tuple[float, ...] | None:
+    """What one draw gives; ``None`` where too few images are left. ``labels`` are scores, shuffled, rated or pairs."""
+    train, test = draw(images, 2 * count if labels == "pairs" else count, seed)
     if len(train) < count or len(test) < 20:
         return None
-    if pairs:
+    if labels == "pairs":
         return _measured_pairs(images, train.reshape(-1, 2), test, seed)
     target = images.opinion[train]
-    if shuffled:
+    if labels == "shuffled":
         target = np.random.default_rng(seed).permutation(target)
+    if labels == "rated":
+        target = np.clip(target + np.random.default_rng(seed).normal(0, RATER, count), 1, 5)
     contents = np.stack([images.content[train]] * 2, axis=1)
     given = Given(images.features[train], images.score[train], target, np.ones(count), contents)
     began = time.perf_counter()
@@ -129,13 +131,9 @@ def _measured_pairs(images: Images, ends: NDArray[np.intp], test: NDArray[np.int
     return (float(refused), *agreement, *[float("nan")] * 4, time.perf_counter() - began)
 
 
-def line(
-    sets: Sequence[Images], count: int, *, shuffled: bool = False, draws: int = DRAWS, pairs: bool = False
-) -> str | None:
+def line(sets: Sequence[Images], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
     """A line of the table: the mean over sets and draws."""
-    found = [
-        one for each in sets for seed in range(draws) if (one := measured(each, count, seed, shuffled, pairs=pairs))
-    ]
+    found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, labels))]
     if not found:
         return None
     refused, before, always, error, after, covered, width, seconds = np.array(found).T
@@ -177,12 +175,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             for count in COUNTS if name in unknown else (50,):
                 if found := line(sets, count):
                     print(found, flush=True)
-        print("\nCLIVE, by a scorer of BIQ2021: comparisons", flush=True)
-        for count in (20, 50, 100, 200):
-            print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, pairs=True), flush=True)
-        print("\nShuffled labels of CLIVE, by a scorer of BIQ2021", flush=True)
-        for count in COUNTS[1:]:
-            print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, shuffled=True, draws=30), flush=True)
+        for labels in ("rated", "pairs", "shuffled"):
+            print(f"\nCLIVE, by a scorer of BIQ2021: labels are {labels}", flush=True)
+            for count in (20, 50, 100, 200):
+                print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, labels), flush=True)
 
     return run_command(parser, run, argv)
 

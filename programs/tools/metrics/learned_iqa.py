@@ -118,6 +118,7 @@ def adapted_tool(adapter: Adapter) -> Tool:
         calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
         measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
         spread=partial(_spread_of, adapter=adapter),
+        judged_as=partial(_judged_as, adapter=adapter),
         adapter=adapter,
     )
 
@@ -145,8 +146,8 @@ def _spread_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
     return opinion_of(image, adapter).spread
 
 
-def _judged_as(image: "LoadedImage") -> "JudgedAs | None":
-    return opinion_of(image).judged_as
+def _judged_as(image: "LoadedImage", adapter: Adapter | None = None) -> "JudgedAs | None":
+    return opinion_of(image, adapter).judged_as
 
 
 def as_input(image: RGB) -> NDArray[np.float32]:
