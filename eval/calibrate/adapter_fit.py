@@ -35,7 +35,7 @@ ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` 
 NO_LOSS = -1.0  # Student's t of what is added, from which on scores that are nearer help
 
 
-class Given(NamedTuple):
+class GivenLabels(NamedTuple):
     """N labels: ``features`` (N, F), ``shipped`` scores, ``target`` opinions on 1..5 and ``weight``, each (N,).
 
     Of ``pairs`` features and scores are the better image's less the worse one's, and the target is 1. ``contents``
@@ -49,13 +49,13 @@ class Given(NamedTuple):
     contents: NDArray[np.str_]
     pairs: bool = False
 
-    def of(self, rows: Rows) -> "Given":
+    def of(self, rows: Rows) -> "GivenLabels":
         """Return some of the labels."""
         columns = (self.features[rows], self.shipped[rows], self.target[rows], self.weight[rows])
-        return Given(*columns, self.contents[rows], self.pairs)
+        return GivenLabels(*columns, self.contents[rows], self.pairs)
 
 
-class Fit(NamedTuple):
+class AdapterFit(NamedTuple):
     """A score: ``level``, a share ``shipped`` of the shipped score, and ``dual`` (rows,) of products with ``rows``."""
 
     rows: Rows
@@ -76,7 +76,7 @@ def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -
     return found / found.mean()
 
 
-def fit_adapter(given: Given) -> tuple[Fit, NDArray[np.float32], Numbers]:
+def fit_adapter(given: GivenLabels) -> tuple[AdapterFit, NDArray[np.float32], Numbers]:
     """The fit to all labels, its weights (F,) of the features, and the score of each label by a fit to other folds.
 
     The last is NaN for pairs that no partition held out.
@@ -92,7 +92,7 @@ def fit_adapter(given: Given) -> tuple[Fit, NDArray[np.float32], Numbers]:
     return fit, weights, np.where(times > 0, total / np.maximum(times, 1), np.nan)
 
 
-def helps(given: Given, found: Numbers) -> bool:
+def helps(given: GivenLabels, found: Numbers) -> bool:
     """Whether held-out scores (N,) follow the labels, and beside the shipped ones add to them, or are nearer to them.
 
     Random labels do not pass: scores that are all alike have a small error, but follow nothing.
@@ -118,7 +118,7 @@ def conformal_spread(errors: Numbers) -> float:
     return max(float(np.sort(np.abs(errors))[place]) / NORMAL_QUANTILES["80"], 0.05)
 
 
-def _folds(given: Given, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
+def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """Rows to fit and rows to test, without a content of one among those of the other."""
     names, places = np.unique(given.contents[rows], return_inverse=True)
     first, second = places.reshape(-1, 2).T
@@ -131,7 +131,7 @@ def _folds(given: Given, rows: Rows, count: int, seed: int) -> Iterator[tuple[Ro
                 yield rows[~(one | other)], rows[one & other]
 
 
-def _best(given: Given, kernel: Numbers, rows: Rows) -> Fit:
+def _best(given: GivenLabels, kernel: Numbers, rows: Rows) -> AdapterFit:
     """The fit to some labels whose way, penalty and line have the least squares on held-out folds of them."""
     parts = list(_folds(given, rows, INNER, seed=1))
     if not parts:
@@ -149,21 +149,21 @@ def _best(given: Given, kernel: Numbers, rows: Rows) -> Fit:
     best = min(lines, key=lambda way: lines[way][0])
     fit, (_, (shipped, own), middle) = _solved(given, kernel, rows, *best), lines[best]
     level = float(middle @ (-shipped, -own, 1.0))
-    return Fit(rows, level + own * fit.level, float(shipped + own * fit.shipped), own * fit.dual)
+    return AdapterFit(rows, level + own * fit.level, float(shipped + own * fit.shipped), own * fit.dual)
 
 
-def _predicted(given: Given, kernel: Numbers, fit: Fit, test: Rows) -> Numbers:
+def _predicted(given: GivenLabels, kernel: Numbers, fit: AdapterFit, test: Rows) -> Numbers:
     found = fit.level + fit.shipped * given.shipped[test] + kernel[np.ix_(test, fit.rows)] @ fit.dual
     return found if given.pairs else np.clip(found, 1.0, 5.0)
 
 
-def _solved(given: Given, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> Fit:
+def _solved(given: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> AdapterFit:
     """The regression beside that share of the shipped score."""
     own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
     target = given.target[rows] - offset
     level = 0.0 if given.pairs else float(np.average(target, weights=weight))
     dual = np.linalg.solve(own + np.diag(penalty / weight), target - level).astype(np.float64)
-    return Fit(rows, level, shipped, dual)
+    return AdapterFit(rows, level, shipped, dual)
 
 
 def _t(x: Numbers, y: Numbers, blocks: Rows) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from agenticiqa.eval.calibrate.adapter_fit import Given, conformal_spread, fit_adapter, helps, label_weights
+from agenticiqa.eval.calibrate.adapter_fit import GivenLabels, conformal_spread, fit_adapter, helps, label_weights
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.sources import holds_labels, open_source
@@ -91,7 +91,7 @@ def run(args: Namespace, data: Path | None) -> int:
     return OK
 
 
-def _scores(args: Namespace, data: Path) -> tuple[Given, dict[Path, Seen], str]:
+def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str]:
     """The scores in a table, with their images, and a digest of them."""
     read = labels_named(args, data)
     scale, items = read.any_scale(), read.labels
@@ -104,10 +104,14 @@ def _scores(args: Namespace, data: Path) -> tuple[Given, dict[Path, Seen], str]:
     rows = [seen[item.image] for item in items]
     features, shipped = np.stack([row.features for row in rows]), np.array([row.score for row in rows])
     contents = np.array([[item.content] * 2 for item in items])
-    return Given(features, shipped, np.array([scale.to_1_5(x.mos) for x in items]), weight, contents), seen, read.digest
+    return (
+        GivenLabels(features, shipped, np.array([scale.to_1_5(x.mos) for x in items]), weight, contents),
+        seen,
+        read.digest,
+    )
 
 
-def _pairs(args: Namespace, data: Path) -> tuple[Given, dict[Path, Seen], str] | None:
+def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
     """As ``_scores``, the comparisons in a table with the columns better and worse; ``None`` for any other."""
     if not holds_labels(data):
         return None
@@ -132,7 +136,7 @@ def _pairs(args: Namespace, data: Path) -> tuple[Given, dict[Path, Seen], str] |
     shipped = np.array([seen[better].score - seen[worse].score for better, worse in pairs])
     contents = (group_of[ends] if groups >= FEWEST_GROUPS else ends).astype(str)
     ones = np.ones(len(pairs))
-    return Given(features, shipped, ones, ones, contents, True), seen, digest([row for _, row in table])
+    return GivenLabels(features, shipped, ones, ones, contents, True), seen, digest([row for _, row in table])
 
 
 def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Path, Seen]:
@@ -158,7 +162,7 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
         return dict(zip(files, render.progress(pool.map(seen, files), len(files), "reading"), strict=True))
 
 
-def _figures(given: Given, found: NDArray[np.float64]) -> list[Sequence[str]]:
+def _figures(given: GivenLabels, found: NDArray[np.float64]) -> list[Sequence[str]]:
     """What shipped and adapted scores have on held-out labels, and the difference, with intervals."""
     contents, target = given.contents[:, 0].tolist(), given.target
     lines: list[Sequence[str]] = []

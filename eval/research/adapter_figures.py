@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.calibrate import adapter_fit
-from agenticiqa.eval.calibrate.adapter_fit import Given
+from agenticiqa.eval.calibrate.adapter_fit import GivenLabels
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_LABELS, seen_images
 from agenticiqa.eval.datasets import MosScale, read_labels
 from agenticiqa.eval.metrics import rmse, srcc
@@ -37,7 +37,7 @@ HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error bef
 
 
 @dataclass(frozen=True)
-class Images:
+class RatedImages:
     """N images: features (N, F), scores by the scorer that is adapted, opinions on 1..5, contents and generators."""
 
     features: NDArray[np.float32]
@@ -46,23 +46,23 @@ class Images:
     content: NDArray[np.str_]
     generator: NDArray[np.str_]
 
-    def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "Images":
+    def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "RatedImages":
         """Some of the images, with other scores if they are given."""
         own = self.score[rows] if score is None else score
-        return Images(self.features[rows], own, self.opinion[rows], self.content[rows], self.generator[rows])
+        return RatedImages(self.features[rows], own, self.opinion[rows], self.content[rows], self.generator[rows])
 
 
-def read_set(folder: Path) -> Images:
+def read_set(folder: Path) -> RatedImages:
     """The images of a set, scored by the shipped scorer."""
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
     seen = seen_images([item.image for item in items])
     score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
     opinion = [scale.to_1_5(item.mos) for item in items]
     about = [[item.content for item in items], [(item.generator or "").split("_")[0] for item in items]]
-    return Images(np.stack(features), np.array(score), np.array(opinion), *map(np.array, about))
+    return RatedImages(np.stack(features), np.array(score), np.array(opinion), *map(np.array, about))
 
 
-def scores_by_others(others: Sequence[Images], images: Images) -> Numbers:
+def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numbers:
     """The scores (N,) of images by ridge regression on the opinions of others."""
     weight = np.ones(images.features.shape[1], np.float32)
     weight[-STATISTICS:] = STATISTICS_WEIGHT
@@ -73,7 +73,7 @@ def scores_by_others(others: Sequence[Images], images: Images) -> Numbers:
     return np.clip(images.features * weight @ (taught.T @ dual) / len(weight) + opinion.mean(), 1, 5)
 
 
-def draw(images: Images, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The rows that are labeled, and those of other contents; of few contents those of other images."""
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
@@ -85,7 +85,7 @@ def draw(images: Images, count: int, seed: int) -> tuple[NDArray[np.intp], NDArr
     return order[:count], rest if few else rest[~np.isin(images.content[rest], images.content[order[:count]])]
 
 
-def measured(images: Images, count: int, seed: int, labels: str) -> tuple[float, ...] | None:
+def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[float, ...] | None:
     """What one draw gives; ``None`` where too few images are left. ``labels`` are scores, shuffled, rated or pairs."""
     train, test = draw(images, 2 * count if labels == "pairs" else count, seed)
     if len(train) < count or len(test) < 20:
@@ -98,7 +98,7 @@ def measured(images: Images, count: int, seed: int, labels: str) -> tuple[float,
     if labels == "rated":
         target = np.clip(target + np.random.default_rng(seed).normal(0, RATER, count), 1, 5)
     contents = np.stack([images.content[train]] * 2, axis=1)
-    given = Given(images.features[train], images.score[train], target, np.ones(count), contents)
+    given = GivenLabels(images.features[train], images.score[train], target, np.ones(count), contents)
     began = time.perf_counter()
     fit, weights, held_out = adapter_fit.fit_adapter(given)
     refused = count < FEWEST_LABELS or not adapter_fit.helps(given, held_out)
@@ -115,14 +115,16 @@ def measured(images: Images, count: int, seed: int, labels: str) -> tuple[float,
     return (float(refused), *agreement, *errors, float(covered.mean()), float(width.mean()), seconds)
 
 
-def _measured_pairs(images: Images, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int) -> tuple[float, ...]:
+def _measured_pairs(
+    images: RatedImages, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int
+) -> tuple[float, ...]:
     """As ``measured``, of pairs that one rater orders, whose opinion of each image is a level off."""
     rated = images.opinion[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
     better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
     ones, contents = np.ones(len(ends)), images.content[ends].copy()
     contents[:, 1] = contents[:, 0]
     features = images.features[better] - images.features[worse]
-    given = Given(features, images.score[better] - images.score[worse], ones, ones, contents, True)
+    given = GivenLabels(features, images.score[better] - images.score[worse], ones, ones, contents, True)
     began = time.perf_counter()
     fit, weights, held_out = adapter_fit.fit_adapter(given)
     refused = not adapter_fit.helps(given, held_out)
@@ -131,7 +133,7 @@ def _measured_pairs(images: Images, ends: NDArray[np.intp], test: NDArray[np.int
     return (float(refused), *agreement, *[float("nan")] * 4, time.perf_counter() - began)
 
 
-def line(sets: Sequence[Images], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
+def line(sets: Sequence[RatedImages], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
     """A line of the table: the mean over sets and draws."""
     found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, labels))]
     if not found:
