@@ -22,7 +22,7 @@ from support.snippets import Snippet, commands, matches, snippets
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
-LONGEST_README = 200  # lines
+LONGEST_README = 205  # lines
 
 
 @pytest.fixture(scope="module")

@@ -84,6 +84,16 @@ def test_offline_the_interval_follows_the_estimates_own_deviation() -> None:
     assert strange.interval["95"] == (1.0, 5.0)
 
 
+def test_the_learned_scorers_interval_for_photos_is_narrower_than_it_states_but_not_where_it_knows_less() -> None:
+    of_photo = evidence(3.0, 0.75)
+    call = of_photo.tool_log[0].model_copy(update={"judged_as": "photo"})
+    of_photo = of_photo.model_copy(update={"tool_log": [call]})
+    usual = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.75)
+    gray = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.9, least_spread=0.9)
+    assert width(usual) == pytest.approx(2 * 1.2816 * 0.6)
+    assert width(gray) == pytest.approx(2 * 1.2816 * 0.9)
+
+
 def test_a_model_that_nobody_measured_widens_the_interval_by_what_it_changes() -> None:
     near, far = (fused_score(default_fusion(), evidence(3.0), p, "logprobs") for p in (GOOD, BAD))
     assert width(far) > width(near)

@@ -124,3 +124,11 @@ def test_it_follows_people_on_photos_of_the_wild(shared_data):
     found = srcc(scores, [item.mos for item in labels])
     assert found is not None
     assert found > 0.85  # it was trained on these very images: this shows that the file is the model that was trained
+
+
+def test_the_features_come_with_the_same_opinion() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (64, 80, 3), dtype=np.uint8)
+    found, features = module.opinion_and_features(image)
+    assert found == module.opinion(image)
+    assert features.shape == (18_123,)
+    assert np.abs(features).max() <= 5
