@@ -59,7 +59,7 @@ def load_checked(
 
     With ``align`` a shifted pair, a part, and a picture at another scale are brought to what both show, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
-    What was found is told in the image's notes and logged. Raises as ``load_pair`` does.
+    The image's notes say what was found. Raises as ``load_pair`` does.
     """
     first = load(image, max_pixels=max_pixels)
     if reference is None:
@@ -92,8 +92,8 @@ def _compared(
             refuse(reference.source, refusal_of_size(relation, image.size, reference.size))
     note = RESIZED.format(*reference.size, *image.size)
     image, resized = load_pair(replace(image, notes=(*image.notes, note)), reference, resize_reference=True)
-    assert resized
-    return image, resized, say(relate(image, resized), resized)
+    reference = resized or reference
+    return image, reference, say(relate(image, reference), reference)
 
 
 def _to_compare(image: LoadedImage) -> LoadedImage:

@@ -178,7 +178,7 @@ def _search(best: list[Match]) -> list[Match]:
     similarities = [sign * correlation(plane, fitted) for sign in (1, -1) for plane in small]
     best = [replace(match, similarity=similarity) for match, similarity in zip(best, similarities, strict=True)]
     for scales in ([1.0], SCALES_OF_ONE_SIZE) if first.one_size else (SCALES,):
-        if first.one_size and max(match.similarity for match in best) >= NEARLY_ALIGNED:
+        if first.one_size and max(match.similarity for match in best[::2]) >= NEARLY_ALIGNED:  # of luma
             break
         for index, tried in enumerate(zip(*(_placed(best, small, factor, scale) for scale in scales), strict=True)):
             other = max(tried, key=lambda match: match.similarity)
