@@ -126,11 +126,13 @@ class LoadedImage:
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":
         """This image for a server that decodes only these media types, among them PNG: its file, or its pixels.
 
-        Pixels go as PNG, or as lossless WebP where that is accepted and smaller.
+        The pixels of a file go as PNG, or as lossless WebP where that is accepted and smaller. A smaller copy, and what
+        was given as pixels, go as PNG.
         """
         if self.file is not None:
             return self if self.mime in formats else self._as_png
-        return self._as_webp if "image/webp" in formats and self._as_webp is not None else self
+        is_of_file = self.shown is None and self.sha256 != self.sent_sha256
+        return self._as_webp or self if is_of_file and "image/webp" in formats else self
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
         """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos)."""

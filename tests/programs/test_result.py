@@ -1,6 +1,7 @@
 """What the program returns: short to read, plain as JSON, and a dspy.Prediction to whatever DSPy does with it."""
 
 import copy
+import io
 import json
 import pickle
 import re
@@ -12,6 +13,7 @@ from typing import Any
 import dspy
 import numpy as np
 import pytest
+from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import UndecodedImage, load
@@ -140,6 +142,32 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
     assert row["quality_level"] == "Poor"
     assert row["quality_score"] == scored.quality_score
     assert row["image_sha256"] == scored.image.sha256
+
+
+@pytest.mark.parametrize(
+    ("formats", "image", "reference"),
+    [
+        ({}, None, None),
+        ({"a": ["jpeg", "png", "webp"]}, "file", "measured pixels (WebP)"),
+        ({"a": ["jpeg", "png"]}, "measured pixels (PNG)", "measured pixels (PNG)"),
+        ({"a": ["jpeg", "png", "webp"], "b": ["png"]}, "file or measured pixels (PNG)", None),
+        ({"a of the caller": None}, "file", "measured pixels (PNG)"),
+    ],
+)
+def test_what_a_model_was_sent(
+    examples: Path, formats: dict[str, list[str] | None], image: str | None, reference: str | None
+) -> None:
+    transparent = Image.open(examples / "coffee.webp").convert("RGB")
+    transparent.putalpha(128)
+    file = io.BytesIO()
+    transparent.save(file, "PNG")
+    given = {"image": image} | ({"reference": reference} if reference else {})
+    result = Assessment(
+        image=load(examples / "coffee.webp"),
+        reference=load(file.getvalue()) if reference else None,
+        capabilities={model: {"image_formats": taken} for model, taken in formats.items()},
+    )
+    assert result.sent == (given if formats else None)
 
 
 def test_dspys_to_dict_is_plain_json_with_the_names_of_the_fields(scored: Assessment, answered: Assessment) -> None:

@@ -30,6 +30,7 @@ from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, field_of
 from support.loopback import Body, Reply
+from support.odd_colors import odd_files
 from support.provider_base import Seen, spoken
 from support.provider_schemas import subschemas
 from support.providers import (
@@ -176,6 +177,24 @@ def test_a_type_that_a_server_does_not_decode_is_sent_as_a_png_of_the_same_pixel
     assert mime == "image/png"
     with Image.open(io.BytesIO(data)) as sent, Image.open(examples / "chelsea.webp") as original:
         assert (np.asarray(sent) == np.asarray(original.convert("RGB"))).all()
+
+
+OF_ODD_FILES = ("JPEG turned 6", "16-bit gray PNG", "PNG with alpha", "Adobe RGB PNG", "PQ 16-bit PNG")
+
+
+def test_of_other_files_the_measured_pixels_arrive(dialect: Dialect, examples: Path, tmp_path: Path) -> None:
+    """Decoded as the simplest server does, which ignores orientation, depth, alpha and colors."""
+    with Image.open(examples / "coffee.webp") as opened:
+        photo = np.asarray(opened.convert("RGB"))[::4, ::4]
+    for name, data, *_ in odd_files(photo):
+        if name in OF_ODD_FILES:
+            path = tmp_path / name
+            path.write_bytes(data)
+            with server_of(dialect) as server:
+                score(server, path)
+            ((mime, sent),) = only(server).images
+            assert mime == ("image/png" if dialect is LLAMACPP else "image/webp")
+            assert np.array_equal(np.asarray(Image.open(io.BytesIO(sent)).convert("RGB")), load(path).pixels), name
 
 
 def test_instructions_are_the_systems_then_come_reference_and_image_and_then_what_varies(
