@@ -84,7 +84,7 @@ class LoadedImage:
             return self
         left, top, right, bottom = self.judged_box
         pixels = self.pixels[top:bottom, left:right]
-        return self.memo.once("judged", lambda: replace(self, pixels=pixels, judged_box=None))
+        return self.memo.once("judged", lambda: replace(self, pixels=pixels, shown=self._shown, judged_box=None))
 
     @cached_property
     def data(self) -> bytes:

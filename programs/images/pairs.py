@@ -109,7 +109,7 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     pixels = np.concatenate(bands)
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
-    shown = image.pixels if image.shown is None else image.shown
+    shown = image.pixels if image.shown is None else image.shown  # a model is sent what was given
     return replace(image, pixels=pixels, shown=shown, notes=(*image.notes, note))
 
 

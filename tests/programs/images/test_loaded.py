@@ -1,5 +1,7 @@
 """What of a loaded image a model is sent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -40,3 +42,9 @@ def test_a_server_that_does_not_decode_the_format_is_sent_the_same_pixels_as_a_p
     assert sent.mime == "image/png"
     assert np.array_equal(load(sent.data).pixels, image.pixels)
     assert image.sent_as(["image/png"]) is sent, "it is made once"
+
+
+def test_the_part_that_is_judged_is_sent_with_its_surroundings(image: LoadedImage) -> None:
+    framed = replace(image, file=None, judged_box=(10, 20, 110, 120))
+    assert framed.judged.size == (100, 100)
+    assert np.array_equal(load(framed.judged.data).pixels, image.pixels), "boxes of a model are in the whole frame"
