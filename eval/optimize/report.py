@@ -124,6 +124,7 @@ def page(tuned: Tuned) -> str:
             for name, text in tuned.originals.items()
             if found.best.get(name, text) != text
         ],
+        "unchanged": ", ".join(name for name, text in tuned.originals.items() if found.best.get(name, text) == text),
         "attempts": attempts(tuned),
         "about_profile": about_profile(tuned),
         "curve": _curve(tuned),

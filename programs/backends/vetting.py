@@ -20,6 +20,7 @@ Body = dict[str, Any]
 SHOWN = 200  # characters of a body without an answer
 MOST_TOKENS = 10**9  # more than any model takes: no count
 _FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
+_OF_THOUGHTS = re.compile("reason|think|thought")  # reasoning_content, reasoning, thinking, reasoning_details, ...
 BROKEN_OFF = ("error", "abort", "failed")
 
 
@@ -67,15 +68,38 @@ def vet_chat(body: Body) -> Body | None:
 
 
 def _with_answer(message: Body) -> Body:
-    """The message; a JSON object that a server took for thoughts, for lack of the right parser, is its content."""
-    thoughts = message.get("reasoning_content") or message.get("reasoning")
-    if message.get("content") or not isinstance(thoughts, str):
+    """The message; a JSON object that a server took for thoughts, for lack of the right parser, is its content.
+
+    Other thoughts beside no content become ``reasoning_content``, after the name of their field in brackets.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        beside = {str(part.get("type")): part for part in content if isinstance(part, dict)}
+        has_answer = "text" in beside
+    else:
+        beside = {name: value for name, value in message.items() if _OF_THOUGHTS.search(name)}
+        has_answer = bool(content)
+    field, given = next(((name, value) for name, value in beside.items() if value), ("", None))
+    if has_answer or not field:
         return message
+    thoughts = _text_in(given)
     try:
         is_object = isinstance(json_value(_FENCED.sub(r"\1", thoughts.strip())), dict)
     except (ValueError, RecursionError):
         is_object = False
-    return {**message, "content": thoughts, "reasoning_content": None, "reasoning": None} if is_object else message
+    rest = {name: value for name, value in message.items() if name not in beside}
+    if is_object:
+        return {**rest, "content": thoughts}
+    return {**rest, "content": None, "reasoning_content": f"[{field[:40]}] {thoughts}"}
+
+
+def _text_in(thoughts: Any) -> str:
+    """The text of thoughts: as they are, or in the blocks of a list, under ``text``, ``thinking`` or ``summary``."""
+    if isinstance(thoughts, list):
+        return "".join(map(_text_in, thoughts))
+    if isinstance(thoughts, dict):
+        return _text_in(thoughts.get("text") or thoughts.get("thinking") or thoughts.get("summary"))
+    return thoughts if isinstance(thoughts, str) else ""
 
 
 def vet_anthropic(body: Body) -> Body | None:

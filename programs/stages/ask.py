@@ -58,8 +58,8 @@ A = TypeVar("A")
 
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
-    "the answer was empty, and everything stood in the reasoning; end it, and give the JSON object (if it was given, "
-    "the server takes answers for reasoning: check its --reasoning-parser)"
+    "the answer was empty, and everything stood in {field}; end it, and give the JSON object (if it was given, the "
+    "server takes answers for reasoning: check its --reasoning-parser; --reasoning-format of llama.cpp; think of Ollama)"
 )
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
@@ -69,6 +69,7 @@ SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-
 
 # What DSPy reports as the text of an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
+_FIELD_OF_THOUGHTS = re.compile(r"\[([\w.-]+)\] ")
 
 
 class Rejected(Exception):
@@ -210,7 +211,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     check_tokens(parsed, prediction.get("logprobs"))
             except AdapterParseError as error:
                 raw = raw_text(error)
-                empty = ALL_THOUGHTS if exchange.thoughts and not raw else ""
+                empty = _all_thoughts(exchange.thoughts) if exchange.thoughts and not raw else ""
                 reasons.append(CUT_OFF if _at_limit(spent, exchange) else empty or reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
@@ -430,6 +431,11 @@ def _at_limit(spent: Spent, turn: Turn) -> bool:
     if spent.cut_off and turn.cache:
         note_cut_off(turn.model, turn.text)
     return spent.cut_off or (not spent.calls and was_cut_off(turn.model, turn.text))
+
+
+def _all_thoughts(thoughts: str) -> str:
+    named = _FIELD_OF_THOUGHTS.match(thoughts)  # see ``vetting``
+    return ALL_THOUGHTS.format(field=f"`{named[1]}`" if named else "the reasoning")
 
 
 def _name_of_type(kind: Any) -> str:

@@ -65,7 +65,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_ENV, KEY)
 
 
-def thoughts(text: str, content: str | None = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
+def thoughts(text: Any, content: Any = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
     """A completion of a server whose parser takes this for reasoning."""
     body = json.loads(chat_completion(Reply(content), "test"))
     body["choices"][0]["message"][key] = text
@@ -73,11 +73,12 @@ def thoughts(text: str, content: str | None = None, key: str = "reasoning_conten
     return Reply(raw_body=json.dumps(body).encode())
 
 
-@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking", "thought", "reasoning_details"])
 @pytest.mark.parametrize("written", [ANSWER, f"\n```json\n{ANSWER}\n```\n"], ids=["bare", "fenced"])
 @pytest.mark.parametrize("content", [None, ""])
 def test_an_answer_that_a_server_took_for_thoughts_is_read(key: str, written: str, content: str | None) -> None:
-    with fake_server(thoughts(written, content, key)) as server:
+    given = [{"type": "reasoning.text", "text": written}] if key == "reasoning_details" else written
+    with fake_server(thoughts(given, content, key)) as server:
         assert judge(server).answer.need_replan is False
     assert len(server.requests) == 1
 
@@ -99,6 +100,33 @@ def test_thoughts_are_no_answer_and_the_servers_flag_is_named(said: Reply) -> No
     (reason,) = reply.rejected_answers["replan"]
     assert ("--reasoning-parser" in reason) or "cut off" in reason
     assert reason.partition(" (")[0] in field_of(server.requests[1], "correction")
+
+
+TEXT = {"type": "text", "text": "I look."}
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "content"),
+    [
+        ("reasoning_content", "I look.", None),
+        ("thinking", "I look.", ""),
+        ("reasoning_details", [{"type": "reasoning.summary", "summary": "I look."}], None),
+        ("reasoning_details", [{"type": "reasoning.encrypted", "data": "c2VjcmV0"}], None),
+        ("thinking_blocks", [{"type": "thinking", "thinking": "I look."}], None),
+        ("thinking", None, [{"type": "thinking", "thinking": [TEXT]}]),
+    ],
+)
+def test_the_field_that_everything_stood_in_is_named(field: str, given: Any, content: Any) -> None:
+    with fake_server(in_turn(thoughts(given, content, field), ANSWER)) as server:
+        (reason,) = judge(server).rejected_answers["replan"]
+    assert f"everything stood in `{field}`" in reason
+    assert "--reasoning-parser" in reason
+
+
+def test_thoughts_beside_an_answer_in_blocks_leave_it_as_it_is() -> None:
+    blocks = [{"type": "thinking", "thinking": [TEXT]}, {"type": "text", "text": ANSWER}]
+    with fake_server(thoughts(OTHER, blocks, "thinking")) as server:
+        assert judge(server).rejected_answers == {}
 
 
 def judge(server: Server) -> Any:
