@@ -59,7 +59,7 @@ A = TypeVar("A")
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
     "the answer was empty, and everything stood in {field}; end it, and give the JSON object (if it was given, the "
-    "server takes answers for reasoning: check its --reasoning-parser; --reasoning-format of llama.cpp; think of Ollama)"
+    "server takes answers for reasoning: check --reasoning-parser, --reasoning-format of llama.cpp, think of Ollama)"
 )
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
 
