@@ -65,6 +65,7 @@ OF_THE_PROGRAM = (
     "config",
     "profile",
     "prompts",
+    "adapter",
     "max_side",
     "ablate",
 )  # options that mean nothing to a scorer

@@ -52,6 +52,9 @@ def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
     """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
     shown = f"adapter {os.fspath(file)}"
     try:
+        with open(file, "rb") as content:
+            if not zipfile.is_zipfile(content):
+                raise ValueError("it is no .npz file")
         with np.load(file, allow_pickle=False) as arrays:
             weights, about = arrays["weights"], json_value(str(arrays["about"]))
         if about["digest"] != _digest(weights, about):
