@@ -49,10 +49,10 @@ class GivenLabels(NamedTuple):
     contents: NDArray[np.str_]
     pairs: bool = False
 
-    def of(self, rows: Rows) -> "GivenLabels":
-        """Return some of the labels."""
-        columns = (self.features[rows], self.shipped[rows], self.target[rows], self.weight[rows])
-        return GivenLabels(*columns, self.contents[rows], self.pairs)
+    def at(self, rows: Rows) -> "GivenLabels":
+        """Some of the labels."""
+        columns = (self.features[rows], self.shipped[rows], self.target[rows], self.weight[rows], self.contents[rows])
+        return GivenLabels(*columns, self.pairs)
 
 
 class AdapterFit(NamedTuple):
@@ -61,7 +61,7 @@ class AdapterFit(NamedTuple):
     rows: Rows
     level: float
     shipped: float
-    dual: Numbers
+    dual: NDArray[np.floating[Any]]
 
 
 def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -> Numbers:

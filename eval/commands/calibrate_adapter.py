@@ -61,7 +61,7 @@ def run(args: Namespace, data: Path | None) -> int:
         return SOME_FAILED
     fit, weights, found = fit_adapter(given)
     known = np.flatnonzero(np.isfinite(found))
-    tested, found = given.of(known), found[known]
+    tested, found = given.at(known), found[known]
     render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, found))
     if trained := trained_on_count(TOOL, seen):
         print_error(f"the scorer was trained on {trained} of these images: what it has before is too good for new ones")

@@ -213,8 +213,9 @@ def _fitted_on(
                 each = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
                 known[key] = frozenset().union(*each)
             counts.update(known[key])
-    found: dict[training_images.Way, int] = {"model": counts["model"], "curve": 0 if predictor.raw else counts["curve"]}
-    return found | ({"adapter": counts["adapter"]} if counts["adapter"] else {})
+    curve = 0 if predictor.raw else counts["curve"]
+    found: dict[training_images.Way, int] = {"model": counts["model"], "curve": curve}
+    return {**found, "adapter": counts["adapter"]} if counts["adapter"] else found
 
 
 def _difference(columns: Columns, other: Predictor) -> dict[str, Any]:
