@@ -21,6 +21,7 @@ KEYS = [
     "image_sha256",
     "reference",
     "reference_sha256",
+    "sent",
     "reference_check",
     "query",
     "query_type",
