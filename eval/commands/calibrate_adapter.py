@@ -122,6 +122,7 @@ def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], 
     ]
     if not table or not {"better", "worse"} <= table[0][1].keys():
         return None
+    table = [(place, row) for place, row in table if any(row.values())]  # the last one only names the columns
     pairs = []
     for place, row in table:
         files = [source.folder / row.get(name, "") for name in ("better", "worse")]

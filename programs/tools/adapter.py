@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 
 
@@ -43,6 +41,8 @@ class Adapter:
 
 def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, Any]) -> None:
     """Write an adapter that :func:`read_adapter` reads."""
+    from agenticiqa.programs.images.files import write_atomically  # here, as a metric needs neither this
+
     content = io.BytesIO()
     np.savez(content, weights=weights, about=np.array(json.dumps({**about, "digest": _digest(weights, about)})))
     write_atomically(file, content.getvalue())
@@ -50,6 +50,8 @@ def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, 
 
 def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
     """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
+    from agenticiqa.configs.reading import json_value  # nor this, which loads pydantic
+
     shown = f"adapter {os.fspath(file)}"
     try:
         with open(file, "rb") as content:

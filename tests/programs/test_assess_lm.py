@@ -143,7 +143,7 @@ def test_an_image_in_memory_is_sent_without_loss() -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program_for(server)(Image.fromarray(scene()))
     ((mime, data),) = images_of(server.requests[0])
-    assert mime == "image/png"
+    assert mime in ("image/png", "image/webp"), "both without loss: the pixels are equal"
     assert Image.open(io.BytesIO(data)).tobytes() == scene().tobytes()
 
 

@@ -95,7 +95,6 @@ MAY_OPEN = {
     "programs/images/decoding.py": "it is the loader",
     "programs/images/color_profile.py": "it is part of the loader",
     "programs/images/recolored.py": "changes colors of pixels in memory",
-    "programs/pictures/canvas.py": "reads a mark in the header of a file that it wrote itself",
     "programs/tools/distort.py": "reads what it has just encoded",
     "programs/tools/planted.py": "reads what it has just encoded",
 }

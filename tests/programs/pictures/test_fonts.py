@@ -17,7 +17,7 @@ def test_text_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> Non
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", DeprecationWarning)  # of older matplotlib beside a newer parser
         drawn.write(0.1, 0.5, "caf\u00e9 \u65e5\u672c \U0001f600 \u0928 \U000f0000")
-        drawn.save(tmp_path / "text.png")
+        drawn.save(tmp_path / "text.png", "a.png")
     with Image.open(tmp_path / "text.png") as image:
         assert np.asarray(image.convert("L")).min() < 100
 
@@ -28,7 +28,7 @@ def test_bold_text_beside_a_font_that_has_no_bold_is_drawn_without_a_word(
     monkeypatch.setattr(canvas, "families", lambda: ["DejaVu Sans", "cmr10"])  # both are matplotlib's own
     drawn = canvas.Canvas(3, 1, 100)
     drawn.write(0.1, 0.5, "bold", size=7.3, weight="bold")
-    drawn.save(tmp_path / "text.png")
+    drawn.save(tmp_path / "text.png", "a.png")
     assert caplog.messages == []
     logging.getLogger("matplotlib.font_manager").warning("bold for cmr10")
     assert "bold for cmr10" in caplog.text, "only what the canvas draws itself is quiet"
