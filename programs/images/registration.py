@@ -204,11 +204,11 @@ def _placed(matches: list[Match], small: Plane, factor: float, scale: float) -> 
         spectra = scipy.fft.rfft2(first[..., ::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
         return np.asarray(scipy.fft.irfft2(spectra, s=padded)[..., : shape[0], : shape[1]])
 
-    ones = np.ones_like(small[0]), np.ones_like(large)
-    count = slid(*ones)
-    floor = 1e-3 * np.maximum(count, 1)
-    energies = np.maximum(slid(small**2, ones[1]), floor) * np.maximum(slid(ones[0], large**2), floor)
-    correlations = slid(small, large) / np.sqrt(energies)
+    sides = zip(small.shape[1:], large.shape, strict=True)
+    count = np.outer(*(np.convolve(np.ones(a, np.float32), np.ones(b, np.float32)) for a, b in sides))
+    energies = slid(small**2, np.ones_like(large)), slid(np.ones_like(small[0]), large**2)
+    floor = 1e-3 * count
+    correlations = slid(small, large) / np.sqrt(np.maximum(energies[0], floor) * np.maximum(energies[1], floor))
     enough = count >= LEAST_OVERLAP * min(small[0].size, large.size)
     surfaces = np.where(enough, np.concatenate([correlations, -correlations]), -1)
     for match, surface in zip(matches, surfaces, strict=True):
@@ -278,7 +278,7 @@ def _simplest(found: Match) -> Match:
         return as_it_is
     at_one_scale = replace(found, scale=np.ones(2), origin=found.origin + (found.scale - 1) * found.overlap.mean(0))
     best = _agreement(found)
-    for simpler in (as_it_is, at_one_scale):
+    for simpler in (as_it_is,) if found.one_scale else (as_it_is, at_one_scale):
         agreement = _agreement(simpler)
         if best - agreement < WORTH * (1 - agreement):
             return simpler
