@@ -222,7 +222,11 @@ def _settled(found: Match) -> Match:
     if found.similarity <= -NEARLY_ALIGNED:  # a negative in place
         return found
     simplest, found = _measured(_simplest(_refined(found))), _measured(found)
-    return found if found.similarity > simplest.similarity + CLEARLY_BETTER else simplest
+    best = found if found.similarity > simplest.similarity + CLEARLY_BETTER else simplest
+    if best.shows_same or not best.one_size:
+        return best
+    in_place = _measured(_as_it_is(found.image, found.reference))
+    return in_place if in_place.similarity >= SAME_IN_PLACE else best
 
 
 def _refined(found: Match) -> Match:
