@@ -64,11 +64,11 @@ EQUAL_NAMES = {
 }
 NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 
-# Lines of Python that a room may have; whatever a room has inside of a longer name is counted there only. A change that
-# makes a room smaller lowers its number. Raising one needs a reason beside it, which a user would accept: those below are
-# of what came after the removals of November 2026.
+# Lines of Python that each room may have; a file counts in the longest name that it lies in. A change that makes a room
+# smaller lowers its number. Raising one needs a reason beside it that a user would accept: those below came after the
+# removals.
 BUDGET = {
-    "signatures": 2_051,  # what a step was corrected by: the adapter, the color that was not converted
+    "signatures": 2_051,  # evidence names the adapter and colors that were not converted
     "configs": 449,  # the key of an adapter
     "programs": 1_776,  # its own files and programs/face; a result has each key of its row as an attribute
     "programs/stages": 3_242,  # adapters for a model's tools; what an empty answer's text stood in
@@ -77,7 +77,7 @@ BUDGET = {
     "programs/backends": 4_571,
     "programs/offline": 4_149,
     "programs/tools": 6_089,  # adapters; why MS-SSIM and BRISQUE differ from other releases
-    "programs/images": 3_311,  # HDR and gamma become sRGB, thumbnails give way to the picture behind them, paths of other systems
+    "programs/images": 3_311,  # HDR and gamma; pictures behind thumbnails; paths of other systems
     "programs/batch": 2_972,  # strict CSV, one row for each image
     "programs/scale": 1_487,
     "programs/cli": 3_689,  # outputs are checked first, and none takes another with it; gate writes tables and pages
