@@ -65,9 +65,10 @@ def fresh_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new cache in memory, so that no test is given another's answers, and none of what other servers can do."""
     import dspy
 
-    from agenticiqa.programs.backends import capabilities
+    from agenticiqa.programs.backends import capabilities, in_flight
 
     monkeypatch.setattr(capabilities, "_known", {})
+    monkeypatch.setattr(in_flight, "_servers", {})  # a later server may have the port of one that asked to wait
     monkeypatch.setenv("AGENTICIQA_CACHE", str(TEMPORARY / f"cache{next(CACHES)}"))  # made when it is written to
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=True)
 

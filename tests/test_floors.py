@@ -85,7 +85,7 @@ BUDGET = {
     "programs/pictures": 713,  # a picture names its image, so that none replaces another's
     "eval": 13_188,  # adapters of the offline score; label tables that lose no row
     "eval/research": 5_789,
-    "tests": 50_330,
+    "tests": 50_331,
 }
 
 # What still breaks a rule, and why; an entry that no longer does has to go.
