@@ -80,12 +80,12 @@ BUDGET = {
     "programs/images": 3_311,  # HDR and gamma; pictures behind thumbnails; paths of other systems
     "programs/batch": 2_972,  # strict CSV, one row for each image
     "programs/scale": 1_487,
-    "programs/cli": 3_689,  # outputs are checked first, and none takes another with it; gate writes tables and pages
+    "programs/cli": 3_690,  # outputs are checked first, and none takes another with it; gate writes tables and pages
     "programs/page": 390,
     "programs/pictures": 713,  # a picture names its image, so that none replaces another's
     "eval": 13_188,  # adapters of the offline score; label tables that lose no row
     "eval/research": 5_789,
-    "tests": 50_331,
+    "tests": 50_332,
 }
 
 # What still breaks a rule, and why; an entry that no longer does has to go.

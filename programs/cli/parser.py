@@ -41,6 +41,7 @@ exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
 # Options that were removed, and what to use in their place; an entry is kept for one release.
 REMOVED = {
     "--adopt": "every batch is found by its name; run agenticiqa batches --collect",
+    "--send-again": "every batch is found by its name; the same command sends what was not sent",
     "--group": "sort a burst by eye, or with a photo manager; scores do not tell which of its frames is the best",
     "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; from the shell, --log FILE keeps all steps",
     "--xmp": "write the scores with --csv FILE and let a photo manager import them",

@@ -48,6 +48,7 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["assess", PHOTO, "--question", "Sharp?"], "unknown option --question, did you mean --query?"),
         (["assess", PHOTO, "--threads", "3"], "unknown option --threads, did you mean --workers?"),
         (["assess", PHOTO, "--xyzzy"], "unknown option --xyzzy;"),
+        (["batches", "--send-again", "b1"], "--send-again is gone: every batch is found by its name"),
         (["assess", "album", "--xmp", "--html", "a.html"], "--xmp is gone: write the scores with --csv FILE"),
         (["tools", "extra"], "unexpected argument 'extra'"),
         (["photo.jpg", "--json"], "to rate it: agenticiqa assess photo.jpg --json"),
