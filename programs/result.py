@@ -23,6 +23,7 @@ from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.tools.tool import with_unit
@@ -71,7 +72,7 @@ class RunRecord:
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started
-        self.timings_ms[name] = self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000
+        self.timings_ms[name] = round(self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000, 1)
 
     def noted(self, result: R) -> R:
         """A stage's result, whose rejected answers are kept."""
@@ -178,43 +179,7 @@ class Assessment(dspy.Prediction):
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
-        summary = self.summarizer_result
-        return {
-            "image": self.image.source,
-            "image_sha256": self.image_sha256,
-            "reference": self.reference.source if self.reference else None,
-            "reference_sha256": self.reference_sha256,
-            "sent": self.sent,
-            "reference_check": self.reference_check.model_dump(mode="json") if self.reference_check else None,
-            "query": self.query,
-            "query_type": self.query_type.value,
-            "options": self.options,
-            "final_answer": summary.final_answer,
-            "quality_score": summary.quality_score,
-            "quality_level": self.quality_level,
-            "score_interval": _plain(summary.score_interval),
-            "score_without_model": summary.score_without_model,
-            "disagreement": summary.disagreement,
-            "quality_reasoning": summary.quality_reasoning,
-            "quality_probs": summary.quality_probs,
-            "probability_source": summary.probability_source,
-            "probability_mass": summary.probability_mass,
-            "outside_training": self.outside_training,
-            "plan": self.plan.model_dump(mode="json"),
-            "executor_evidence": self.executor_evidence.model_dump(mode="json"),
-            "summarizer_result": summary.model_dump(mode="json"),
-            "iteration_count": self.iteration_count,
-            "replan_history": self.replan_history,
-            "backend": self.backend,
-            "rejected_answers": self.rejected_answers,
-            "usage": self.usage,
-            "usage_by_stage": self.usage_by_stage,
-            "answered_by": self.answered_by,
-            "answer_notes": self.answer_notes,
-            "capabilities": self.capabilities,
-            "timings_ms": {stage: round(ms, 1) for stage, ms in self.timings_ms.items()},
-            "version": self.version,
-        }
+        return {name: _plain(getattr(self, name)) for name in AssessedRow.model_fields}
 
     def toDict(self) -> dict[str, Any]:
         """The fields under their own names as plain JSON types, an image as its name; for DSPy, see ``to_dict``."""

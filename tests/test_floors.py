@@ -34,6 +34,7 @@ FLOORS = (
     ("programs.fusion",),
     ("programs.stages",),
     ("programs.offline",),
+    ("programs.result_row",),
     ("programs.assess", "programs.graph", "programs.saving", "programs.result"),
     ("programs.batch", "programs.page", "programs.pictures"),
     ("programs.scale",),

@@ -20,7 +20,6 @@ from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitt
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
-from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
@@ -34,6 +33,7 @@ from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
+from agenticiqa.programs.result_row import checked_rows
 from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 

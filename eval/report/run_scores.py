@@ -7,8 +7,8 @@ from typing import Any
 
 from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.report.columns import OURS
-from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.result_row import checked_rows
 
 RESULTS = "results.jsonl"
 OF_A_RUN = ("baseline-", "without-")  # begins the names of the runs in the folder of a run

@@ -28,12 +28,12 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
 
-from agenticiqa.programs.batch.result_row import Row
 from agenticiqa.programs.batch.row_index import FROM_BYTES, NO_ROW, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
+from agenticiqa.programs.result_row import Row
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from agenticiqa.programs.batch.result_row import fault_of
+from agenticiqa.programs.result_row import fault_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
 SUFFIX = ".index"

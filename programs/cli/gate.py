@@ -141,7 +141,6 @@ def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) 
         job: Entry(
             image=result.image,
             sha256=_sha256(job),
-            reference=None,
             score=result.measured.get("score"),
             low=None,
             high=None,

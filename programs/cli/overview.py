@@ -11,7 +11,6 @@ from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import STDIN
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_latest
-from agenticiqa.programs.batch.result_row import fault_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
@@ -24,12 +23,13 @@ from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
 from agenticiqa.programs.page.sheet import contact_sheet
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
+from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
 
 Entries = dict[Job, Entry]
 
 COLUMNS = (
-    *("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer", "map", "reference"),
-    "caveat",
+    *("image", "score", "low", "high", "level", "distortion", "severity", "place", "answer"),
+    *(*ALSO_SHOWN, "caveat"),
 )
 
 
@@ -133,7 +133,7 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
 
 def table_text(entries: Sequence[Entry]) -> str:
     """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
-    lines = [[getattr(entry, name) for name in COLUMNS] for entry in entries]
+    lines = [[getattr(entry, name, entry.shown.get(name, "")) for name in COLUMNS] for entry in entries]
     return csv_text(
         [COLUMNS, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]
     )

@@ -1,10 +1,11 @@
 """What an overview shows of one result: a few short fields instead of the whole row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from agenticiqa.programs.result import distortions_of, place_of
+from agenticiqa.programs.result_row import ALSO_SHOWN
 from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
@@ -20,13 +21,12 @@ class Entry:
     ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
     of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
     of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that asks for no score. ``map`` is the path of its picture with
-    ``--save-maps``. ``caveat`` says why the score is uncertain, if at all.
+    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all. ``shown`` has
+    those fields of ``result_row.ALSO_SHOWN`` that the result has.
     """
 
     image: str
     sha256: str
-    reference: str | None
     score: float | None
     low: float | None
     high: float | None
@@ -36,8 +36,8 @@ class Entry:
     place: str
     explanation: str
     answer: str
-    map: str = ""
     caveat: str = ""
+    shown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def level_number(self) -> int:
@@ -67,7 +67,6 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
     return Entry(
         image=row["image"],
         sha256=row.get("image_sha256") or "",
-        reference=row.get("reference"),
         score=score,
         low=low,
         high=high,
@@ -77,8 +76,8 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
         place=place,
         explanation=explanation,
         answer="" if score is not None else str(row.get("final_answer") or ""),
-        map=row.get("map") or "",
         caveat=_caveat(row),
+        shown={name: row[name] for name in ALSO_SHOWN if row.get(name) is not None},
     )
 
 

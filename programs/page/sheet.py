@@ -70,6 +70,7 @@ def _shown(entry: Entry, distortion: int, file: str | None, folder: str, page: P
         "interval": "" if entry.low is None or entry.high is None else f"{entry.low:.1f}, {entry.high:.1f}",
         "answer": entry.answer,
         "caveat": entry.caveat,
+        "also": [*entry.shown.items()],
     }
 
 

@@ -22,16 +22,12 @@ import pyarrow.parquet as pq
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.result_row import AssessedRow
 
 STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")
 
-_TEXTS = (
-    *("image", "image_sha256", "reference", "reference_sha256", "query", "query_type", "quality_level"),
-    *("quality_reasoning", "probability_source", "backend", "version", "run_fingerprint", "error"),
-)
-_NUMBERS = ("quality_score", "score_without_model", "probability_mass")
 _ENDS = {  # column: the share of the interval, and which end
     "score_low_80": ("80", 0),
     "score_high_80": ("80", 1),
@@ -39,22 +35,31 @@ _ENDS = {  # column: the share of the interval, and which end
     "score_high_95": ("95", 1),
 }
 _SHARES = {f"probability_{level}": str(level) for level in range(1, 6)}
-_AS_JSON = (  # texts of JSON: what is nested, or of several types
-    *("final_answer", "options", "sent", "reference_check", "outside_training", "plan", "executor_evidence"),
-    *("summarizer_result", "replan_history", "rejected_answers", "usage", "usage_by_stage", "answered_by"),
-    *("answer_notes", "capabilities", "timings_ms"),
-)
-_OPTIONAL = ("fusion", "more")  # JSON, too; ``more`` has the keys of a row that are none of these columns
 _FLATTENED = ("score_interval", "quality_probs")
-_KNOWN = {*_TEXTS, *_NUMBERS, *_AS_JSON, *_FLATTENED, "iteration_count", "fusion"}
+_ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32()}
+
+
+def _columns() -> dict[str, pa.DataType | None]:
+    """The type of each field of a row as a column; ``None`` for one that is kept as a text of JSON."""
+    fields = AssessedRow.model_json_schema()["properties"]
+    types = {name: _ARROW.get(field.get("anyOf", [{}])[0].get("type")) for name, field in fields.items()}
+    return {name: types[name] for name in types if name not in _FLATTENED} | {
+        "run_fingerprint": pa.string(),
+        "error": pa.string(),
+        "fusion": None,
+    }
+
+
+_COLUMNS = _columns()
+_PLAIN = tuple(name for name, type_ in _COLUMNS.items() if type_)
+_AS_JSON = tuple(name for name, type_ in _COLUMNS.items() if not type_)
 
 SCHEMA = pa.schema(
     [
         pa.field("place", pa.int32(), nullable=False),  # of the image in its shard, from 0
-        *(pa.field(name, pa.string()) for name in _TEXTS),
-        *(pa.field(name, pa.float64()) for name in (*_NUMBERS, *_ENDS, *_SHARES)),
-        pa.field("iteration_count", pa.int32()),
-        *(pa.field(name, pa.string()) for name in (*_AS_JSON, *_OPTIONAL)),
+        *(pa.field(name, type_ or pa.string()) for name, type_ in _COLUMNS.items()),
+        *(pa.field(name, pa.float64()) for name in (*_ENDS, *_SHARES)),
+        pa.field("more", pa.string()),  # JSON of the keys of a row that are none of these columns
     ]
 )
 
@@ -195,29 +200,29 @@ def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Itera
 
 def columns_of(row: Mapping[str, Any]) -> Row:
     """A row of results as its columns. Raises ValueError for NaN or infinity, which JSON lines cannot hold either."""
-    flat: Row = {name: row.get(name) for name in (*_TEXTS, *_NUMBERS, "iteration_count")}
+    flat: Row = {name: row.get(name) for name in _PLAIN}
     ends, shares = row.get("score_interval") or {}, row.get("quality_probs") or {}
     flat |= {column: ends[share][end] if ends else None for column, (share, end) in _ENDS.items()}
     flat |= {column: shares.get(level) for column, level in _SHARES.items()}
-    for name in (*_AS_JSON, "fusion"):
-        flat[name] = None if row.get(name) is None else _text(row[name])
-    more = {name: value for name, value in row.items() if name not in _KNOWN}
+    flat |= {name: None if row.get(name) is None else _text(row[name]) for name in _AS_JSON}
+    more = {name: value for name, value in row.items() if name not in _COLUMNS and name not in _FLATTENED}
     flat["more"] = _text(more) if more else None
     return flat
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
-    """The row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed."""
-    row: Row = {name: columns[name] for name in (*_TEXTS, *_NUMBERS, "iteration_count")}
-    row |= {name: None if columns[name] is None else orjson.loads(columns[name]) for name in (*_AS_JSON, "fusion")}
+    """The row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed.
+
+    Columns that a file of an earlier version lacks are ``None``, or among ``more``.
+    """
+    row: Row = {name: columns.get(name) for name in _PLAIN}
+    row |= {name: None if columns.get(name) is None else orjson.loads(columns[name]) for name in _AS_JSON}
     ends = [columns[column] for column in _ENDS]
     row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
     shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
     row["quality_probs"] = shares or None
-    if columns["error"] is not None:
-        row = {name: value for name, value in row.items() if value is not None}
-    else:
-        row = {name: value for name, value in row.items() if value is not None or name not in ("error", "fusion")}
+    optional = row.keys() if columns["error"] is not None else {"error", "fusion"}
+    row = {name: value for name, value in row.items() if value is not None or name not in optional}
     return row | (orjson.loads(columns["more"]) if columns["more"] else {})
 
 

@@ -34,6 +34,7 @@ class InstantIQA(AgenticIQA):
         result.summarizer_result = result.summarizer_result.model_copy(
             update={"final_answer": score, "quality_score": score}
         )
+        result.final_answer = result.quality_score = score
         return result
 
 

@@ -10,11 +10,11 @@ from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.ledger import Spent
-from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of
 from agenticiqa.programs.page.sheet import NONE_FOUND
+from agenticiqa.programs.result_row import checked_rows
 from agenticiqa.signatures.types import LEVEL_KEYS
 
 UNFINISHED = "the same `agenticiqa evaluate` command finishes it"

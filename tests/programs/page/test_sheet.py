@@ -22,7 +22,7 @@ HOSTILE = '"><script>alert(1)</script><img src=http://x.test/a onerror=alert(2)>
 def entry(image: str, score: float | None, distortion: str = "", **changes: str) -> Entry:
     found = {"severity": "severe", "place": "center", "explanation": f"{distortion} is seen"} if distortion else {}
     words = {"level": "Poor", "distortion": distortion, "severity": "", "place": "", "explanation": "", "answer": ""}
-    return Entry(image, "ab" * 32, None, score, score, score, **(words | found | changes))
+    return Entry(image, "ab" * 32, score, score, score, **(words | found | changes))
 
 
 def sheet(tmp_path: Path, *entries: Entry) -> str:

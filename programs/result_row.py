@@ -1,4 +1,4 @@
-"""Rows of results that others may have written: what each field may hold, checked before anything is made of a row."""
+"""The row of a result: each of its fields, and the check of rows that others may have written."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -58,7 +58,53 @@ class SpentInRow(BaseModel):
     cut_off: StrictBool = False
 
 
-class ResultRow(BaseModel):
+class AssessedRow(BaseModel):
+    """The fields of a result, each declared here once: the keys of its JSON, in order, and the columns of its Parquet.
+
+    ``Assessment`` has an attribute of each name, from which ``to_dict`` takes it. A field that is named in
+    ``ALSO_SHOWN`` is also a column of ``--csv`` and a line on the page. Those who read a row may lack any of them.
+    """
+
+    image: StrictStr | None = None
+    image_sha256: StrictStr | None = None
+    reference: StrictStr | None = None
+    reference_sha256: StrictStr | None = None
+    sent: dict[str, StrictStr] | None = None
+    reference_check: dict[str, Any] | None = None
+    query: StrictStr | None = None
+    query_type: StrictStr | None = None
+    options: dict[str, StrictStr] | None = None
+    final_answer: Any = None
+    quality_score: Number | None = None
+    quality_level: StrictStr | None = None
+    score_interval: dict[str, Interval] | None = None
+    score_without_model: Number | None = None
+    disagreement: Number | None = None
+    quality_reasoning: StrictStr | None = None
+    quality_probs: dict[LevelKey, Share] | None = None
+    probability_source: StrictStr | None = None
+    probability_mass: Number | None = None
+    outside_training: list[StrictStr] | None = None
+    plan: PlanInRow | None = None
+    executor_evidence: ExecutorOutput | None = None
+    summarizer_result: dict[str, Any] | None = None
+    iteration_count: StrictInt | None = None
+    replan_history: list[StrictStr] | None = None
+    backend: StrictStr | None = None
+    rejected_answers: dict[str, list[Any]] | None = None
+    usage: dict[str, Any] | None = None
+    usage_by_stage: dict[str, SpentInRow] | None = None
+    answered_by: dict[str, list[StrictStr]] | None = None
+    answer_notes: dict[str, list[StrictStr]] | None = None
+    capabilities: dict[str, Any] | None = None
+    timings_ms: dict[str, Number] | None = None
+    version: StrictStr | None = None
+
+
+ALSO_SHOWN = ("map", "reference")  # in tables and on pages, beside the score, the main distortion and the answer
+
+
+class ResultRow(AssessedRow):
     """What any reader takes of a row of ``assess --jsonl``, or of ``evaluate``; other keys may hold anything.
 
     The score is 1..5, but a ``scorer``'s is on its own scale; ``mos`` is on that of the labels.
@@ -70,31 +116,8 @@ class ResultRow(BaseModel):
     rotation: StrictInt | None = None
     correct: StrictBool | None = None
     fields: dict[str, StrictBool] | None = None
-    image: StrictStr | None = None
-    image_sha256: StrictStr | None = None
-    reference: StrictStr | None = None
-    reference_sha256: StrictStr | None = None
-    sent: dict[str, StrictStr] | None = None
-    reference_check: dict[str, Any] | None = None
-    query: StrictStr | None = None
-    query_type: StrictStr | None = None
-    options: dict[str, StrictStr] | None = None
     scorer: StrictStr | None = None
     raw_score: Number | None = None
-    quality_score: Number | None = None
-    quality_level: StrictStr | None = None
-    score_interval: dict[str, Interval] | None = None
-    disagreement: Number | None = None
-    quality_probs: dict[LevelKey, Share] | None = None
-    probability_source: StrictStr | None = None
-    outside_training: list[StrictStr] | None = None
-    plan: PlanInRow | None = None
-    executor_evidence: ExecutorOutput | None = None
-    replan_history: list[StrictStr] | None = None
-    rejected_answers: dict[str, list[Any]] | None = None
-    answered_by: dict[str, list[StrictStr]] | None = None
-    timings_ms: dict[str, Number] | None = None
-    usage_by_stage: dict[str, SpentInRow] | None = None
     fusion: FusionInRow | None = None
     map: StrictStr | None = None
     run_fingerprint: StrictStr | None = None

@@ -11,9 +11,9 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.programs.batch.fit_fusion import unusable
-from agenticiqa.programs.batch.result_row import checked_rows
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.result_row import checked_rows
 from support.run_folder import made_row, pictures, write_run
 
 GOOD = 12
