@@ -25,7 +25,7 @@ def comparison_page(
     its caption by image, ``tables`` the tables by title, ``failed`` a line for each image that could not be judged.
     """
     folder = quote(folder_beside(page).name)
-    reference = entries[0].reference if entries else None
+    reference = entries[0].shown.get("reference") if entries else None
     return render(
         "page/comparison.html",
         {
