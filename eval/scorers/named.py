@@ -14,9 +14,8 @@ from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.pyiqa import created_metric, measure_by
-from agenticiqa.programs.tools.tool import Tool, unknown_tool
+from agenticiqa.programs.tools.tool import PYIQA, Tool, unknown_tool
 
-PYIQA = "pyiqa:"
 COMPARES = {"NR": "never", "FR": "always"}
 
 

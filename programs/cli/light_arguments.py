@@ -59,7 +59,7 @@ def add_measure_arguments(parser: ArgumentParser) -> None:
         "words",
         nargs="*",
         metavar="METRIC ... IMAGE",
-        help="metrics in any case, then image files, folders or - (stdin)",
+        help="metrics in any case, or pyiqa:NAME, then image files, folders or - (stdin)",
     )
     reference = parser.add_argument("--reference", metavar="R", help="the pristine original, or a folder of originals")
     output = parser.add_mutually_exclusive_group()

@@ -21,8 +21,8 @@ from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
-from agenticiqa.programs.tools.measuring import list_metrics, pixels_of
-from agenticiqa.programs.tools.tool import Tool, raw_value, unknown_tool
+from agenticiqa.programs.tools.measuring import list_metrics, metric_named, pixels_of
+from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value, unknown_tool
 
 Measurement = dict[str, Any]  # image, reference, a value or None by metric, and error where anything failed
 
@@ -36,6 +36,8 @@ def run(args: Namespace) -> int:
     compared = [tool.name for tool in tools if tool.kind == "FR"]
     if compared and not args.reference:
         raise UserError(f"{', '.join(compared)} compare with an original: name it, or a folder, with --reference")
+    if args.reference and not compared:
+        raise UserError(f"{', '.join(tool.name for tool in tools)} look at one image: leave --reference out")
     workers = workers_given(args.workers, available_cores())
     found = find_jobs(names, "", args.reference if compared else None)
     if found.skipped:
@@ -61,11 +63,11 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
     """The metrics that are named first, and the images after them. Raises UserError where either is missing."""
     tools: dict[str, Tool] = {}
     for place, word in enumerate(words):
-        found = [find_tool(name, TOOLS) for name in word.split(",")]
-        if None in found:
+        named = word.split(",")
+        if not all(find_tool(name, TOOLS) or name.lower().startswith(PYIQA) for name in named):
             names = [*words[place:]]
             break
-        tools |= {name: TOOLS[name] for name in found if name}
+        tools |= {tool.name: tool for tool in map(metric_named, named)}
     else:
         names = []
     if not tools:

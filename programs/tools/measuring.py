@@ -11,7 +11,7 @@ from agenticiqa.programs.images import ImageSource, LoadedImage
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.tool import Tool, get_tool, raw_value
+from agenticiqa.programs.tools.tool import PYIQA, Tool, get_tool, raw_value
 
 Measured: TypeAlias = float | NDArray[np.float64]
 CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
@@ -40,16 +40,19 @@ def list_metrics() -> list[dict[str, Any]]:
 def measure(metric: str, image: Any, reference: Any = None) -> Measured:
     """The value of a metric, on its own scale: a float for one image, an array of shape (N,) for a batch.
 
-    ``metric`` is its name in any case ("ssim", "MS-SSIM"). An image is a path, bytes, a file object, a PIL image, an
-    array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3 or 4 channels, in uint8 0..255,
+    ``metric`` is its name in any case ("ssim", "MS-SSIM"), or ``pyiqa:NAME`` for one of that package. An image is a
+    path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3 or 4 channels, in uint8 0..255,
     uint16 0..65535 or float 0..1. Whatever it is, its 8-bit RGB pixels are measured, upright, over white. A batch is a
     list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a single reference serves all of it.
     Where both ends of a shape could be channels, an array has them last and a tensor first.
 
-    Raises ToolError for an unknown metric or one that does not apply, ImageError for what is no image.
+    Raises ToolError for an unknown metric, one that does not apply and a reference that a metric does not look at,
+    ImageError for what is no image.
     """
-    tool = get_tool(metric, TOOLS)
+    tool = metric_named(metric)
     images, batch = _images_in(image)
+    if tool.kind == "NR" and reference is not None:
+        raise ToolError(f"{tool.name} looks at one image: leave the second one out, or give both as a list")
     if tool.kind == "NR":
         references: Sequence[Any] = [None] * len(images)
     elif reference is None:
@@ -69,6 +72,15 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
         except UserError as error:
             raise type(error)(f"image {number} of the batch: {error}") from error
     return values
+
+
+def metric_named(name: str) -> Tool:
+    """An embedded metric, or one of pyiqa. Raises ToolError where there is none, or where pyiqa is missing."""
+    if name.lower().startswith(PYIQA):
+        from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # here: it loads pydantic
+
+        return pyiqa_metric(name[len(PYIQA) :].lower())
+    return get_tool(name, TOOLS)
 
 
 def function_of(name: str) -> Callable[..., Measured]:

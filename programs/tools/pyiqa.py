@@ -4,10 +4,12 @@ pyiqa is under the PolyForm Noncommercial license. A learned metric's weights ar
 """
 
 import contextlib
+import math
 import re
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.tool import PYIQA, Tool
 from agenticiqa.signatures.types import OVERALL
 
 INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial license)'
@@ -29,19 +31,23 @@ def pyiqa_tool(name: str, profile: str) -> Tool:
     it cannot be made (its weights cannot be downloaded, for example).
     """
     known = _configuration(name)
-    higher_is_better = not known.get("lower_better", False)
-    curve = _curve(name, profile, known["score_range"], higher_is_better)
+    curve = _curve(name, profile, known["score_range"], not known.get("lower_better", False))
+    return replace(pyiqa_metric(name), name=name, raw_range=curve.raw_range, calibration=curve)
+
+
+def pyiqa_metric(name: str) -> Tool:
+    """A pyiqa metric under the name ``pyiqa:NAME``, on its own scale. Raises ToolError as ``pyiqa_tool``."""
+    known = _configuration(name)
     return Tool(
-        name=name,
+        name=f"{PYIQA}{name}",
         kind=known["metric_mode"],
-        higher_is_better=higher_is_better,
-        raw_range=curve.raw_range,
+        higher_is_better=not known.get("lower_better", False),
+        raw_range=(-math.inf, math.inf),
         good_at=(OVERALL,),
         description="Metric of IQA-PyTorch.",
         source="pyiqa, PolyForm Noncommercial license",
         cost_ms=None,
         measure=load_metric(name),
-        calibration=curve,
     )
 
 

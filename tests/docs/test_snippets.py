@@ -5,6 +5,7 @@ import re
 import runpy
 import shlex
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
 LONGEST_README = 205  # lines
+OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # what the installed package has none of
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,17 @@ def test_every_block_says_what_it_is(page: Path) -> None:
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_python_command_runs_where_the_page_says(page: Path) -> None:
+    """In the installed package, or in a checkout if its paragraph, or the one before its block, says so."""
+    for paragraph in re.split(r"\n\n(?!```|<!-- )", page.read_text(encoding="utf-8")):
+        for what in re.findall(r"python3? (?:-m )?((?:agenticiqa|tests)[.\w/]+)", paragraph):
+            if what.startswith(OF_A_CHECKOUT):
+                assert "checkout" in paragraph, f"{page.name}: say that {what} runs in a checkout:\n{paragraph}"
+            else:
+                assert find_spec(what), f"{page.name}: {what} is not installed"
 
 
 @pytest.mark.slow

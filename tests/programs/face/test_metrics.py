@@ -87,6 +87,7 @@ def test_a_batch_gives_an_array() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
+        (lambda: metrics.niqe(PHOTO, WORSE), ToolError, "NIQE looks at one image"),
         (lambda: metrics.measure("sim", PHOTO), ToolError, "did you mean SSIM"),
         (lambda: metrics.ssim(PHOTO), ToolError, "none was given"),
         (lambda: metrics.ssim(np.stack([PHOTO] * 2), np.stack([PHOTO] * 3)), ToolError, "got 3"),

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.programs import AgenticIQA
@@ -15,6 +16,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
 from agenticiqa.programs.tools.calibration import load_profile
+from agenticiqa.programs.tools.measuring import measure
 from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_tool
 from agenticiqa.signatures.types import OVERALL
 from support.distortion_levels import scene
@@ -129,6 +131,23 @@ def test_added_metrics_come_first_with_a_profiles_curve_before_the_line():
         toolbox("table5", pyiqa=["tres"])
     with pytest.raises(ToolError, match=r"no metric 'TOPIQ'; it has brightness, .*topiq_fr"):
         toolbox(pyiqa=["TOPIQ"])
+
+
+@pytest.mark.usefixtures("stand_in")
+def test_a_metric_without_a_finite_range_is_measured_by_its_name(tmp_path, capsys):
+    image, reference = str(tmp_path / "a.png"), str(tmp_path / "b.png")
+    Image.fromarray(gray(51)).save(image)
+    Image.fromarray(gray(0)).save(reference)
+    assert measure("pyiqa:mad", gray(51), gray(0)) == pytest.approx(0.2)
+    assert main(["measure", "pyiqa:MAD,pyiqa:brightness", image, "--reference", reference, "--json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)
+    assert [row["pyiqa:mad"], row["pyiqa:brightness"]] == pytest.approx([0.2, 0.2])
+
+
+def test_a_metric_that_is_measured_by_its_name_needs_pyiqa(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pyiqa", None)
+    assert main(["measure", "pyiqa:lpips", "a.png"]) == 2
+    assert 'pip install "agenticiqa[pyiqa]"' in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("stand_in")
