@@ -41,9 +41,10 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
     """The value of a metric, on its own scale: a float for one image, an array of shape (N,) for a batch.
 
     ``metric`` is its name in any case ("ssim", "MS-SSIM"), or ``pyiqa:NAME`` for one of that package. An image is a
-    path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3 or 4 channels, in uint8 0..255,
-    uint16 0..65535 or float 0..1. Whatever it is, its 8-bit RGB pixels are measured, upright, over white. A batch is a
-    list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a single reference serves all of it.
+    path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1,
+    3 or 4 channels, in uint8 0..255, uint16 0..65535 or float 0..1. Whatever it is, its 8-bit RGB pixels are measured,
+    upright, over white. A batch is a list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a
+    single reference serves all of it.
     Where both ends of a shape could be channels, an array has them last and a tensor first.
 
     Raises ToolError for an unknown metric, one that does not apply and a reference that a metric does not look at,
