@@ -15,7 +15,6 @@ import dspy
 from PIL import Image
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.call_log import keeping_history
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import judging
@@ -206,9 +205,8 @@ def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[As
     """Count what is used inside, and log under this image; the function given adds the usage to the result."""
     with (
         judging(name_of(image)) as judged,
-        keeping_history(keep_history),
         dspy.track_usage() as usage,
-        keeping() as ledger,
+        keeping(history=keep_history) as ledger,
     ):
 
         def finish(result: Assessment) -> Assessment:

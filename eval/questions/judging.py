@@ -10,7 +10,7 @@ import dspy
 
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, set_current
+from agenticiqa.programs.backends.ledger import Halted, LimitReached
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, kept_rows
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen
@@ -110,8 +110,7 @@ def judge_all(
 def _new(
     question: CheckedPredict[JudgeScore], todo: Sequence[Judgment], kept: ResultsFile, workers: int
 ) -> Iterator[Row]:
-    stop, limits, context = StopRule(workers), current(), contextvars.copy_context()
-    context.run(set_current, limits)
+    stop, context = StopRule(workers), contextvars.copy_context()
     waiting = iter(todo)
     with ThreadPoolExecutor(workers) as pool:
         while batch := list(islice(waiting, 4 * workers)):

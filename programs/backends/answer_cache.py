@@ -98,11 +98,22 @@ class CachedCall(NamedTuple):
 
 def forget_answers(calls: Iterable[CachedCall]) -> None:
     """Remove from DSPy's cache the answers to these calls, so that they are sent again; others are left out."""
-    for lm, inputs in calls:
-        call = prepare(lm, inputs.get("prompt"), inputs.get("messages"), inputs.get("kwargs") or {}, asynchronous=False)
-        key = call.key(lm, False) if call.cache else None
-        if key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None:
-            dspy.cache.put(key, None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
+    for call in calls:
+        if is_cached(call):
+            dspy.cache.put(_key_of(call), None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
+
+
+def is_cached(call: CachedCall) -> bool:
+    """Whether DSPy's cache has the answer to a call, so that nothing is sent."""
+    key = _key_of(call)
+    return key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None
+
+
+def _key_of(call: CachedCall) -> dict[str, Any] | None:
+    lm, inputs = call
+    prepared = prepare(lm, inputs.get("prompt"), inputs.get("messages"), inputs.get("kwargs") or {})
+    key: dict[str, Any] | None = prepared.key(lm, False) if prepared.cache else None
+    return key
 
 
 # DSPy keeps the reason why an answer ended with the answer, but gives it to nobody. Without it the correction after a

@@ -14,7 +14,6 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +26,7 @@ from pydantic import BaseModel
 from agenticiqa.programs.backends.answer_cache import CachedCall
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
+from agenticiqa.programs.backends.ledger import Turn, current_ledger, current_turn
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 
@@ -48,52 +48,6 @@ NEWEST = 256  # entries that are looked through: more than there are calls at th
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
 
-@dataclass
-class Turn:
-    """One attempt at a question.
-
-    ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it, ``cache``
-    whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what an engine of ours says of each
-    response that it received.
-    """
-
-    stage: str
-    attempt: int
-    attempts: int
-    model: str = ""
-    text: str = ""
-    thoughts: str = ""
-    cache: bool = False
-    asked: list[CachedCall] = field(default_factory=list)
-    answered: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """The fields that say which attempt it is."""
-        return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts}
-
-
-_turn: ContextVar[Turn | None] = ContextVar("agenticiqa_turn", default=None)
-_history_kept: ContextVar[bool] = ContextVar("agenticiqa_history_history_kept", default=False)
-
-
-@contextmanager
-def attempting(stage: str, attempt: int, attempts: int) -> Iterator[Turn]:
-    """What is sent and received inside is logged under this attempt at a question."""
-    turn = Turn(stage, attempt, attempts)
-    token = _turn.set(turn)
-    try:
-        yield turn
-    finally:
-        _turn.reset(token)
-
-
-def asked_at() -> tuple[str, int]:
-    """The stage whose question is asked, and the number of the attempt; empty and 0 outside of one."""
-    turn = _turn.get()
-    return (turn.stage, turn.attempt) if turn else ("", 0)
-
-
 def logging_settings(engine: object | None) -> dict[str, Any]:
     """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours."""
     return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog(engine)]}
@@ -101,9 +55,8 @@ def logging_settings(engine: object | None) -> dict[str, Any]:
 
 def note_response(response: lm15.Response) -> None:
     """Note what DSPy does not pass on of a response: why it ended, and what lm15 changed in its request."""
-    if turn := _turn.get():
-        adaptations = [str(adaptation) for adaptation in response.adaptations]
-        turn.answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
+    adaptations = [str(adaptation) for adaptation in response.adaptations]
+    current_turn().answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
 
 
 @dataclass
@@ -115,27 +68,25 @@ class CallLog(BaseCallback):
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """A model is asked, or its cache."""
-        turn = _turn.get()
-        if turn is not None:
-            turn.asked.append(CachedCall(instance, inputs))
-        self.begun[call_id] = instance, len(turn.answered) if turn else 0, _usages()
+        turn = current_turn()
+        turn.asked.append(CachedCall(instance, inputs))
+        self.begun[call_id] = instance, len(turn.answered), _usages()
         if logger.isEnabledFor(logging.DEBUG):
             _log_prompt(instance, inputs, turn)
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
         """It answered."""
         instance, answered, usages = self.begun.pop(call_id)
-        turn = _turn.get()
+        turn = current_turn()
         texts = [_text_of(output) for output in outputs or ()]
         thoughts = [_text_of(output, "reasoning_content") for output in outputs or ()]
-        if turn is not None:
-            turn.model, turn.text, turn.thoughts = instance.model, *((texts[-1], thoughts[-1]) if texts else ("", ""))
-            turn.cache = bool(getattr(instance, "cache", False))
+        turn.model, turn.cache = instance.model, bool(getattr(instance, "cache", False))
+        turn.text, turn.thoughts = (texts[-1], thoughts[-1]) if texts else ("", "")
         if not logger.isEnabledFor(logging.DEBUG):
             return
         more: dict[str, Any] = {"finish_reason": None, "adaptations": []}
         if self.engine is not None and getattr(instance, "engine", None) is self.engine:
-            received = turn.answered[answered:] if turn else []
+            received = turn.answered[answered:]
             more |= {"from_cache": not received, **(received[-1] if received else {})}
         else:  # DSPy says neither why an answer ended nor, without usage, whether it came from the cache
             more["from_cache"] = False if not getattr(instance, "cache", False) or _usages() > usages else None
@@ -143,7 +94,7 @@ class CallLog(BaseCallback):
             _log_reply(instance, text, thought, more, turn)
 
 
-def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn | None) -> None:
+def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
     secrets = _secrets_of(instance)
     given = {**instance.kwargs, **(inputs.get("kwargs") or {})}
     parameters = {name: given[name] for name in PARAMETERS if given.get(name) not in (None, ())}
@@ -160,22 +111,21 @@ def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn | None) -> 
     )
     fields = event(
         "prompt",
-        **(turn.place if turn else {}),
+        **turn.place,
         model=instance.model,
         parameters=parameters,
         response_format=response_format,
         system=system,
         messages=shown,
     )
-    which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn else ""
+    which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn.stage else ""
     logger.debug("%sgiven to %s\n%s", which, instance.model, text, extra=fields)
 
 
-def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn | None) -> None:
+def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn) -> None:
     text, thoughts = (redacted(each, _secrets_of(instance)) for each in (text, thoughts))
-    place = turn.place if turn else {}
-    fields = event("reply", **place, model=instance.model, text=text, thoughts=thoughts, length=len(text), **more)
-    logger.debug("%sreplied: %s", f"{turn.stage}: " if turn else "", excerpt(text), extra=fields)
+    fields = event("reply", **turn.place, model=instance.model, text=text, thoughts=thoughts, length=len(text), **more)
+    logger.debug("%sreplied: %s", f"{turn.stage}: " if turn.stage else "", excerpt(text), extra=fields)
 
 
 def _given(inputs: Mapping[str, Any]) -> tuple[str, list[Message]]:
@@ -229,20 +179,10 @@ def _secrets_of(lm: Any) -> tuple[str, ...]:
     return (*ours, *(secret for secret in given if isinstance(secret, str)))
 
 
-@contextmanager
-def keeping_history(wanted: bool) -> Iterator[None]:
-    """Keep DSPy's history of the questions asked inside, or keep none."""
-    token = _history_kept.set(wanted)
-    try:
-        yield
-    finally:
-        _history_kept.reset(token)
-
-
 def history_settings() -> dict[str, Any]:
     """DSPy's settings for a question."""
     # With a limit of 0 DSPy still fills its global history, where no entry can be found to take images out of.
-    kept = bool(_history_kept.get() and dspy.settings.max_history_size)
+    kept = bool(current_ledger().history and dspy.settings.max_history_size)
     if not (kept or dspy.settings.disable_history) and GLOBAL_HISTORY[-1:] != [NO_HISTORY_ENTRY]:
         GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # dspy.inspect_history() would show nothing at all
     return {"disable_history": not kept}
@@ -257,7 +197,7 @@ def images_left_out(lm: dspy.BaseLM) -> Iterator[None]:
     try:
         yield
     finally:
-        for entry in lm.history[-NEWEST:] if _history_kept.get() else ():
+        for entry in lm.history[-NEWEST:] if current_ledger().history else ():
             _without_images(entry.get("messages") or ())
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import tenacity
 from dspy import lm15
@@ -46,6 +46,8 @@ class Model:
     of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from errors. ``in_flight``
     is shared by the models of one server. ``stage`` is the section of the configuration that it was made from.
     """
+
+    counts_requests: ClassVar[bool] = True  # see ``ledger.OtherModels``
 
     name: str
     wire_model: str

@@ -21,6 +21,8 @@ from typing import Any, Protocol
 import dspy
 from dspy import lm15
 
+from agenticiqa.programs.backends.ledger import current_turn
+
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
 _EVERY_MARK = re.compile(
@@ -65,7 +67,6 @@ class Held(Protocol):
 
 ServedAt = Callable[[str], str]  # from the name of an image to the address where a model fetches it
 
-_held: ContextVar[Mapping[str, Held]] = ContextVar("agenticiqa_held_images")
 _served_at: ContextVar[ServedAt | None] = ContextVar("agenticiqa_served_images", default=None)
 
 
@@ -74,14 +75,10 @@ def address(image: Held) -> str:
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
 
 
-@contextmanager
-def holding(images: Mapping[str, Held]) -> Iterator[dict[str, dspy.Image]]:
-    """Hold these images, by the name of their input, and yield the addresses to put into the prompt instead."""
-    token = _held.set({address(image): image for image in images.values()})
-    try:
-        yield {name: dspy.Image(address(image)) for name, image in images.items()}
-    finally:
-        _held.reset(token)
+def hold(images: Mapping[str, Held]) -> dict[str, dspy.Image]:
+    """Hold these images, by the name of their input, for the current question; returns addresses for the prompt."""
+    current_turn().images = {address(image): image for image in images.values()}
+    return {name: dspy.Image(address(image)) for name, image in images.items()}
 
 
 @contextmanager
@@ -97,14 +94,18 @@ def served_at(address_of: ServedAt) -> Iterator[None]:
         _served_at.reset(token)
 
 
+def _held() -> Mapping[str, Held]:
+    return current_turn().images
+
+
 def held_image_at(place: str) -> Held | None:
     """The image that is held at this address, if any."""
-    return _held.get({}).get(place)
+    return _held().get(place)
 
 
 def held_sizes() -> list[tuple[int, int]]:
     """Width and height in pixels of the images that are held."""
-    return [image.size for image in _held.get({}).values()]
+    return [image.size for image in _held().values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
@@ -112,7 +113,7 @@ def marked(request: lm15.Request) -> lm15.Request:
 
     Raises MissingImage where an address stands for an image that is not held, or stands in a text.
     """
-    held = _held.get({})
+    held = _held()
 
     def part(given: Any) -> Any:
         if isinstance(given, lm15.TextPart) and any(place in given.text for place in held):
@@ -141,7 +142,7 @@ def with_held_images(body: bytes) -> list[bytes]:
 
     Raises MissingImage for a mark of an image that is not held.
     """
-    images, address_of = {_mark(place): image for place, image in _held.get({}).items()}, _served_at.get()
+    images, address_of = {_mark(place): image for place, image in _held().items()}, _served_at.get()
 
     def sent(mark: bytes) -> bytes:
         image = images[mark.removeprefix(HOST.encode())]

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import Condition, Event, Lock
 from typing import Any
 
 import dspy
+from dspy.utils.callback import BaseCallback
 
+from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
 
@@ -70,13 +71,15 @@ class AskedFor:
 class Ledger:
     """The usage of one assessment, by stage, and which models answered and how they were asked. Thread-safe.
 
-    ``answered_by`` has the models by stage, ``asked_for`` what was used of each model, without repetition.
+    ``answered_by`` has the models by stage, ``asked_for`` what was used of each model, without repetition. ``history``:
+    whether DSPy's history of its calls is kept.
     """
 
     stages: dict[str, Spent] = field(default_factory=dict)
     answered_by: dict[str, list[str]] = field(default_factory=dict)
     answer_notes: dict[str, list[str]] = field(default_factory=dict)
     asked_for: dict[str, list[AskedFor]] = field(default_factory=dict)
+    history: bool = False
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, stage: str, spent: Spent) -> None:
@@ -121,55 +124,83 @@ def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {**summed, "usd": sum(prices) if prices else None}
 
 
-_ledger: ContextVar[Ledger | None] = ContextVar("agenticiqa_ledger", default=None)
-_asking: ContextVar[tuple[str, Spent] | None] = ContextVar("agenticiqa_asking", default=None)
+@dataclass
+class Turn:
+    """One attempt at a question of a stage, and what came of it.
+
+    ``images`` are shown, by their addresses in the prompt (see ``held_images``). ``spent`` has the requests of the
+    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it,
+    ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a model of the
+    configuration says of each response that it received.
+    """
+
+    stage: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    images: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    spent: Spent = field(default_factory=Spent)
+    model: str = ""
+    text: str = ""
+    thoughts: str = ""
+    cache: bool = False
+    asked: list[CachedCall] = field(default_factory=list)
+    answered: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The fields that say which attempt it is; none outside of a question."""
+        return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts} if self.stage else {}
 
 
+# What belongs to a run, an assessment and a question is among DSPy's settings, which DSPy's own threads inherit, too.
 @contextmanager
-def keeping() -> Iterator[Ledger]:
-    """Record the usage of all calls inside in a new ledger."""
-    ledger = Ledger()
-    token = _ledger.set(ledger)
-    try:
+def keeping(*, history: bool = False) -> Iterator[Ledger]:
+    """Record the usage of all calls inside in a new ledger; with ``history`` DSPy's history of them is kept."""
+    ledger = Ledger(history=history)
+    with dspy.context(agenticiqa_ledger=ledger):
         yield ledger
-    finally:
-        _ledger.reset(token)
+
+
+def current_ledger() -> Ledger:
+    """The ledger of the assessment; outside of one, one that nobody reads."""
+    return dspy.settings.get("agenticiqa_ledger") or Ledger()
 
 
 @contextmanager
-def asking(stage: str) -> Iterator[Spent]:
-    """One question of a stage: ``spend`` inside adds to the usage that is yielded, which is recorded at the end.
+def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
+    """One attempt at a question of a stage: ``spend`` inside adds to its usage, which is recorded at the end.
 
     A question that succeeds without a request was answered from the cache.
     """
-    spent = Spent()
-    token = _asking.set((stage, spent))
+    turn = Turn(stage, attempt, attempts)
     try:
-        yield spent
-        if not spent.calls:
-            spent.cached = 1
+        with dspy.context(agenticiqa_turn=turn):
+            yield turn
+        if not turn.spent.calls:
+            turn.spent.cached = 1
     finally:
-        _asking.reset(token)
-        if ledger := _ledger.get():
-            ledger.add(stage, spent)
+        current_ledger().add(stage, turn.spent)
+
+
+def current_turn() -> Turn:
+    """The attempt that is made; an empty one outside of a question."""
+    return dspy.settings.get("agenticiqa_turn") or Turn()
 
 
 def spend(more: Spent) -> None:
     """Record the usage of a request under the question that is being asked."""
-    if asked := _asking.get():
-        asked[1].add(more)
+    current_turn().spent.add(more)
 
 
 def answered_by(model: str, asked_for: AskedFor) -> None:
     """Note that this model, so asked, answered the question that is being asked, now or earlier (from the cache)."""
-    if (asked := _asking.get()) and (ledger := _ledger.get()):
-        ledger.note_answer(asked[0], model, asked_for)
+    current_ledger().note_answer(current_turn().stage, model, asked_for)
 
 
 def note_reading(stage: str, notes: Sequence[str]) -> None:
     """Note what was left out of an accepted answer of the stage, or read as something else, one sentence each."""
-    if notes and (ledger := _ledger.get()):
-        ledger.note_reading(stage, notes)
+    if notes:
+        current_ledger().note_reading(stage, notes)
 
 
 @contextmanager
@@ -271,6 +302,11 @@ class Limits:
             self._reserved += highest_usd or 0.0
             return True
 
+    def count(self) -> None:
+        """Count a request that was sent without being admitted."""
+        with self._changed:
+            self.calls += 1
+
     def go_on(self, calls: int, usd: float, under_way: Iterable[float | None]) -> None:
         """Count what an earlier process sent and spent, and the highest prices of what is still under way."""
         with self._changed:
@@ -302,24 +338,30 @@ class Limits:
         return f" ({self.calls} calls, {self.usd:.4f} USD spent)" if self.usd else ""
 
 
-_limits: ContextVar[Limits | None] = ContextVar("agenticiqa_limits", default=None)
+class OtherModels(BaseCallback):
+    """DSPy's callback that counts the requests of models which do not count them, as those of the configuration do."""
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        """A model is asked, or its cache."""
+        engine = getattr(instance, "engine", None)
+        if not getattr(engine, "counts_requests", False) and not is_cached(CachedCall(instance, inputs)):
+            current().count()
 
 
 @contextmanager
 def within(limits: Limits) -> Iterator[Limits]:
-    """Requests inside count towards these limits."""
-    token = _limits.set(limits)
-    try:
+    """Count all requests to models inside, also those of DSPy's optimizers and in the threads that they start.
+
+    ``limits.calls`` and ``limits.usd`` have what was sent so far. Past a limit a model of the configuration raises
+    LimitReached in place of sending; requests of other models are counted, and not refused.
+    """
+    callbacks = dspy.settings.callbacks or []
+    if not any(isinstance(each, OtherModels) for each in callbacks):
+        callbacks = [*callbacks, OtherModels()]
+    with dspy.context(agenticiqa_limits=limits, callbacks=callbacks):
         yield limits
-    finally:
-        _limits.reset(token)
-
-
-def set_current(limits: Limits) -> None:
-    """Apply these limits from here on in this context, such as one that is about to be run in a thread."""
-    _limits.set(limits)
 
 
 def current() -> Limits:
     """The limits of the run; unlimited ones where none were set."""
-    return _limits.get() or Limits()
+    return dspy.settings.get("agenticiqa_limits") or Limits()

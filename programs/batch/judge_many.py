@@ -25,7 +25,7 @@ import dspy
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.deferred import deferring
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, set_current
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, OtherModels, current, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unforeseen, UserError
@@ -170,7 +170,6 @@ def _side_by_side(
     finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
     pool = ThreadPoolExecutor(workers)
     limits, context = current(), contextvars.copy_context()
-    context.run(set_current, limits)
 
     lock = Lock()
     stopped_by: list[T | Failure] = []  # the one outcome that ended the run
@@ -178,7 +177,8 @@ def _side_by_side(
     def judge_unless_stopped(job: Job) -> T | Failure:
         if stopped_by:
             return Halted("the run was stopped")
-        outcome = judge(job)
+        with within(limits):
+            outcome = judge(job)
         with lock:
             if not stopped_by and stop_when(outcome):
                 stopped_by.append(outcome)
@@ -281,7 +281,7 @@ def _movable(judge: Callable[[Job], Any]) -> bytes | None:
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
         reason = "this Python cannot start another"
-    elif dspy.settings.callbacks:
+    elif any(not isinstance(each, OtherModels) for each in dspy.settings.callbacks or ()):
         reason = "DSPy's callbacks would not see what is judged in another process"
     else:
         try:

@@ -21,22 +21,16 @@ from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
-from agenticiqa.programs.backends.call_log import (
-    Turn,
-    attempting,
-    history_settings,
-    images_left_out,
-    logging_settings,
-)
+from agenticiqa.programs.backends.call_log import history_settings, images_left_out, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.held_images import holding
+from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.ledger import (
     AskedFor,
     Halted,
     LimitReached,
-    Spent,
+    Turn,
     answered_by,
     asking,
     note_reading,
@@ -200,7 +194,7 @@ class CheckedPredict(StageModule, Generic[A]):
             progress.asked(self.stage, attempt, self.attempts)
             started = time.perf_counter()
             try:
-                with asking(self.stage) as spent, attempting(self.stage, attempt, self.attempts) as exchange:
+                with asking(self.stage, attempt, self.attempts) as exchange:
                     turns.append(exchange)
                     prediction, lm = self._reach(request)
                 parsed = prediction[self.field_name]
@@ -212,14 +206,14 @@ class CheckedPredict(StageModule, Generic[A]):
             except AdapterParseError as error:
                 raw = raw_text(error)
                 empty = _all_thoughts(exchange.thoughts) if exchange.thoughts and not raw else ""
-                reasons.append(CUT_OFF if _at_limit(spent, exchange) else empty or reason(error))
+                reasons.append(CUT_OFF if _at_limit(exchange) else empty or reason(error))
             except RecursionError:  # a model that repeats an opening bracket for ever
                 raw = ""
                 reasons.append("the answer was nested too deeply")
             except Rejected as error:
                 reasons.append(str(error))
             else:
-                progress.answered(self.stage, attempt, spent, time.perf_counter() - started)
+                progress.answered(self.stage, attempt, exchange.spent, time.perf_counter() - started)
                 if trace is not None:  # its readers know dspy.Image, not LoadedImage
                     shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in fixed.items()}
                     predictor = self.predictor
@@ -295,8 +289,8 @@ class CheckedPredict(StageModule, Generic[A]):
             tokens = {"config": {"logprobs": True, "top_logprobs": n}} if (n := asked_for.logprobs) else {}
             settings["send_stream"] = None  # an engine of ours answers in one piece
             try:
-                with holding(sent) as shown, images_left_out(lm):
-                    prediction = self._predict(settings, {**request, **tokens, **shown}, lm)
+                with images_left_out(lm):
+                    prediction = self._predict(settings, {**request, **tokens, **hold(sent)}, lm)
             except dspy.LMError as error:
                 even_fewer = engine.features.without_refused(asked_for, error)
                 if even_fewer is None:
@@ -426,11 +420,11 @@ def opened_trace() -> list[Any] | None:
     return None if trace is process_wide_setting("trace") else trace
 
 
-def _at_limit(spent: Spent, turn: Turn) -> bool:
+def _at_limit(turn: Turn) -> bool:
     """Whether the server said that this answer ended at the token limit; it is not guessed from the text."""
-    if spent.cut_off and turn.cache:
+    if turn.spent.cut_off and turn.cache:
         note_cut_off(turn.model, turn.text)
-    return spent.cut_off or (not spent.calls and was_cut_off(turn.model, turn.text))
+    return turn.spent.cut_off or (not turn.spent.calls and was_cut_off(turn.model, turn.text))
 
 
 def _all_thoughts(thoughts: str) -> str:

@@ -28,12 +28,11 @@ from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Request
 from agenticiqa.programs.backends.batches.openai_files import framed
 from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
 from agenticiqa.programs.backends.batches.supported import open_manifest, service_of
-from agenticiqa.programs.backends.call_log import asked_at
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
-from agenticiqa.programs.backends.ledger import LimitReached, Limits
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, current_turn
 from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:
@@ -142,13 +141,13 @@ class BatchRun:
 
     def answer(self, model: "Model", highest_usd: float | None, body: bytes) -> tuple[Request, bool]:
         """The answer to a body, and whether the image had it before. Raises Pending while there is none."""
-        stage, attempt = asked_at()
-        id = f"{stage}-{attempt}-{hashlib.sha256(model.name.encode() + b' ' + body).hexdigest()[:32]}"
+        turn = current_turn()
+        id = f"{turn.stage}-{turn.attempt}-{hashlib.sha256(model.name.encode() + b' ' + body).hexdigest()[:32]}"
         asked, full = _asked.get() or ImageRequests(), None
         with self._lock:
             kept = self.manifest.request(id)
             if kept is not None and kept.status is not None:
-                given = asked.given.setdefault(stage, [])
+                given = asked.given.setdefault(turn.stage, [])
                 repeated = id in given
                 given.append(id)
                 return kept, repeated

@@ -12,11 +12,12 @@ from agenticiqa.programs.backends.held_images import (
     HOST,
     MissingImage,
     address,
-    holding,
+    hold,
     marked,
     served_at,
     with_held_images,
 )
+from agenticiqa.programs.backends.ledger import asking
 from agenticiqa.programs.images import load
 from agenticiqa.signatures.summarizer import ScoreQuality
 
@@ -47,7 +48,8 @@ def peak_of_formatting(image: dspy.Image) -> float:
 def test_dspy_still_copies_an_image_through_the_text_of_the_prompt(large: Path) -> None:
     """When this fails, DSPy no longer does, and ``programs/backends/held_images.py`` is no longer needed."""
     image = load(large)
-    with holding({"image": image}) as shown:
+    with asking("scoring"):
+        shown = hold({"image": image})
         held = peak_of_formatting(shown["image"])
     assert held < 0.1 * MEGABYTES
     assert peak_of_formatting(image.to_dspy()) > 2 * MEGABYTES
@@ -64,21 +66,24 @@ def test_an_image_that_is_served_goes_as_its_address(examples: Path) -> None:
     image = load(examples / "coffee_jpeg.jpg")
     dialect = lm15.OpenAIChatLM(api_key="k")
     part = '{"type":"image_url","image_url":{"url":"https://h/coffee_jpeg.jpg?s=1"}}'
-    with served_at(lambda name: f"https://h/{Path(name).name}?s=1"), holding({"image": image}) as shown:
+    with served_at(lambda name: f"https://h/{Path(name).name}?s=1"), asking("scoring"):
+        shown = hold({"image": image})
         message = lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")])
         request = lm15.Request(model="m", messages=(message,), config=lm15.Config(max_tokens=9))
         body = dialect.build_request(marked(request), stream=False).body
         assert b"coffee" not in body
         assert part in b"".join(with_held_images(body)).decode()
     converted = image.sent_as({"image/png"})
-    with served_at(lambda name: "https://h/"), holding({"image": converted}) as shown:
+    with served_at(lambda name: "https://h/"), asking("scoring"):
+        shown = hold({"image": converted})
         request = lm15.Request(model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url)]),))
         assert marked(request).messages[0].parts[0].data, "another file than the one that is served goes whole"
 
 
 def test_a_body_gets_the_bytes_of_images_that_are_held_and_no_other_is_sent(examples: Path) -> None:
     image = load(examples / "coffee_jpeg.jpg")
-    with holding({"image": image}) as shown:
+    with asking("scoring"):
+        shown = hold({"image": image})
         request = lm15.Request(
             model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")]),)
         )

@@ -15,7 +15,7 @@ from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at, is_refused_for_now
-from agenticiqa.programs.backends.ledger import Halted, Limits, set_current
+from agenticiqa.programs.backends.ledger import Halted, Limits, within
 
 BUSY = lm15.ServerError("busy", status=503)
 ONE = Limits(in_flight=1)
@@ -87,8 +87,8 @@ def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = N
     """Ask so many times from so many threads; raises the first error."""
 
     def ask(_: int) -> None:
-        set_current(limits or Limits())
-        asked.complete(REQUEST)
+        with within(limits or Limits()):
+            asked.complete(REQUEST)
 
     with ThreadPoolExecutor(threads) as pool:
         assert len(list(pool.map(ask, range(requests)))) == requests
@@ -176,9 +176,9 @@ def test_an_interrupted_run_waits_neither_for_a_place_nor_for_the_server() -> No
     asked, limits, outcomes = model(Wire(9)), Limits(in_flight=3), []
 
     def ask() -> None:
-        set_current(limits)
         try:
-            asked.complete(REQUEST)
+            with within(limits):
+                asked.complete(REQUEST)
         except Halted as error:
             outcomes.append(error)
 

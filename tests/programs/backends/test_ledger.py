@@ -17,11 +17,11 @@ from agenticiqa.programs.backends.ledger import (
     asking,
     current,
     keeping,
-    set_current,
     spend,
     spending_of,
     within,
 )
+from support.engine import ScriptedEngine
 
 
 def test_a_question_has_the_sum_of_its_requests() -> None:
@@ -219,8 +219,14 @@ def test_the_limits_of_a_run_are_those_inside_of_it() -> None:
     assert context.run(current) is limits
 
 
-def test_limits_may_be_set_for_a_context_that_is_handed_on() -> None:
-    limits, context = Limits(), contextvars.copy_context()
-    context.run(set_current, limits)
-    assert context.run(current) is limits
-    assert current() is not limits
+def test_requests_in_threads_of_dspy_count_whoever_asks() -> None:
+    """``dspy.Parallel`` copies DSPy's settings into its threads, and no context of Python's."""
+    engines = [ScriptedEngine(['{"answer": "yes"}']) for _ in range(2)]
+    ours, other = dspy.LM("test/ours", engine=engines[0]), dspy.LM("test/other", engine=engines[1])
+    engines[0].counts_requests = True
+    with within(Limits()) as limits, within(Limits()) as inner, dspy.context(lm=other, adapter=dspy.JSONAdapter()):
+        ask = dspy.Predict("question -> answer")
+        dspy.Parallel(num_threads=4, disable_progress_bar=True)([(ask, {"question": str(n)}) for n in range(8)])
+        ask(question="1")  # from the cache
+        ask(question="1", lm=ours)  # which counts by itself
+    assert (len(engines[1].requests), inner.calls, limits.calls) == (8, 8, 0)
