@@ -7,15 +7,17 @@ without an accepted answer would be replayed by every later run, so it is taken 
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
 from dspy.clients.call_result import CallResult
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
-from agenticiqa.configs import Config
 from agenticiqa.programs.images.files import make_private
+
+if TYPE_CHECKING:
+    from agenticiqa.configs import Config
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ def _check(record: Any, request: Mapping[str, Any]) -> None:
         raise TypeError(f"expected an answer, found {type(record).__name__}")
 
 
-def install(config: Config) -> None:
+def install(config: "Config") -> None:
     """Put an AnswerCache in the place of DSPy's cache for this process, if a model may be asked.
 
     Called by commands, never by the library. A cache that someone else has put there stays.

@@ -26,7 +26,8 @@ from pydantic import BaseModel
 from agenticiqa.programs.backends.answer_cache import CachedCall
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
-from agenticiqa.programs.backends.ledger import Turn, current_ledger, current_turn
+from agenticiqa.programs.backends.ledger import current_ledger
+from agenticiqa.programs.backends.turn import Turn, current_turn
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 

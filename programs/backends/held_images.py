@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.ledger import current_turn
+from agenticiqa.programs.backends.turn import current_turn
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding

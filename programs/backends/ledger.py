@@ -13,44 +13,10 @@ from dspy.utils.callback import BaseCallback
 from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
+from agenticiqa.programs.backends.turn import COUNTS, Spent, Turn, current_turn, spend
 
 IN_FLIGHT = 64  # requests to a server at a time, where ``--workers`` gives no other number
-COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
 KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them
-
-
-@dataclass
-class Spent:
-    """The usage of one stage.
-
-    ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
-    network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` where
-    the configuration has no price; a request whose price is not known, as its answer did not come or has no usage,
-    counts with the most that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer
-    ended at the token limit.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    retries: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float | None = None
-    seconds: float = 0.0
-    cut_off: bool = False
-
-    def add(self, more: "Spent") -> None:
-        """Add other usage to this one."""
-        for name in (*COUNTS, "seconds"):
-            setattr(self, name, getattr(self, name) + getattr(more, name))
-        self.cut_off = more.cut_off
-        if more.usd is not None:
-            self.usd = (self.usd or 0.0) + more.usd
-
-    def to_json(self) -> dict[str, Any]:
-        """As in a result's JSON."""
-        counts = {name: getattr(self, name) for name in COUNTS}
-        return {**counts, "usd": None if self.usd is None else round(self.usd, 6), "seconds": round(self.seconds, 3)}
 
 
 @dataclass(frozen=True)
@@ -124,34 +90,6 @@ def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {**summed, "usd": sum(prices) if prices else None}
 
 
-@dataclass
-class Turn:
-    """One attempt at a question of a stage, and what came of it.
-
-    ``images`` are shown, by their addresses in the prompt (see ``held_images``). ``spent`` has the requests of the
-    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it,
-    ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a model of the
-    configuration says of each response that it received.
-    """
-
-    stage: str = ""
-    attempt: int = 0
-    attempts: int = 0
-    images: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    spent: Spent = field(default_factory=Spent)
-    model: str = ""
-    text: str = ""
-    thoughts: str = ""
-    cache: bool = False
-    asked: list[CachedCall] = field(default_factory=list)
-    answered: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """The fields that say which attempt it is; none outside of a question."""
-        return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts} if self.stage else {}
-
-
 # What belongs to a run, an assessment and a question is among DSPy's settings, which DSPy's own threads inherit, too.
 @contextmanager
 def keeping(*, history: bool = False) -> Iterator[Ledger]:
@@ -180,16 +118,6 @@ def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
             turn.spent.cached = 1
     finally:
         current_ledger().add(stage, turn.spent)
-
-
-def current_turn() -> Turn:
-    """The attempt that is made; an empty one outside of a question."""
-    return dspy.settings.get("agenticiqa_turn") or Turn()
-
-
-def spend(more: Spent) -> None:
-    """Record the usage of a request under the question that is being asked."""
-    current_turn().spent.add(more)
 
 
 def answered_by(model: str, asked_for: AskedFor) -> None:

@@ -30,13 +30,13 @@ from agenticiqa.programs.backends.ledger import (
     AskedFor,
     Halted,
     LimitReached,
-    Turn,
     answered_by,
     asking,
     note_reading,
     spending_of,
 )
 from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields, too_much
+from agenticiqa.programs.backends.turn import Turn
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, load

@@ -9,7 +9,7 @@ from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.questions.judging import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
-from agenticiqa.programs.backends.ledger import Spent
+from agenticiqa.programs.backends.turn import Spent
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of

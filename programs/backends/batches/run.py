@@ -32,7 +32,8 @@ from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, current_turn
+from agenticiqa.programs.backends.ledger import LimitReached, Limits
+from agenticiqa.programs.backends.turn import current_turn
 from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agenticiqa.programs.backends.wire import Server
+if TYPE_CHECKING:
+    from agenticiqa.programs.backends.wire import Server
 
 MAY_PASS = frozenset({408, 409, 421, 425, 429})
 
@@ -52,7 +53,7 @@ class Service(ABC):
     most_requests: int
     most_bytes: int
 
-    def __init__(self, server: Server, folder: Path) -> None:
+    def __init__(self, server: "Server", folder: Path) -> None:
         self.server, self.folder = server, folder
 
     @abstractmethod

@@ -1,0 +1,81 @@
+"""One attempt at a question: what it shows a model, what it spends, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+
+COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
+
+
+@dataclass
+class Spent:
+    """The usage of one stage.
+
+    ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
+    network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` where
+    the configuration has no price; a request whose price is not known, as its answer did not come or has no usage,
+    counts with the most that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer
+    ended at the token limit.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    retries: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = None
+    seconds: float = 0.0
+    cut_off: bool = False
+
+    def add(self, more: "Spent") -> None:
+        """Add other usage to this one."""
+        for name in (*COUNTS, "seconds"):
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        self.cut_off = more.cut_off
+        if more.usd is not None:
+            self.usd = (self.usd or 0.0) + more.usd
+
+    def to_json(self) -> dict[str, Any]:
+        """As in a result's JSON."""
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {**counts, "usd": None if self.usd is None else round(self.usd, 6), "seconds": round(self.seconds, 3)}
+
+
+@dataclass
+class Turn:
+    """One attempt at a question of a stage, and what came of it.
+
+    ``images`` are shown, by their addresses in the prompt (see ``held_images``). ``spent`` has the requests of the
+    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it,
+    ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a model of the
+    configuration says of each response that it received.
+    """
+
+    stage: str = ""
+    attempt: int = 0
+    attempts: int = 0
+    images: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    spent: Spent = field(default_factory=Spent)
+    model: str = ""
+    text: str = ""
+    thoughts: str = ""
+    cache: bool = False
+    asked: list[tuple[dspy.BaseLM, Mapping[str, Any]]] = field(default_factory=list)
+    answered: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The fields that say which attempt it is; none outside of a question."""
+        return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts} if self.stage else {}
+
+
+def current_turn() -> Turn:
+    """The attempt that is made; an empty one outside of a question."""
+    return dspy.settings.get("agenticiqa_turn") or Turn()
+
+
+def spend(more: Spent) -> None:
+    """Record the usage of a request under the question that is being asked."""
+    current_turn().spent.add(more)
