@@ -7,13 +7,14 @@ without an accepted answer would be replayed by every later run, so it is taken 
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
 from dspy.clients.call_result import CallResult
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
+from agenticiqa.programs.backends.turn import CachedCall
 from agenticiqa.programs.images.files import make_private
 
 if TYPE_CHECKING:
@@ -89,13 +90,6 @@ def install(config: "Config") -> None:
     except Exception as error:
         logger.warning("answers are not kept on disk: %s cannot be used (%s)", DISK_CACHE_DIR, error)
         dspy.cache = AnswerCache(False, True, memory_max_entries=ENTRIES_IN_MEMORY, disk_cache_dir=None)
-
-
-class CachedCall(NamedTuple):
-    """A call of a DSPy model: the model, and what it was given (``prompt``, ``messages``, ``kwargs``)."""
-
-    lm: dspy.BaseLM
-    inputs: Mapping[str, Any]
 
 
 def forget_answers(calls: Iterable[CachedCall]) -> None:

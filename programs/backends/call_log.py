@@ -23,11 +23,10 @@ from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.answer_cache import CachedCall
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.backends.ledger import current_ledger
-from agenticiqa.programs.backends.turn import Turn, current_turn
+from agenticiqa.programs.backends.turn import CachedCall, Turn, current_turn
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 

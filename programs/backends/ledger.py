@@ -10,10 +10,10 @@ from typing import Any
 import dspy
 from dspy.utils.callback import BaseCallback
 
-from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
+from agenticiqa.programs.backends.answer_cache import is_cached
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
-from agenticiqa.programs.backends.turn import COUNTS, Spent, Turn, current_turn, spend
+from agenticiqa.programs.backends.turn import COUNTS, CachedCall, Spent, Turn, current_turn, spend
 
 IN_FLIGHT = 64  # requests to a server at a time, where ``--workers`` gives no other number
 KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them

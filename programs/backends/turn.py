@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 
@@ -43,6 +43,13 @@ class Spent:
         return {**counts, "usd": None if self.usd is None else round(self.usd, 6), "seconds": round(self.seconds, 3)}
 
 
+class CachedCall(NamedTuple):
+    """A call of a DSPy model: the model, and what it was given (``prompt``, ``messages``, ``kwargs``)."""
+
+    lm: dspy.BaseLM
+    inputs: Mapping[str, Any]
+
+
 @dataclass
 class Turn:
     """One attempt at a question of a stage, and what came of it.
@@ -62,7 +69,7 @@ class Turn:
     text: str = ""
     thoughts: str = ""
     cache: bool = False
-    asked: list[tuple[dspy.BaseLM, Mapping[str, Any]]] = field(default_factory=list)
+    asked: list[CachedCall] = field(default_factory=list)
     answered: list[dict[str, Any]] = field(default_factory=list)
 
     @property
