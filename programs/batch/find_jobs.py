@@ -104,7 +104,7 @@ def read_jobs(
     found, jobs = FoundJobs(), list[Job]()
     for place, read in _rows_of(name, folder, text):
         try:
-            row = _checked_row(read())
+            row = read()
             image = _beside(folder, row["image"])
             offered = options if row.get("query") is None else None
             jobs.append(
@@ -140,7 +140,7 @@ def image_column(name: str, columns: Iterable[str]) -> str:
     raise UserError(f"{name}: expected a column {' or '.join(IMAGE_COLUMNS[:2])}, found {', '.join(there) or 'none'}")
 
 
-def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """The place of each row ("line 3"), and what reads it. Raises UserError for what is no such file."""
     lines = text.split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
@@ -148,12 +148,12 @@ def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable
     if first.startswith(("{", "[")) or not first:
         yield from ((place, partial(_from_json, line)) for place, line in filled)
     elif is_name_of_image(first) or os.path.isfile(folder / first):
-        yield from ((place, partial(dict[str, Any], image=line)) for place, line in filled)
+        yield from ((place, partial(_checked_row, {"image": line})) for place, line in filled)
     else:
         yield from _csv_rows(name, text.lstrip(), first)
 
 
-def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     try:
         table = read_csv(io.StringIO(text, newline=""), name)
         if not set(table.columns) & set(IMAGE_COLUMNS) and not name.lower().endswith(".csv"):
@@ -162,27 +162,32 @@ def _csv_rows(name: str, text: str, first: str) -> Iterator[tuple[str, Callable[
                 f"found {shorten(one_line(first), 60)!r}"
             )
         column = image_column(name, table.columns)
-        yield from ((place, partial(_from_csv, row, column)) for place, row in table.rows)
+        yield from ((place, partial(row_of_cells, row, column)) for place, row in table.rows)
     except csv.Error as error:
         raise UserError(f"{name}: {error}") from error
 
 
-def _from_json(line: str) -> Any:
+def _from_json(line: str) -> dict[str, Any]:
     try:
-        return json_value(line)
+        row = json_value(line)
     except ValueError as error:
         raise UserError(f"expected a JSON object, such as {ROW}") from error
+    return _checked_row(row)
 
 
-def _from_csv(cells: Mapping[str, Any], column: str) -> Any:
+def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The row of a line of a table, whose image is in ``column``. Raises UserError for one that is no job's.
+
+    Cells of CSV are texts, those of ``CELLS`` JSON.
+    """
     row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
-    for key in ("options", "resize_reference"):
-        if key in row:
+    for key, example in CELLS.items():
+        if isinstance(row.get(key), str):
             try:
                 row[key] = json_value(row[key])
             except ValueError as error:
-                raise UserError(f"{key} is {row[key]!r}, expected JSON such as {CELLS[key]}") from error
-    return {**row, "image": cells[column] or ""}
+                raise UserError(f"{key} is {row[key]!r}, expected JSON such as {example}") from error
+    return _checked_row({**row, "image": cells[column] or ""})
 
 
 def _checked_row(row: Any) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.fusing import show_default, show_fitted
-from agenticiqa.programs.scale.inputs import SharedQuestion
-from agenticiqa.programs.scale.judging import ShardOutcome, ShardRun
-from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.scale.run_shards import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
 # What a run over shards has no use for: it keeps no image and no result in memory.

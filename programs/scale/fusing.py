@@ -33,7 +33,7 @@ def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
 
 def show_default(folder: ShardFolder, default: ScoreFusion) -> None:
     """Give rows that show the score of an earlier fit the default's again."""
-    if folder.exists(PROFILE):
+    if folder.has(PROFILE):
         _rewrite(folder, folder.shards(), None, default)
         folder.remove(PROFILE)
 

@@ -1,7 +1,7 @@
 """The engine of a cluster: Ray Data hands the lines of the plan to workers that keep the program loaded.
 
 Only lines of the plan and outcomes, a few hundred bytes each, pass through Ray: a worker reads the images and writes
-the file of its shard itself. Whatever Ray loses or does twice, the files count (``run.run_shards``): one that is
+the file of its shard itself. Whatever Ray loses or does twice, the files count (``run_shards.run_shards``): one that is
 there is whole, and a shard without one is tried again.
 """
 
@@ -22,9 +22,8 @@ import orjson
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.judging import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun
 from agenticiqa.programs.scale.limits import ClusterLimits, LimitKeeper
-from agenticiqa.programs.scale.table import ShardStamp
+from agenticiqa.programs.scale.shard_judge import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +56,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             handle = keeper()
             pool = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(todo))
             lines = _outcomes(run, todo, handle, pool)
-            yield from _until_stopped(lines, partial(_call, handle.halt))
+            yield from _until_stopped(lines, handle.halt.remote)
 
         yield engine
 
@@ -100,7 +99,7 @@ def _connect(ray: Any, workers: int | None) -> None:
 
 
 def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: int) -> Iterator[ShardOutcome]:
-    """What Ray Data says of the shards; a shard whose worker died is not among them."""
+    """What became of the shards, as Ray Data yields it; a shard whose worker died is not among them."""
     import ray
 
     context = ray.data.DataContext.get_current()
@@ -123,27 +122,26 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
         ray_remote_args_fn=_own_retries,
     )
     for row in judged.iter_rows():
-        found = orjson.loads(row["outcome"])
-        yield ShardOutcome(**{**found, "stamp": found["stamp"] and ShardStamp(**found["stamp"])})
+        yield ShardOutcome(**orjson.loads(row["outcome"]))
 
 
-def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], None]) -> Iterator[ShardOutcome]:
+def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) -> Iterator[ShardOutcome]:
     """The outcomes, read in a thread of their own; at Ctrl-C or a limit the workers write what they have, and end."""
-    heard: SimpleQueue[ShardOutcome | BaseException | None] = SimpleQueue()
+    received: SimpleQueue[ShardOutcome | BaseException | None] = SimpleQueue()
 
-    def listen() -> None:
+    def receive() -> None:
         try:
             for outcome in outcomes:
-                heard.put(outcome)
-            heard.put(None)
-        except BaseException as error:  # raised where it is heard
-            heard.put(error)
+                received.put(outcome)
+            received.put(None)
+        except BaseException as error:  # reported by the thread that takes it
+            received.put(error)
 
-    Thread(target=listen, daemon=True).start()
+    Thread(target=receive, daemon=True).start()
     interrupted: KeyboardInterrupt | None = None
     while True:
         try:
-            outcome = heard.get()
+            outcome = received.get()
         except KeyboardInterrupt as error:
             logger.warning("interrupted: waiting for the images under way; press Ctrl-C again to abort")
             interrupted = error
@@ -166,10 +164,6 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], None]) -
 def _own_retries() -> dict[str, int]:
     """A worker that dies is replaced, and its shard not given to the next one again and again."""
     return {"max_restarts": -1, "max_task_retries": 0}
-
-
-def _call(method: Any) -> None:
-    method.remote()
 
 
 def _absolute(place: str) -> str:

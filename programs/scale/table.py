@@ -7,14 +7,12 @@ is of (``ShardStamp``). A reader takes the columns that it needs, one file at a 
 
 import io
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -23,6 +21,7 @@ import pyarrow.parquet as pq
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result_row import AssessedRow
+from agenticiqa.programs.scale.places import open_place
 
 STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
@@ -87,13 +86,8 @@ class ShardFolder:
     """The folder of a run's shards: a path, or an address that fsspec knows (``s3://bucket/scores``)."""
 
     def __init__(self, place: str | Path) -> None:
-        from fsspec.core import url_to_fs
-
         self.place = str(place).rstrip("/") or "/"
-        try:
-            self._fs, self._root = url_to_fs(self.place)
-        except (ImportError, ValueError) as error:
-            raise UserError(f"{self.place}: {error}") from error
+        self._fs, self._root = open_place(self.place)
         self.is_local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
 
     def shards(self) -> list[int]:
@@ -115,12 +109,12 @@ class ShardFolder:
         Raises UserError for a file that is no shard of results.
         """
         try:
-            with self._fs.open(self._path(_name(number)), "rb") as file, pq.ParquetFile(file) as table:
+            with self._fs.open(self._path(shard_name(number)), "rb") as file, pq.ParquetFile(file) as table:
                 for batch in table.iter_batches(256, columns=columns):
                     rows = batch.to_pylist()
                     yield from rows if columns else map(row_of, rows)
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            raise UserError(f"{self.place}/{_name(number)}: expected a shard of results ({error})") from error
+            raise UserError(f"{self.place}/{shard_name(number)}: expected a shard of results ({error})") from error
 
     def write_shard(self, number: int, rows: Mapping[int, Row], stamp: ShardStamp) -> None:
         """Write the rows of a shard, by place, as a whole: a reader, or a crash, sees the file entire or not at all."""
@@ -128,40 +122,26 @@ class ShardFolder:
         schema = SCHEMA.with_metadata({STAMP: orjson.dumps(asdict(stamp))})
         file = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(flat, schema), file, compression="zstd")
-        self.write(_name(number), file.getvalue())
+        self.write(shard_name(number), file.getvalue())
 
-    def remove_shard(self, number: int) -> None:
-        """Remove the file of a shard that is no longer part of the run."""
-        self._fs.rm_file(self._path(_name(number)))
-
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes | Iterable[bytes]) -> None:
         """Write a file as a whole. On a disk it is a ``.part`` until it is renamed; object stores do so themselves."""
         if self.is_local:
             write_atomically(self._path(name), content)
         else:
-            self._fs.pipe_file(self._path(name), content)
-
-    @contextmanager
-    def writing(self, name: str) -> Iterator[IO[bytes]]:
-        """As ``write``, for what is written bit by bit."""
-        path = self._path(name)
-        draft = f"{self._root}/.{name}.part" if self.is_local else path
-        with self._fs.open(draft, "wb") as file:
-            yield file
-        if self.is_local:
-            os.replace(draft, path)
+            self._fs.pipe_file(self._path(name), content if isinstance(content, bytes) else b"".join(content))
 
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """The bytes of a file, or a part of it. Raises FileNotFoundError."""
         return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
 
-    def exists(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Whether there is such a file."""
         return bool(self._fs.exists(self._path(name)))
 
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""
-        if self.exists(name):
+        if self.has(name):
             self._fs.rm_file(self._path(name))
 
     def described(self, name: str) -> dict[str, Any] | None:
@@ -174,7 +154,7 @@ class ShardFolder:
 
     def _stamp(self, number: int) -> ShardStamp | None:
         try:
-            with self._fs.open(self._path(_name(number)), "rb") as file:
+            with self._fs.open(self._path(shard_name(number)), "rb") as file:
                 found = pq.read_metadata(file).metadata or {}
             return ShardStamp(**orjson.loads(found[STAMP]))
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
@@ -232,15 +212,8 @@ def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
         yield columns["place"], row_of(columns)
 
 
-def figures_of(stamps: Iterable[ShardStamp]) -> dict[str, int]:
-    """The counts over shards, as ``_SUCCESS`` has them."""
-    shards = [*stamps]
-    images, failed = sum(each.images for each in shards), sum(each.failed for each in shards)
-    counts = {"images": images, "judged": images - failed, "failed": failed}
-    return {**counts, "unscored": sum(each.unscored for each in shards), "shards": len(shards)}
-
-
-def _name(number: int) -> str:
+def shard_name(number: int) -> str:
+    """The file of a shard."""
     return f"shard-{number:05d}.parquet"
 
 

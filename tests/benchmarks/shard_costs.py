@@ -37,9 +37,9 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.scale.inputs import SharedQuestion
-from agenticiqa.programs.scale.judging import ShardRun
-from agenticiqa.programs.scale.run import judge_here, run_shards
+from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.scale.run_shards import judge_here, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardRun
 
 QUERY = "Rate the perceptual quality of this image."
 

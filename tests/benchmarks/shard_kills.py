@@ -37,10 +37,10 @@ from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.scale.inputs import SharedQuestion
-from agenticiqa.programs.scale.judging import ShardRun
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.run import judge_here, run_shards
+from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.scale.run_shards import judge_here, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, judged_once
 

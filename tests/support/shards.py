@@ -9,9 +9,9 @@ from typing import Any
 from PIL import Image
 
 from agenticiqa.configs import Config
-from agenticiqa.programs.scale.inputs import SharedQuestion
-from agenticiqa.programs.scale.judging import ShardRun
-from agenticiqa.programs.scale.run import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.plan_shards import SharedQuestion
+from agenticiqa.programs.scale.run_shards import RunOfShards, judge_here, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardRun
 from support.instant import instant
 
 QUESTION = SharedQuestion("Rate the perceptual quality of this image.")

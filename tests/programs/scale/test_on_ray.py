@@ -16,9 +16,9 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.batches.openai_files import answer_in, framed
 from agenticiqa.programs.backends.ledger import Limits
-from agenticiqa.programs.scale.judging import ShardRun
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitKeeper
-from agenticiqa.programs.scale.run import NO_FILE, RunOfShards, run_shards
+from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of

@@ -16,10 +16,10 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.inputs import SharedQuestion, plan_shards
-from agenticiqa.programs.scale.judging import ShardJudge, ShardRun
-from agenticiqa.programs.scale.opening import jobs_of
-from agenticiqa.programs.scale.run import NO_FILE, judge_here, run_shards
+from agenticiqa.programs.scale.open_shard import jobs_of
+from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
+from agenticiqa.programs.scale.run_shards import NO_FILE, judge_here, run_shards
+from agenticiqa.programs.scale.shard_judge import ShardJudge, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of, write_tar
@@ -260,7 +260,7 @@ def test_shards_are_written_to_an_address(album: Path) -> None:
 
 
 def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agenticiqa.programs.scale.inputs.BYTES", 3 * (album / "1.png").stat().st_size)
+    monkeypatch.setattr("agenticiqa.programs.scale.plan_shards.BYTES", 3 * (album / "1.png").stat().st_size)
     sizes = [len([*jobs_of(shard, QUESTION)]) for shard in plan_shards(["album"], QUESTION).shards]
     assert max(sizes) <= 3
     assert sum(sizes) == 10

@@ -5,7 +5,7 @@ named                             a shard is                                    
 ================================  ==============================================================  =================
 image, folder or glob of images   up to 256 of them, or 256 MB                                    by its path
 ``.csv``                          up to 256 rows; columns as those of ``--jobs``, ``image`` first  by its path
-``.parquet``                      up to 256 rows of one row group; ``image`` is a path, or bytes   path, or FILE#ROW
+``.parquet``                      up to 256 rows; ``image`` is a path, or bytes                    path, or FILE#ROW
 ``.tar``, with or without an      one file, as img2dataset and WebDataset write them; an image     FILE/KEY.jpg
 index ``.parquet`` beside it      of the index that is not in it is a failed one
 folder of ``save_to_disk``        up to 256 rows of a split                                       FOLDER#ROW
@@ -18,9 +18,7 @@ shard; what a table or tar holds is read by the worker that judges it.
 """
 
 import csv
-import glob
 import io
-import json
 import logging
 import os
 import re
@@ -31,23 +29,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from fsspec import AbstractFileSystem
-from fsspec.core import url_to_fs
 
 from agenticiqa.programs.batch.csv_table import read_csv
-from agenticiqa.programs.batch.find_jobs import find_jobs, image_column
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.batch.find_jobs import find_jobs, image_column, row_of_cells
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.images.finding import OWN, READ, skipped_text
 from agenticiqa.programs.images.sources import name_of, path_of
+from agenticiqa.programs.scale.image_tables import SPLIT, SPLITS, describe_table, splits_in
+from agenticiqa.programs.scale.places import matching, open_place, stamp_of
 
 logger = logging.getLogger(__name__)
 
 IMAGES, BYTES = 256, 256 * 2**20  # of a shard, at most
-WEB = re.compile(r"https?://", re.IGNORECASE)
 PATTERN = re.compile(r"[*?\[]")
-SPLIT, SPLITS = "state.json", "dataset_dict.json"  # of datasets.save_to_disk
 
 
 @dataclass(frozen=True)
@@ -62,17 +57,16 @@ class SharedQuestion:
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of a run, of one ``kind``: "images", "tar", "rows" (of Parquet) or "split" (of a saved data set).
+    """A part of a run, of one ``kind``: "images", "tar" or "rows" (of Parquet, or of a saved data set).
 
     ``entries`` are the jobs of "images", each with ``image`` and what it has of its own. The others name a ``file``,
-    the first row and the one after the last (``group`` is a row group of Parquet). ``stamp`` changes with the content.
+    the first row and the one after the last. ``stamp`` changes with the content.
     """
 
     number: int
     kind: str
     entries: list[dict[str, Any]] = field(default_factory=list)
     file: str = ""
-    group: int = 0
     start: int = 0
     stop: int = 0
     stamp: str = ""
@@ -103,21 +97,10 @@ def plan_shards(names: Iterable[str], question: SharedQuestion, images: int = IM
     return planned
 
 
-def open_place(name: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of an address or path, and the path in it. Raises UserError for one that fsspec does not take."""
-    if WEB.match(name):
-        raise UserError(f"{name[:80]}: web addresses are not fetched; download first, for example with img2dataset")
-    try:
-        fs, path = url_to_fs(name)
-    except (ImportError, ValueError) as error:  # which names the package of the protocol
-        raise UserError(f"{name}: {error}") from error
-    return fs, path
-
-
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
     """What a name leads to, as the fields of shards."""
     if PATTERN.search(name) and not os.path.exists(name):
-        found = _matching(name)
+        found = matching(name)
         if not found:
             problems.append(f"{name}: nothing matches this pattern; check it")
         tables = [each for each in found if each.endswith((".tar", ".parquet", ".csv"))]
@@ -134,9 +117,10 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
     except OSError as error:
         raise UserError(f"{name}: cannot be listed ({error}); check the address and your rights") from error
     if listed & {SPLIT, SPLITS}:
-        yield from _splits(name, images)
+        for split in splits_in(name):
+            yield from _rows(split, images)
         return
-    held = [each for suffix in ("tar", "parquet") for each in _matching(f"{name.rstrip('/')}/**/*.{suffix}")]
+    held = [each for suffix in ("tar", "parquet") for each in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
     held = [each for each in held if listed and not _is_index(each, {*held})]
     if held and any(READ.fullmatch(os.path.splitext(each)[1].lower()) for each in listed):
         raise UserError(f"{name}: holds images and tables or tar files: name those that are meant, as {name}/*.jpg")
@@ -149,15 +133,13 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
 def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
     fs, path = open_place(name)
     try:
-        stamp = _stamp(fs.info(path))
         if name.endswith(".tar"):
-            yield {"kind": "tar", "file": name, "stamp": stamp}
+            yield {"kind": "tar", "file": name, "stamp": stamp_of(fs.info(path))}
         elif name.endswith(".csv"):
             with fs.open(path, "rb") as file:
                 yield from _csv(name, file, images)
         else:
-            with fs.open(path, "rb") as file:
-                yield from _row_groups(name, pq.ParquetFile(file), stamp, images)
+            yield from _rows(name, images)
     except FileNotFoundError as error:
         raise UserError(f"{name}: there is no such file; check the path") from error
     except (OSError, pa.ArrowException) as error:
@@ -174,36 +156,19 @@ def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
         raise UserError(f"{name}: expected a CSV in UTF-8 ({error})") from error
 
 
-def _entry_of_line(table: str, place: str, row: Mapping[str, str], column: str) -> dict[str, Any]:
+def _entry_of_line(table: str, place: str, cells: Mapping[str, str], column: str) -> dict[str, Any]:
     try:
-        return entry_of_row(table, {name.lower(): cell for name, cell in row.items()}, column)
-    except (ImageError, json.JSONDecodeError) as error:
-        raise UserError(f"{table}: {place}: {str(error).removeprefix(f'{table}: ')}") from error
+        return entry_of_row(table, {name.lower(): cell for name, cell in cells.items()}, column)
+    except UserError as error:
+        raise UserError(f"{table}: {place}: {error}") from error
 
 
-def _row_groups(name: str, table: pq.ParquetFile, stamp: str, images: int) -> Iterator[dict[str, Any]]:
-    image_column(name, table.schema_arrow.names)
-    for group in range(table.num_row_groups):
-        rows = table.metadata.row_group(group).num_rows
-        for start in range(0, rows, images):
-            part = {"group": group, "start": start, "stop": min(start + images, rows)}
-            yield {"kind": "rows", "file": name, **part, "stamp": stamp}
-
-
-def _splits(name: str, images: int) -> Iterator[dict[str, Any]]:
-    fs, path = open_place(name)
-    if fs.exists(f"{path}/{SPLITS}"):
-        splits = json.loads(fs.cat_file(f"{path}/{SPLITS}"))["splits"]
-        for split in splits:
-            yield from _splits(f"{name.rstrip('/')}/{split}", images)
-        return
-    from datasets import load_from_disk
-
-    rows = load_from_disk(name)
-    image_column(name, rows.column_names)
-    for start in range(0, len(rows), images):
-        part = {"start": start, "stop": min(start + images, len(rows))}
-        yield {"kind": "split", "file": name, **part, "stamp": str(rows._fingerprint)}
+def _rows(name: str, images: int) -> Iterator[dict[str, Any]]:
+    table = describe_table(name)
+    image_column(name, table.columns)
+    for start in range(0, table.rows, images):
+        part = {"start": start, "stop": min(start + images, table.rows)}
+        yield {"kind": "rows", "file": name, **part, "stamp": table.stamp}
 
 
 def _images(names: list[str], question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
@@ -244,7 +209,7 @@ def _remote_entries(name: str) -> Iterator[dict[str, Any]]:
     found = fs.find(path, detail=True)
     for each, info in sorted(found.items()):
         if each == path or READ.fullmatch(os.path.splitext(each)[1].lower()):
-            yield {"image": fs.unstrip_protocol(each), "size": info.get("size") or 0, "stamp": _stamp(info)}
+            yield {"image": fs.unstrip_protocol(each), "size": info.get("size") or 0, "stamp": stamp_of(info)}
 
 
 def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:
@@ -261,38 +226,16 @@ def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[s
         yield part
 
 
-def _matching(pattern: str) -> list[str]:
-    if "://" not in pattern:
-        return sorted(each for each in glob.glob(pattern, recursive=True) if os.path.isfile(each))
-    fs, path = open_place(pattern)
-    return sorted(fs.unstrip_protocol(each) for each in fs.glob(path))
-
-
 def _is_index(name: str, held: set[str]) -> bool:
     """Whether it is the table that img2dataset writes beside a tar."""
     return name.endswith(".parquet") and f"{name.removesuffix('.parquet')}.tar" in held
 
 
-def _stamp(info: Mapping[str, Any]) -> str:
-    """What changes with the content of a file, as far as its file system says."""
-    return ":".join(str(info.get(key)) for key in ("size", "ETag", "etag", "mtime", "LastModified") if key in info)
+def entry_of_row(table: str, cells: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The job of a row of paths, which are relative to the table's folder. Raises UserError as ``row_of_cells``."""
+    row = row_of_cells(cells, column)
+    return {**row, **{key: _beside(table, row[key]) for key in ("image", "reference") if key in row}}
 
 
-def entry_of_row(table: str, row: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """The job of a row of paths, which are relative to the table's folder. Raises ImageError for a row without one."""
-    entry: dict[str, Any] = {"image": _beside(table, row[column])}
-    entry |= {key: row[key] for key in ("query", "options") if row.get(key)}
-    if isinstance(entry.get("options"), str):
-        entry["options"] = json.loads(entry["options"])
-    if row.get("reference"):
-        entry["reference"] = _beside(table, row["reference"])
-    return entry
-
-
-def _beside(table: str, name: object) -> str:
-    if not isinstance(name, str) or not name:
-        raise ImageError(f"{table}: a row has no path of an image")
-    if "://" in name or os.path.isabs(name):
-        return name
-    folder = table.rpartition("/")[0]
-    return f"{folder}/{name}" if folder else name
+def _beside(table: str, name: str) -> str:
+    return name if "://" in name else os.path.join(os.path.dirname(table), name)

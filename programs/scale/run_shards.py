@@ -13,10 +13,17 @@ import orjson
 
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.inputs import Shard, SharedQuestion, plan_shards
-from agenticiqa.programs.scale.judging import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun, run_fingerprint
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
-from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, figures_of
+from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
+from agenticiqa.programs.scale.shard_judge import (
+    Engine,
+    PlannedShard,
+    ShardJudge,
+    ShardOutcome,
+    ShardRun,
+    run_fingerprint,
+)
+from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
 TRIES = 2  # at a shard that breaks, or whose worker dies
 LOCK = "_lock"
@@ -35,15 +42,24 @@ class RunOfShards:
     stopped_by: str = ""
 
     @property
+    def todo(self) -> list[PlannedShard]:
+        """The shards that have no complete file."""
+        finished = {number for number, stamp in self.stamps.items() if stamp.complete}
+        return [each for each in self.planned if each.number not in finished]
+
+    @property
     def unfinished(self) -> int:
         """How many shards are not finished, but for those set aside."""
-        finished = {number for number, stamp in self.stamps.items() if stamp.complete}
-        return len({each.number for each in self.planned} - finished - self.set_aside.keys())
+        return sum(each.number not in self.set_aside for each in self.todo)
 
     @property
     def figures(self) -> dict[str, int]:
-        """The counts over the shards that have a file."""
-        return figures_of(self.stamps.values())
+        """The counts over the shards that have a file, as ``_SUCCESS`` has them."""
+        stamps = self.stamps.values()
+        images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
+        unscored = sum(each.unscored for each in stamps)
+        counts = {"images": images, "judged": images - failed, "failed": failed, "unscored": unscored}
+        return {**counts, "shards": len(stamps)}
 
 
 def run_shards(
@@ -67,22 +83,25 @@ def run_shards(
         if not planned:
             raise UserError(problems[0] if problems else "there is nothing to judge; name images")
         ended = RunOfShards(planned, problems)
-        _find_finished(folder, ended, run_fingerprint(run.settings))
-        ended.judged_before = sum(each.complete for each in ended.stamps.values())
-        for attempt in range(1, TRIES + 1):
-            todo = _todo(ended) if not ended.stopped_by else []
-            if not todo:
+        fingerprint = run_fingerprint(run.settings)
+        ended.stamps = _files_of(folder, planned, fingerprint)
+        ended.judged_before = len(planned) - len(ended.todo)
+        for _ in range(TRIES):
+            if ended.stopped_by or not ended.todo:
                 break
             folder.remove(SUCCESS)
-            for outcome in watch(engine(run, todo), len(todo)):
-                _note(ended, outcome)
-            # What was written counts, not what was heard: a worker may have died between the two.
-            _find_finished(folder, ended, run_fingerprint(run.settings))
-            if attempt == TRIES and not ended.stopped_by:
-                for each in _broken(folder, ended):
-                    ended.set_aside.setdefault(each, NO_FILE)
-        if not ended.unfinished and not ended.set_aside:
-            _write_success(folder, run, ended)
+            for outcome in watch(engine(run, ended.todo), len(ended.todo)):
+                ended.stopped_by = ended.stopped_by or outcome.stopped_by
+                ended.set_aside.pop(outcome.number, None)
+                if outcome.broken:
+                    ended.set_aside[outcome.number] = outcome.broken
+            # What was written counts, not what the engine reports: a worker may have died between the two.
+            ended.stamps = _files_of(folder, planned, fingerprint)
+        if not ended.stopped_by:
+            lost = [each.number for each in ended.todo if each.number not in ended.stamps]
+            ended.set_aside = dict.fromkeys(lost, NO_FILE) | ended.set_aside
+        if not ended.todo:
+            _write_success(folder, {**ended.figures, "fingerprint": fingerprint})
         return ended
 
 
@@ -92,33 +111,14 @@ def judge_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOut
     return judge.judge(Shard(**orjson.loads(judge.folder.read(PLAN, each.start, each.end))) for each in todo)
 
 
-def _todo(ended: RunOfShards) -> list[PlannedShard]:
-    return [each for each in ended.planned if not (each.number in ended.stamps and ended.stamps[each.number].complete)]
-
-
-def _note(ended: RunOfShards, outcome: ShardOutcome) -> None:
-    ended.stopped_by = ended.stopped_by or outcome.stopped_by
-    if outcome.broken:
-        ended.set_aside[outcome.number] = outcome.broken
-    elif outcome.stamp:
-        ended.set_aside.pop(outcome.number, None)
-        ended.stamps[outcome.number] = outcome.stamp
-
-
-def _broken(folder: ShardFolder, ended: RunOfShards) -> list[int]:
-    """The shards that have no file at all after the last try."""
-    return [each.number for each in _todo(ended) if each.number not in ended.stamps]
-
-
-def _find_finished(folder: ShardFolder, ended: RunOfShards, fingerprint: str) -> None:
-    """Read the footers of the files that are there; those of shards that the plan no longer has are removed."""
-    digests = {each.number: each.digest for each in ended.planned}
+def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint: str) -> dict[int, ShardStamp]:
+    """The stamps of the files of this run, by number; those of shards that the plan no longer has are removed."""
+    digests = {each.number: each.digest for each in planned}
     numbers = folder.shards()
-    for number in numbers:
-        if number not in digests:
-            folder.remove_shard(number)
+    for number in set(numbers) - digests.keys():
+        folder.remove(shard_name(number))
     found = folder.stamps([number for number in numbers if number in digests])
-    ended.stamps = {
+    return {
         number: stamp
         for number, stamp in found.items()
         if stamp and (stamp.fingerprint, stamp.digest) == (fingerprint, digests[number])
@@ -129,14 +129,17 @@ def _write_plan(
     folder: ShardFolder, names: Sequence[str], question: SharedQuestion, images: int
 ) -> tuple[list[PlannedShard], list[str]]:
     """Write the shards, one JSON line each; returns where each line is, and what was wrong with the names."""
-    found = plan_shards(names, question, images)
-    planned, end = list[PlannedShard](), 0
-    with folder.writing(PLAN) as file:
+    found, planned = plan_shards(names, question, images), list[PlannedShard]()
+
+    def lines() -> Iterator[bytes]:
+        end = 0
         for shard in found.shards:
             line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
             planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line)))
-            file.write(line)
             end += len(line)
+            yield line
+
+    folder.write(PLAN, lines())
     return planned, found.problems
 
 
@@ -161,11 +164,12 @@ def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
         )
 
 
-def _write_success(folder: ShardFolder, run: ShardRun, ended: RunOfShards) -> None:
-    about = {**ended.figures, "fingerprint": run_fingerprint(run.settings)}
-    if folder.described(SUCCESS) != about | {"finished": (folder.described(SUCCESS) or {}).get("finished")}:
-        about["finished"] = datetime.now(UTC).isoformat(timespec="seconds")
-        folder.write(SUCCESS, json.dumps(about, indent=2).encode() + b"\n")
+def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
+    """Write the counts and the time, unless the same counts are there."""
+    earlier = folder.described(SUCCESS) or {}
+    if about != {name: value for name, value in earlier.items() if name != "finished"}:
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        folder.write(SUCCESS, json.dumps({**about, "finished": finished}, indent=2).encode() + b"\n")
 
 
 @contextmanager

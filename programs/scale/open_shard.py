@@ -4,15 +4,12 @@ An image that is not there is still a job, which fails with the reason, so that 
 """
 
 import io
-import json
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agenticiqa.programs.batch.find_jobs import image_column
 from agenticiqa.programs.batch.job import Job
@@ -21,9 +18,12 @@ from agenticiqa.programs.images import ImageSource, UndecodedImage, name_of
 from agenticiqa.programs.images.finding import READ
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 from agenticiqa.programs.questions.options import OptionsArgument
-from agenticiqa.programs.scale.inputs import WEB, Shard, SharedQuestion, entry_of_row, open_place
+from agenticiqa.programs.scale.image_tables import describe_table, read_rows
+from agenticiqa.programs.scale.places import WEB, open_place
+from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row
 
 TRIES = 3  # at an image that lies elsewhere
+ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
 FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar
 
 
@@ -84,7 +84,6 @@ def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
         "images": _of_images,
         "tar": _of_tar,
         "rows": _of_rows,
-        "split": _of_split,
     }
     try:
         yield from kinds[shard.kind](shard, question)
@@ -105,8 +104,9 @@ def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | N
     reference = entry.get("reference") or question.reference
     source = source_at(entry["image"]) if image is None else image
     against = None if reference is None else source_at(reference)
+    resized = question.resize_reference or entry.get("resize_reference", False)
     try:
-        return Job(source, question.query if query is None else query, against, question.resize_reference, offered)
+        return Job(source, question.query if query is None else query, against, resized, offered)
     except UserError as error:  # the options of a row
         return Job(NoImage(name_of(source), str(error)))
 
@@ -148,49 +148,20 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 def _index_of(tar: str) -> list[str]:
     """The keys that the index beside a tar says it holds; none without an index."""
-    fs, path = open_place(f"{tar.removesuffix('.tar')}.parquet")
-    if not fs.exists(path):
+    index = f"{tar.removesuffix('.tar')}.parquet"
+    fs, path = open_place(index)
+    if not fs.exists(path) or "key" not in (columns := describe_table(index).columns):
         return []
-    with fs.open(path, "rb") as file, pq.ParquetFile(file) as table:
-        if "key" not in (names := table.schema_arrow.names):
-            return []
-        rows = table.read(columns=["key", *(["status"] if "status" in names else [])]).to_pylist()
+    rows = read_rows(index, [name for name in ("key", "status") if name in columns])
     return [row["key"] for row in rows if row.get("status", FOUND) == FOUND]
 
 
 def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
-    fs, path = open_place(shard.file)
-    with fs.open(path, "rb") as file, pq.ParquetFile(file) as table:
-        names = table.schema_arrow.names
-        column = image_column(shard.file, names)
-        before = sum(table.metadata.row_group(each).num_rows for each in range(shard.group))
-        wanted = [column, *(name for name in ("query", "options", "reference") if name in names)]
-        at = 0
-        for batch in table.iter_batches(64, row_groups=[shard.group], columns=wanted):
-            if at + batch.num_rows > shard.start and at < shard.stop:
-                for place, row in enumerate(batch.to_pylist(), at):
-                    if shard.start <= place < shard.stop:
-                        yield _of_row(shard.file, before + place, row, column, question)
-            at += batch.num_rows
-
-
-def _of_split(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
-    rows = _split(shard.file)
-    column = image_column(shard.file, rows.column_names)
-    for place in range(shard.start, shard.stop):
-        yield _of_row(shard.file, place, rows[place], column, question)
-
-
-@lru_cache(maxsize=4)
-def _split(folder: str) -> Any:
-    """A split of a saved data set, its images as bytes and paths."""
-    from datasets import Image, load_from_disk
-
-    rows = load_from_disk(folder)
-    for name, feature in rows.features.items():
-        if isinstance(feature, Image):
-            rows = rows.cast_column(name, Image(decode=False))
-    return rows
+    columns = describe_table(shard.file).columns
+    column = image_column(shard.file, columns)
+    wanted = [column, *(name for name in ROW_COLUMNS if name in columns)]
+    for place, row in enumerate(read_rows(shard.file, wanted, shard.start, shard.stop), shard.start):
+        yield _of_row(shard.file, place, row, column, question)
 
 
 def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: SharedQuestion) -> Job:
@@ -199,7 +170,9 @@ def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: S
     if isinstance(image, dict):
         image = image.get("bytes") or image.get("path")
     try:
-        entry = entry_of_row(file, {**row, column: name if isinstance(image, bytes) else image}, column)
-        return _job(entry, question, UndecodedImage(name, image) if isinstance(image, bytes) else None)
-    except (UserError, json.JSONDecodeError) as error:
-        return Job(NoImage(name, str(error).removeprefix(f"{file}: ")))
+        if isinstance(image, bytes):
+            entry = entry_of_row(file, {**row, column: name}, column)
+            return _job(entry, question, UndecodedImage(name, image))
+        return _job(entry_of_row(file, {**row, column: image}, column), question)
+    except UserError as error:
+        return Job(NoImage(name, str(error)))

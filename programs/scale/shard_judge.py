@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import dspy
@@ -21,9 +21,9 @@ from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.scale.inputs import Shard, SharedQuestion
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.opening import BrokenShard, OutOfReach, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, OutOfReach, jobs_of
+from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
 from agenticiqa.programs.scale.table import Row, ShardFolder, ShardStamp, placed_rows
 
 logger = logging.getLogger(__name__)
@@ -52,13 +52,12 @@ class ShardRun:
 
 @dataclass(frozen=True)
 class ShardOutcome:
-    """What became of a shard: ``stamp`` of the file that was written, or why it is ``broken``, in one line.
+    """What became of a shard: its file is written, or why it is ``broken``, in one line.
 
-    ``stopped_by`` is the error after which nothing more should be judged.
+    ``stopped_by`` is the error after which nothing more should be judged; the number is then -1.
     """
 
     number: int
-    stamp: ShardStamp | None = None
     broken: str = ""
     stopped_by: str = ""
 
@@ -142,12 +141,12 @@ class ShardJudge:
                 yield from self._finished(under_way)
             yield from self._finished(under_way)
         finally:
-            # Also at Ctrl-C: what is judged is kept. Of a consumer that has gone nobody hears.
-            rest = [self._written(each, complete=False) for each in under_way.values() if each.rows]
-        why = str(rule.ended_by or "")
-        yield from (ShardOutcome(each.number, each.stamp, stopped_by=why) for each in rest)
-        if why and not rest:
-            yield ShardOutcome(-1, stopped_by=why)
+            # Also at Ctrl-C, and where the caller reads no further: what is judged is kept.
+            for shown in under_way.values():
+                if shown.rows:
+                    self._write(shown, complete=False)
+        if rule.ended_by:
+            yield ShardOutcome(-1, stopped_by=str(rule.ended_by))
 
     def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _Open]) -> Iterator[_PlacedJob]:
         for shard in shards:
@@ -166,15 +165,11 @@ class ShardJudge:
 
     def _kept(self, shard: Shard) -> dict[int, Row]:
         """The rows that an earlier run could judge of a shard that it could not complete."""
-        number = shard.number
-        stamp = self.folder.stamps([number])[number]
-        if stamp is None or stamp.complete or not self._is_of(stamp, shard):
+        stamp = self.folder.stamps([shard.number])[shard.number]
+        own = run_fingerprint(self.run.settings), shard.digest(self.run.question)
+        if stamp is None or stamp.complete or (stamp.fingerprint, stamp.digest) != own:
             return {}
-        return {place: row for place, row in placed_rows(self.folder, number) if "error" not in row}
-
-    def _is_of(self, stamp: ShardStamp, shard: Shard) -> bool:
-        known = (stamp.fingerprint, stamp.digest)
-        return known == (run_fingerprint(self.run.settings), shard.digest(self.run.question))
+        return {place: row for place, row in placed_rows(self.folder, shard.number) if "error" not in row}
 
     def _keep(self, shown: _Open, job: _PlacedJob, outcome: Row | Exception) -> None:
         shown.jobs -= 1
@@ -188,23 +183,20 @@ class ShardJudge:
         for number, shown in [*under_way.items()]:
             if shown.read and not shown.jobs:
                 del under_way[number]
-                written = self._written(shown, complete=not (shown.passing or shown.broken))
-                yield replace(written, broken=shown.broken)
+                self._write(shown, complete=not (shown.passing or shown.broken))
+                yield ShardOutcome(number, shown.broken)
 
-    def _written(self, shown: _Open, *, complete: bool) -> ShardOutcome:
+    def _write(self, shown: _Open, *, complete: bool) -> None:
         rows, shard = shown.rows.values(), shown.shard
-        failed = sum("error" in row for row in rows)
-        unscored = sum("error" not in row and is_unscored(row) for row in rows)
         stamp = ShardStamp(
             run_fingerprint(self.run.settings),
             shard.digest(self.run.question),
-            len(rows),
-            failed,
-            unscored,
-            complete,
+            images=len(rows),
+            failed=sum("error" in row for row in rows),
+            unscored=sum("error" not in row and is_unscored(row) for row in rows),
+            complete=complete,
         )
         self.folder.write_shard(shard.number, shown.rows, stamp)
-        return ShardOutcome(shard.number, stamp)
 
 
 def run_fingerprint(settings: Mapping[str, Any]) -> str:
