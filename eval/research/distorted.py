@@ -21,10 +21,10 @@ from agenticiqa.eval.research.styles import ONE_HUE, STYLES
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.offline import full_reference, no_reference
-from agenticiqa.programs.offline.detector import SUBTYPES
-from agenticiqa.programs.offline.features import features
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured.detector import SUBTYPES
+from agenticiqa.programs.offline.measured.features import features
+from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics

@@ -20,7 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.offline.detector import TONE
+from agenticiqa.programs.offline.measured.detector import TONE
 from agenticiqa.programs.tools import fr_fusion
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.programs.tools.metrics.learned_iqa import as_input, in_working_size

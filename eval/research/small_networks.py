@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from agenticiqa.programs.offline.detector import MAX_DEVIATION
+from agenticiqa.programs.offline.measured.detector import MAX_DEVIATION
 
 Values = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ def fit_networks(
 ) -> dict[str, Values]:
     """Fit a few networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
 
-    Returns the arrays that ``agenticiqa.programs.offline.detector.head_outputs`` takes: mean and spread (T), inward
+    Returns the arrays that ``offline.measured.detector.head_outputs`` takes: mean and spread (T), inward
     (K, T, H), inner (K, H), outward (K, H, C), outer (K, C), for K networks.
     """
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3

@@ -28,10 +28,9 @@ from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
 from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.images.files import sha256_of, write_atomically
-from agenticiqa.programs.offline.detector import head_outputs
-from agenticiqa.programs.offline.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
-from agenticiqa.programs.offline.patch_features import patch_grid
-from agenticiqa.programs.offline.patches import WORST
+from agenticiqa.programs.offline.measured.detector import head_outputs
+from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
+from agenticiqa.programs.offline.measured.patches import WORST, patch_grid
 from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.planted import (

@@ -28,7 +28,7 @@ from agenticiqa.programs.fusion.tool_mean import rating_tools
 from agenticiqa.programs.images import ImageSource, path_of
 from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.images.regions import place_in_frame
-from agenticiqa.programs.offline.plan.planner import plan_question
+from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, read_options
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.box_forms import box_form

@@ -10,9 +10,9 @@ from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
 from agenticiqa.programs.offline.answers.measured_image import PRESENT, MeasuredImage
 from agenticiqa.programs.offline.answers.table import IMAGE, NINTHS, REFERENCE, REFERENCE_BESIDE_IMAGE
-from agenticiqa.programs.offline.distortions import findings_of, findings_of_whole
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_of_whole
-from agenticiqa.programs.offline.opinion import estimate_opinion
+from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_of_whole
+from agenticiqa.programs.offline.measured.opinion import estimate_opinion
 from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box

@@ -7,8 +7,9 @@ from agenticiqa.programs.images.borders import judged_part
 from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair, load_checked
 from agenticiqa.programs.images.reference_check import ReferenceCheck
-from agenticiqa.programs.offline.distortions import predictions_for
-from agenticiqa.programs.offline.opinion import learned_model_applies
+from agenticiqa.programs.offline.measured.detector import predict
+from agenticiqa.programs.offline.measured.features import features, has_features
+from agenticiqa.programs.offline.measured.opinion import learned_model_applies
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.tools.metrics.learned_iqa import opinion_of
 from agenticiqa.signatures.types import SummarizerOutput
@@ -57,10 +58,10 @@ def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
     than the step back, and the learned model whether the reference is worse by itself. Where either is too small for
     these, nothing is said.
     """
-    forward, back = predictions_for(image, reference), predictions_for(reference, image)
-    if not (forward and back and learned_model_applies(image, None)):
+    if not (has_features(image) and learned_model_applies(image, None)):
         return ""
-    damage, repair = (max(found.severity for found in step.values()) for step in (forward, back))
+    change = features(image).all - features(reference).all
+    damage, repair = (max(found.severity for found in predict(compared=step).values()) for step in (change, -change))
     if repair < damage - LESS_CHANGE:
         return ""
     first, second = opinion_of(image).score, opinion_of(reference).score

@@ -9,6 +9,7 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answers.answer import answer_from_evidence
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE
 from agenticiqa.programs.offline.answers.own_words import answer_from_file
+from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.offline.by_region import (
     Findings,
     PartsMeasured,
@@ -18,9 +19,8 @@ from agenticiqa.programs.offline.by_region import (
     opinions_by_region,
     statistics_by_region,
 )
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
-from agenticiqa.programs.offline.opinion import learned_model_applies
-from agenticiqa.programs.offline.plan.planner import plan_question
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
+from agenticiqa.programs.offline.measured.opinion import learned_model_applies
 from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.stages.tool_runs import table_choice

@@ -9,7 +9,7 @@ from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import LoadedImage
-from agenticiqa.programs.offline.patches import patch_severities
+from agenticiqa.programs.offline.measured.patches import patch_severities
 from agenticiqa.programs.result import Assessment, distortions_of
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane

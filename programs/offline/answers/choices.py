@@ -29,7 +29,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     not_understood,
 )
 from agenticiqa.programs.offline.answers.table import LEVEL_OF, Look, change
-from agenticiqa.programs.offline.findings import severity_word
+from agenticiqa.programs.offline.measured.findings import severity_word
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES

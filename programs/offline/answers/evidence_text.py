@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE, MeasuredImage, kinds_in, without_hue
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import hypot
 
-from agenticiqa.programs.offline.findings import GRAY, TONED, Finding, severity_word
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 

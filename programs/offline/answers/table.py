@@ -21,7 +21,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     is_yes_no,
     not_understood,
 )
-from agenticiqa.programs.offline.findings import GRAY, TONED, severity_word
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, severity_word
 from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.lexicon import CLARITY, LOWER, UPPER, Meaning, any_of
 from agenticiqa.signatures.vocabulary import DetectableDistortion

@@ -1,4 +1,5 @@
-"""Fast linear filters for the full-reference metrics: products with small banded matrices, image strip by strip.
+"""Fast linear filters: for the full-reference metrics products with small banded matrices, image strip by strip;
+and the Haar transform.
 
 A filter of k weights on a block of 16 samples is one product with a (15 + k) x 16 matrix. Most of its entries are
 zero; a matrix product is still several times faster than a loop that multiplies only the others.
@@ -98,3 +99,21 @@ def _banded(weights: tuple[float, ...], step: int) -> Plane32:
     for column in range(BLOCK):
         matrix[column * step : column * step + len(weights), column] = weights
     return matrix
+
+
+def haar(plane: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """One level of the Haar transform: the plane at half its size, and the magnitudes of the detail in gray levels.
+
+    The magnitudes have the shape (3, .., H // 2, W // 2): vertical, horizontal and diagonal detail.
+    """
+    height, width = plane.shape[-2] // 2 * 2, plane.shape[-1] // 2 * 2
+    a, b = plane[..., 0:height:2, 0:width:2], plane[..., 0:height:2, 1:width:2]
+    c, d = plane[..., 1:height:2, 0:width:2], plane[..., 1:height:2, 1:width:2]
+    top, bottom, left, right = a + b, c + d, a - b, c - d
+    magnitudes = np.empty((3, *top.shape), top.dtype)
+    np.add(left, right, out=magnitudes[0])
+    np.subtract(top, bottom, out=magnitudes[1])
+    np.subtract(left, right, out=magnitudes[2])
+    np.abs(magnitudes, out=magnitudes)
+    magnitudes *= 0.5
+    return (top + bottom) / 4, magnitudes

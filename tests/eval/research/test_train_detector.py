@@ -22,8 +22,8 @@ from agenticiqa.eval.research.distorted import (
     targets,
 )
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.offline.detector import HEADS, SUBTYPES, head_outputs
-from agenticiqa.programs.offline.findings import NETWORK_SHARE
+from agenticiqa.programs.offline.measured.detector import HEADS, SUBTYPES, head_outputs
+from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene

@@ -9,7 +9,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images.borders import judged_part
 from agenticiqa.programs.images.loading import load
 from agenticiqa.programs.images.regions import crop
-from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.reference import load_judged
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.numerics.opinion import Opinion

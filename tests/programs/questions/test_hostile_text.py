@@ -9,8 +9,8 @@ import pytest
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.answers.asked import read_question
 from agenticiqa.programs.offline.answers.own_words import answer_from_file, answer_from_text
+from agenticiqa.programs.offline.answers.planner import asking_part, plan_question
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.plan.planner import asking_part, plan_question
 from agenticiqa.programs.questions.instructions import readable
 from agenticiqa.programs.questions.letters import letter_of
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, question_part

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.answers.answer import IMAGE, REFERENCE, answer_from_evidence
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
-from agenticiqa.programs.offline.findings import GRAY, Finding
+from agenticiqa.programs.offline.measured.findings import GRAY, Finding
 from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.types import UNABLE, DistortionAnalysis, ExecutorOutput, ToolCall

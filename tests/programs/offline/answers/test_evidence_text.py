@@ -5,7 +5,7 @@ import skimage.data
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.offline.answers.evidence_text import quoting, scores_in_words
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 
 NEUTRAL = "What should be neutral is 2 CIELAB units away from gray."

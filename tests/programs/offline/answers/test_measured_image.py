@@ -3,7 +3,7 @@
 import pytest
 
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.signatures.lexicon import distortions_in
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion, everyday_name
 

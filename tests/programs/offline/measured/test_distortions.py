@@ -10,8 +10,8 @@ from scipy.ndimage import gaussian_filter
 from scipy.stats import spearmanr
 
 from agenticiqa.programs import images
-from agenticiqa.programs.offline.distortions import findings_of
-from agenticiqa.programs.offline.findings import Finding, severity_at
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.findings import Finding, severity_at
 from agenticiqa.signatures.vocabulary import DETECTABLE, SEVERITIES
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 from support.images import loaded

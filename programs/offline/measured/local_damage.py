@@ -7,6 +7,7 @@ detail ends at a straight line, or inside of a frame that is sharp all around.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ import scipy  # its parts load when used, which is beside a reference only
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.boxes import name_of_place
-from agenticiqa.programs.offline.findings import LocalDamage
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.offline.measured.findings import LocalDamage
+from agenticiqa.programs.offline.measured.patches import patch_severities, region_weights
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BLURS, CATEGORIES
 from agenticiqa.signatures.types import Box
@@ -53,28 +56,31 @@ class Region:
     evidence: Values
 
 
-def local_damage(image: RGB, severities: Values, side: int, weights: Values) -> Damage:
-    """The distortions that are in a part of an image, uint8 (H, W, 3), the likeliest region of each.
+def local_damage(image: LoadedImage) -> Damage:
+    """The distortions that are in a part of an image, the likeliest region of each; computed once per image.
 
-    ``severities`` is (rows, columns, 7), of cells of ``side`` pixels; ``weights`` (7, 3, features + 1) are those of
-    ``confidence``, in the order of ``TRAINED``.
+    Raises ToolError for damaged weights.
     """
+    return image.memo.once("local damage", partial(_local_damage, image))
+
+
+def _local_damage(image: LoadedImage) -> Damage:
     found: Damage = {}
-    size = image.shape[1], image.shape[0]
-    for column, name in enumerate(TRAINED):
-        of_category = severities[..., column]
+    patches = patch_severities(image)
+    if patches is None:
+        return found
+    for of_category, name, weights in zip(np.moveaxis(patches.values, -1, 0), TRAINED, region_weights(), strict=True):
         likely = [
-            (confidence(region.evidence, weights[column]), number, region)
-            for number, region in enumerate(regions(of_category))
+            (confidence(region.evidence, weights), number, region) for number, region in enumerate(regions(of_category))
         ]
         odds, _, region = max(likely, default=(-np.inf, 0, None))
         if region is None or odds < LEAST_CONFIDENCE[name]:
             continue
         core = _core(of_category, region.mask)
         severity = float(of_category[core].mean())
-        box = _box(core, side, size)
-        if severity >= LEAST_SEVERITY and (name != BLURS or _is_no_depth_of_field(image, box, odds)):
-            found[name] = LocalDamage(severity, box, name_of_place(box, size), float(core.mean()))
+        box = _box(core, patches.side, image.size)
+        if severity >= LEAST_SEVERITY and (name != BLURS or _is_no_depth_of_field(image.pixels, box, odds)):
+            found[name] = LocalDamage(severity, box, name_of_place(box, image.size), float(core.mean()))
     return found
 
 

@@ -2,7 +2,7 @@
 
 A small image is judged by the curves alone, a larger one by curves and networks. After a change that is meant::
 
-    UPDATE_GOLDEN=1 python -m pytest tests/programs/offline/test_golden_findings.py
+    UPDATE_GOLDEN=1 python -m pytest tests/programs/offline/measured/test_golden_findings.py
 """
 
 import csv
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.offline.distortions import findings_of
-from agenticiqa.programs.offline.features import has_features
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.features import has_features
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene

@@ -5,9 +5,9 @@ from types import ModuleType
 
 import pytest
 
-from agenticiqa.programs.offline import full_reference, no_reference
-from agenticiqa.programs.offline.distortions import findings_of
-from agenticiqa.programs.offline.findings import (
+from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.findings import (
     BY_NETWORK,
     Finding,
     LocalDamage,

@@ -8,14 +8,13 @@ import skimage.data
 from PIL import Image
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.offline import patches
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE
-from agenticiqa.programs.offline.distortions import damaged_parts, findings_of, findings_of_whole
-from agenticiqa.programs.offline.findings import severity_of_whole
-from agenticiqa.programs.offline.local_damage import local_change, straight_edge
-from agenticiqa.programs.offline.opinion import estimate_opinion, expected_level
-from agenticiqa.programs.offline.patch_features import patch_grid
-from agenticiqa.programs.offline.patches import patch_severities
+from agenticiqa.programs.offline.measured import patches
+from agenticiqa.programs.offline.measured.distortions import damaged_parts, findings_of, findings_of_whole
+from agenticiqa.programs.offline.measured.findings import severity_of_whole
+from agenticiqa.programs.offline.measured.local_damage import local_change, straight_edge
+from agenticiqa.programs.offline.measured.opinion import estimate_opinion, expected_level
+from agenticiqa.programs.offline.measured.patches import patch_grid, patch_severities
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.planted import named_box, plant
 from agenticiqa.signatures.vocabulary import DETECTABLE
@@ -24,7 +23,7 @@ from support.images import coffee, loaded
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[4] / "examples"
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,14 @@ the last is "extreme"; their first points allow for changes that nobody sees.
 
 import math
 
-from agenticiqa.programs.offline.findings import Finding, Measured, Measurements, Predictions, severity_at, worst
+from agenticiqa.programs.offline.measured.findings import (
+    Finding,
+    Measured,
+    Measurements,
+    Predictions,
+    severity_at,
+    worst,
+)
 from agenticiqa.signatures.categories import (
     BLURS,
     BRIGHTNESS,

@@ -11,7 +11,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.offline.findings import Finding, Measured, Measurements, Predictions, severity_at, worst
+from agenticiqa.programs.offline.measured.findings import (
+    Finding,
+    Measured,
+    Measurements,
+    Predictions,
+    severity_at,
+    worst,
+)
 from agenticiqa.signatures.categories import (
     BLURS,
     BRIGHTNESS,

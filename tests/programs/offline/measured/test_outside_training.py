@@ -7,8 +7,8 @@ from PIL import Image
 
 from agenticiqa.eval.research.drawn_pictures import drawn
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.offline.distortions import findings_of
-from agenticiqa.programs.offline.opinion import RESIDUAL_STD, estimate_opinion
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.opinion import RESIDUAL_STD, estimate_opinion
 from agenticiqa.programs.tools.outside_training import LEAST_SPREAD
 from support.images import loaded
 

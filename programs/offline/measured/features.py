@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.tools.numerics.filters import haar
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import SPATIAL, TONAL, all_statistics
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS, Luma, loaded_luma_parts, parts_of
@@ -95,24 +96,6 @@ def _texture(pixels: RGB, plane: Luma) -> list[float]:
     return [*_detail(plane), *_color_detail(chroma), *_diagonals(plane), *_fill(pixels)]
 
 
-def _haar(plane: Plane) -> tuple[Plane, Plane]:
-    """One level of the Haar transform: the plane at half its size, and the magnitudes of the detail in gray levels.
-
-    The magnitudes have the shape (3, .., H // 2, W // 2): vertical, horizontal and diagonal detail.
-    """
-    height, width = plane.shape[-2] // 2 * 2, plane.shape[-1] // 2 * 2
-    a, b = plane[..., 0:height:2, 0:width:2], plane[..., 0:height:2, 1:width:2]
-    c, d = plane[..., 1:height:2, 0:width:2], plane[..., 1:height:2, 1:width:2]
-    top, bottom, left, right = a + b, c + d, a - b, c - d
-    magnitudes = np.empty((3, *top.shape), top.dtype)
-    np.add(left, right, out=magnitudes[0])
-    np.subtract(top, bottom, out=magnitudes[1])
-    np.subtract(left, right, out=magnitudes[2])
-    np.abs(magnitudes, out=magnitudes)
-    magnitudes *= 0.5
-    return (top + bottom) / 4, magnitudes
-
-
 def _band(magnitudes: Plane) -> list[float]:
     """Logarithm of the mean magnitude, peakedness, and share of magnitudes below rounding."""
     mean, rms = float(magnitudes.mean()), float(np.sqrt(np.mean(magnitudes * magnitudes)))
@@ -123,7 +106,7 @@ def _detail(plane: Plane) -> list[float]:
     found: list[float] = []
     by_block: list[Plane] = []
     for scale in range(SCALES):
-        plane, magnitudes = _haar(plane)
+        plane, magnitudes = haar(plane)
         bands = [_band(band) for band in magnitudes]
         found += [*np.ravel(bands), abs(bands[0][0] - bands[1][0])]
         by_block.append(np.log(_block_means(magnitudes.sum(axis=0), BLOCK >> scale + 1) + LOG_OFFSET))
@@ -138,7 +121,7 @@ def _detail(plane: Plane) -> list[float]:
 def _color_detail(chroma: Plane) -> list[float]:
     found: list[float] = []
     for scale in range(CHROMA_SCALES):
-        chroma, magnitudes = _haar(chroma)
+        chroma, magnitudes = haar(chroma)
         found += _band(magnitudes)
         if scale == 0:
             blocks = _block_means(magnitudes.sum(axis=(0, 1)), BLOCK // 2)

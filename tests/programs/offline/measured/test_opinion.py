@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agenticiqa.programs import images
-from agenticiqa.programs.offline.distortions import findings_of
-from agenticiqa.programs.offline.findings import Finding
-from agenticiqa.programs.offline.opinion import LOSS_PER_SEVERITY, RESIDUAL_STD, UNDISTORTED_LEVEL, expected_level
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.findings import Finding
+from agenticiqa.programs.offline.measured.opinion import (
+    LOSS_PER_SEVERITY,
+    RESIDUAL_STD,
+    UNDISTORTED_LEVEL,
+    expected_level,
+)
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL

@@ -1,16 +1,25 @@
-"""Features of the patches of an image, for the networks of ``patches``: what each measures, and what surrounds it.
+"""Severities of distortions in each patch of an image without a reference, by a small trained network.
 
 A patch is 32 x 32 pixels. An image of more than two megapixels is not scaled down, which would hide noise: its grid is
-coarser, and one patch at its own resolution stands for each cell.
+coarser, and one patch at its own resolution stands for each cell. The features are what each patch measures, and what
+surrounds it. The network has one hidden layer and was trained on photos with damage planted in a part of them, half of
+which were saved as JPEG afterwards. The shipped one was made of 1,500 authentic and 43 pristine photos in three sizes
+by ``eval/research/train_patches.py`` with the labels of CLIVE and BIQ2021, which also prints how well it does.
 """
 
 import math
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.offline.measured.detector import head_outputs
+from agenticiqa.programs.tools.numerics.filters import haar
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB
+from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.programs.tools.statistics.blocking import FAINT_STEP, GRID, LARGEST_STEP
 from agenticiqa.programs.tools.statistics.noise import isolated_in
 from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
@@ -19,19 +28,47 @@ from agenticiqa.programs.tools.statistics.tonal import BLACK, WHITE
 Patches = NDArray[np.float32]  # (N, 32, 32)
 Values = NDArray[np.float64]
 
+WEIGHTS = Path(__file__).with_name("patches.npz")
+SHA256 = "aa6018995597a9f7a2fb9f6f912080e2ab8cfca58c1d0fe0ae23a9de0fd32ba8"
+SMALLEST_SIDE = 64  # pixels
+WORST = 4.0  # the highest severity
 SIDE = 32  # pixels of a patch
-NEAR, FAR = 3, 7  # cells of the two neighborhoods that a patch is compared with
 ROUNDING = 0.6  # gray levels: smaller Haar coefficients are rounding
+NEAR, FAR = 3, 7  # cells of the two neighborhoods that a patch is compared with
 SCALES = 3
 AT_ONCE = 96  # patches, few enough for a processor's cache
 
 
 @dataclass(frozen=True)
 class Grid:
-    """``values`` is (rows, columns, features), finite; a cell is a square of ``side`` pixels, from the top left."""
+    """A cell is a square of ``side`` pixels, from the image's top left; the last ones may reach beyond the image.
+
+    ``values`` (rows, columns, n) are finite: features, or the severities of the categories of ``TRAINED``, 0 (none) to
+    4 (extreme).
+    """
 
     values: Values
     side: int
+
+
+def patch_severities(image: LoadedImage) -> Grid | None:
+    """The severities in each patch of an image, computed once per image; ``None`` for a side below 64 pixels.
+
+    Raises ToolError for damaged weights.
+    """
+    if min(image.size) < SMALLEST_SIDE:
+        return None
+    return image.memo.once("patch severities", partial(_severities, image.pixels))
+
+
+def _severities(pixels: RGB) -> Grid:
+    grid = patch_grid(pixels)
+    return Grid(np.clip(head_outputs(read_weights(WEIGHTS, SHA256), "patch", grid.values), 0, WORST), grid.side)
+
+
+def region_weights() -> Values:
+    """The weights by which ``local_damage`` tells damage from the scene: (categories, 3, features + 1)."""
+    return read_weights(WEIGHTS, SHA256)["region"]
 
 
 def patch_grid(image: RGB) -> Grid:
@@ -102,23 +139,11 @@ def _share(chosen: NDArray[np.bool_]) -> Values:
     return found
 
 
-def _haar(plane: Patches) -> tuple[Patches, list[Patches]]:
-    """The patches at half their size, and the magnitudes of vertical, horizontal and diagonal detail."""
-    a, b, c, d = plane[:, ::2, ::2], plane[:, ::2, 1::2], plane[:, 1::2, ::2], plane[:, 1::2, 1::2]
-    top, bottom, left, right = a + b, c + d, a - b, c - d
-    smaller, bands = top + bottom, [left + right, top - bottom, left - right]
-    smaller *= np.float32(0.25)
-    for band in bands:
-        np.abs(band, out=band)
-        band *= np.float32(0.5)
-    return smaller, bands
-
-
 def _detail(luma: Patches) -> list[Values]:
     found: list[Values] = []
     plane = luma
     for scale in range(SCALES):
-        plane, bands = _haar(plane)
+        plane, bands = haar(plane)
         means = [band.mean(axis=(1, 2)) for band in bands]
         found += [np.log(mean + 0.05) for mean in means]
         if scale < 2:
@@ -152,8 +177,8 @@ def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches
     fine, coarse = np.full(len(luma), 0.1), np.full(len(luma), 0.1)
     for channel in (red, blue):
         tint = channel - luma
-        half, bands = _haar(tint)
-        for detail, total in ((bands, fine), (_haar(half)[1], coarse)):
+        half, bands = haar(tint)
+        for detail, total in ((bands, fine), (haar(half)[1], coarse)):
             for band in detail:
                 total += band.mean(axis=(1, 2))
         found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.offline.findings import Finding
+from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.tools.adapter import Adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
 from agenticiqa.programs.tools.numerics.opinion import Opinion

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.offline.findings import Prediction
+from agenticiqa.programs.offline.measured.findings import Prediction
 from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.vocabulary import TRAINED, DetectableDistortion
@@ -33,21 +33,19 @@ BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, 
 MAX_DEVIATION = 4.0  # standard deviations: features farther from the training mean are clipped to this
 
 
-def predict(texture: Values, tone: Values) -> dict[DetectableDistortion, Prediction]:
-    """The predictions for an image without a reference, from its ``features``. Raises ToolError for damaged weights."""
-    weights = read_weights(WEIGHTS, SHA256)
-    return severities_from_features(weights, "texture", texture) | severities_from_features(weights, "tone", tone)
+def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
+    """The predictions of each head that is named, from the values that it takes (see ``features``).
 
-
-def predict_change(change: Values) -> dict[DetectableDistortion, Prediction]:
-    """The predictions for an image with a reference, from the features (all) of the image minus the reference's.
-
-    All severities are 0 if no feature differs. Raises ToolError for damaged weights.
+    ``texture`` and ``tone`` are features of an image; ``compared`` is all of its features minus the reference's, and
+    without any difference its severities are 0. Raises ToolError for damaged weights.
     """
-    predictions = severities_from_features(read_weights(WEIGHTS, SHA256), "compared", change)
-    if change.any():
-        return predictions
-    return {name: Prediction(0.0, dict.fromkeys(each.subtypes, 0.0)) for name, each in predictions.items()}
+    weights = read_weights(WEIGHTS, SHA256)
+    found: dict[DetectableDistortion, Prediction] = {}
+    for head, given in values.items():
+        found |= severities_from_features(weights, head, given)
+    if "compared" in values and not values["compared"].any():
+        return {name: Prediction(0.0, dict.fromkeys(each.subtypes, 0.0)) for name, each in found.items()}
+    return found
 
 
 def severities_from_features(weights: Weights, head: str, values: Values) -> dict[DetectableDistortion, Prediction]:

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Literal
 
+from agenticiqa.programs.offline.answers.query_type import query_type_of
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.plan.query_type import query_type_of
-from agenticiqa.programs.offline.plan.regions import regions_named
+from agenticiqa.programs.offline.answers.regions import regions_named
 from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type

@@ -6,7 +6,7 @@ from PIL import Image, ImageOps
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import load
-from agenticiqa.programs.offline.distortions import findings_of
+from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.tools.distort import distort
 from support.images import loaded
 

@@ -9,15 +9,16 @@ from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_level
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.offline import detector
-from agenticiqa.programs.offline.detector import (
+from agenticiqa.programs.offline.measured import detector
+from agenticiqa.programs.offline.measured.detector import (
     HEADS,
     SUBTYPES,
+    predict,
     severities_from_outputs,
 )
-from agenticiqa.programs.offline.distortions import findings_of, predictions_for
-from agenticiqa.programs.offline.features import MIN_SIDE
-from agenticiqa.programs.offline.findings import NETWORK_SHARE
+from agenticiqa.programs.offline.measured.distortions import findings_of
+from agenticiqa.programs.offline.measured.features import MIN_SIDE, features
+from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE, Prediction
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE
@@ -32,6 +33,13 @@ RIGHT_OF_LIVE = {
     "white-noise": (NOISE,),
 }
 FOLLOWED = ("motion_blur", "chroma_noise", "webp", "banding", "low_contrast")
+
+
+def predicted(image: images.LoadedImage, reference: images.LoadedImage | None = None) -> dict[str, Prediction]:
+    own = features(image)
+    if reference is None:
+        return predict(texture=own.texture, tone=own.tone)
+    return predict(compared=own.all - features(reference).all)
 
 
 def vector(image: images.LoadedImage, reference: images.LoadedImage | None = None) -> np.ndarray:
@@ -87,12 +95,11 @@ def test_every_category_has_a_head_a_network_share_and_subtypes():
     assert [*SUBTYPES] == [*NETWORK_SHARE] == [*HEADS["compared"]] == [*DETECTABLE]
     assert {*HEADS["texture"], *HEADS["tone"]} == set(DETECTABLE)
     assert all(0 < share <= 1 for share in NETWORK_SHARE.values())
-    assert predictions_for(loaded(scene())) == predictions_for(loaded(scene()))
+    assert predicted(loaded(scene())) == predicted(loaded(scene()))
 
 
 def test_predictions_have_a_severity_and_one_for_each_subtype():
-    for predictions in (predictions_for(loaded(scene())), predictions_for(loaded(scene()), loaded(scene(seed=1)))):
-        assert predictions is not None
+    for predictions in (predicted(loaded(scene())), predicted(loaded(scene()), loaded(scene(seed=1)))):
         for name in DETECTABLE:
             assert tuple(predictions[name].subtypes) == SUBTYPES[name]
             assert all(
@@ -101,16 +108,13 @@ def test_predictions_have_a_severity_and_one_for_each_subtype():
 
 
 def test_no_change_is_predicted_between_an_image_and_its_copy():
-    predictions = predictions_for(loaded(scene()), loaded(scene()))
-    assert predictions is not None
+    predictions = predicted(loaded(scene()), loaded(scene()))
     assert all(one.severity == 0 and not any(one.subtypes.values()) for one in predictions.values())
 
 
 def test_an_image_too_small_for_the_networks_is_judged_by_the_curves():
     small = loaded(scene(MIN_SIDE - 1, 200))
-    assert predictions_for(small) is None
-    assert predictions_for(small, small) is None
-    assert tuple(findings_of(small)) == DETECTABLE
+    assert tuple(findings_of(small)) == tuple(findings_of(small, small)) == DETECTABLE
 
 
 def test_severities_keep_the_order_of_outputs_within_0_and_4():
@@ -127,4 +131,4 @@ def test_damaged_weights_are_refused_by_name(monkeypatch, tmp_path):
     damaged.write_bytes(detector.WEIGHTS.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(detector, "WEIGHTS", damaged)
     with pytest.raises(ToolError, match=r"detector\.npz"):
-        predictions_for(loaded(scene()))
+        predicted(loaded(scene()))

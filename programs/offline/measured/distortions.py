@@ -1,0 +1,121 @@
+"""Find the distortions of an image from measurements alone.
+
+With a reference a category is judged by what differs between the two images, without one by how far the image is from
+what photos usually measure. Severities combine curves over single measurements (``full_reference``, ``no_reference``)
+with the outputs of trained networks (``detector``); the explanations state the measured values. Whether the color of a
+gray or toned picture was lost or never meant cannot be seen without a reference, so that is no distortion.
+"""
+
+from dataclasses import replace
+
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.reference_check import recolored
+from agenticiqa.programs.images.regions import SMALLEST, crop
+from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured.detector import predict
+from agenticiqa.programs.offline.measured.features import features, has_features
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, Predictions, in_part, with_source
+from agenticiqa.programs.offline.measured.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
+from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
+from agenticiqa.signatures.categories import COLOR
+from agenticiqa.signatures.types import Box
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+RIM = 32  # pixels
+INVERTED, SWAPPED = 4.0, 3.0  # severities of colors that are the reference's mixed up
+WITHOUT_COLOR: dict[Monochrome, Finding] = {
+    "gray": Finding(
+        0.0, GRAY, "The picture is gray, without any color; that may be meant, and counts as no distortion."
+    ),
+    "toned": Finding(
+        0.0, TONED, "The picture is toned in one hue, as sepia is; that may be meant, and counts as no distortion."
+    ),
+}
+
+
+def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
+    """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
+
+    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``).
+    Where a part alone differs from the reference, the rest is measured without it. Else it is as for
+    ``findings_of_whole``, of what is judged of the image; boxes are in pixels of the whole image.
+    """
+    judged, (x, y) = image.judged, (image.judged_box or (0, 0))[:2]
+    parts, undamaged = damaged_parts(judged, reference), judged
+    if reference is not None and parts:
+        # To the network, blur of a third looks like coding: part of the detail is gone. So the rest is measured alone.
+        undamaged = _undone(judged, reference, next(iter(parts.values())).box)
+    found = findings_of_whole(undamaged, reference)
+    for name, damage in parts.items():
+        part = findings_of_whole(*_inside(judged, reference, damage.box))[name]
+        left, top, right, bottom = damage.box
+        damage = replace(damage, box=(left + x, top + y, right + x, bottom + y))
+        found[name] = in_part(found[name], part, damage)
+    return found
+
+
+def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
+    """A finding for each of the seven categories, in the order of ``DETECTABLE``, from the image as a whole.
+
+    Without a reference a monochrome image has no color distortions; their subtype is then ``GRAY`` or ``TONED``. A
+    reference must be of the same size. An image compared with itself has severity 0 in every category. Images with a
+    side below 64 pixels have no features, so that only the curves count. Raises ToolError for damaged weights.
+    """
+    predictions: Predictions = {}
+    if has_features(image):
+        own = features(image)
+        predictions = (
+            predict(texture=own.texture, tone=own.tone)
+            if reference is None
+            else predict(compared=own.all - features(reference).all)
+        )
+    if reference is None:
+        found = no_reference.findings_from(_measurements(image), predictions)
+        if kind := monochrome_of(image):
+            found[COLOR] = WITHOUT_COLOR[kind]
+    else:
+        found = full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
+        if colors := recolored(image, reference):
+            severity = INVERTED if "inverted" in colors else SWAPPED
+            found[COLOR] = Finding(severity, "color cast", f"Against the reference, {colors}.", {"color cast": 1.0})
+    return {name: with_source(finding) for name, finding in found.items()}
+
+
+def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
+    """The distortions that are in a part of the image only; empty for most images. Raises ToolError as findings_of."""
+    if reference is None:
+        kind = monochrome_of(image)
+        return {name: part for name, part in local_damage(image).items() if kind is None or name != COLOR}
+    change = local_change(image.pixels, reference.pixels)
+    if change is None:
+        return {}
+    return {
+        name: replace(change, severity=finding.severity)
+        for name, finding in findings_of_whole(*_inside(image, reference, change.box)).items()
+        if finding.severity >= LEAST_SEVERITY
+    }
+
+
+def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage:
+    """The image with a changed part, and the rim of it, as the reference has it."""
+    left, top, right, bottom = box
+    rows, columns = slice(max(top - RIM, 0), bottom + RIM), slice(max(left - RIM, 0), right + RIM)
+    pixels = image.pixels.copy()
+    pixels[rows, columns] = reference.pixels[rows, columns]
+    return replace(image, pixels=pixels)
+
+
+def _inside(image: LoadedImage, reference: LoadedImage | None, box: Box) -> tuple[LoadedImage, LoadedImage | None]:
+    """A damaged part of both without its rim, which is partly undamaged, where the part is large enough."""
+    left, top, right, bottom = box
+    across, down = (min(RIM, max(side - SMALLEST, 0) // 2) for side in (right - left, bottom - top))
+    inside = (left + across, top + down, right - across, bottom - down)
+    return crop(image, inside), crop(reference, inside) if reference else None
+
+
+def _measurements(image: LoadedImage) -> dict[str, float]:
+    values = dict(all_statistics(image))
+    if has_features(image):
+        values |= {"lost_detail": features(image).lost_detail, "color_noise": features(image).color_noise}
+    return values
