@@ -37,7 +37,7 @@ from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.inputs import awaited_as, called_as, checked, require_stages
+from agenticiqa.programs.stages.inputs import awaited_as, checked, naming_mistakes, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
@@ -176,7 +176,8 @@ class AgenticIQA(SavedProgram):
     def __repr__(self) -> str:
         return f"<AgenticIQA, backend {self.backend}>"
 
-    def forward(
+    @naming_mistakes
+    def __call__(
         self,
         image: ImageSource,
         query: str | None = None,
@@ -195,6 +196,29 @@ class AgenticIQA(SavedProgram):
         see ``reference_check`` of the result. Raises as the class says, and WrongArgument (a TypeError) for arguments
         that are not these.
         """
+        result: Assessment = super().__call__(
+            image=image,
+            query=query,
+            reference=reference,
+            resize_reference=resize_reference,
+            align=align,
+            options=options,
+        )
+        return result
+
+    acall = awaited_as(__call__)
+
+    def forward(
+        self,
+        image: ImageSource,
+        query: str | None = None,
+        reference: ImageSource | None = None,
+        resize_reference: bool = False,
+        *,
+        align: bool | None = None,
+        options: OptionsArgument | None = None,
+    ) -> Assessment:
+        """What DSPy runs when the program is called."""
         with bookkeeping(image, self.keep_history) as finish:
             question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
             asked = query_for_stages(question, offered)
@@ -273,9 +297,6 @@ class AgenticIQA(SavedProgram):
                     version=self.version,
                 )
             )
-
-    __call__ = called_as(forward)
-    acall = awaited_as(forward)
 
     def summarize(
         self,

@@ -40,30 +40,24 @@ SYNONYMS = {
 }
 
 
-def called_as(forward: Callable[P, T]) -> Callable[P, T]:
-    """The ``__call__`` of a module with this ``forward``: with its arguments, so that they are listed once.
-
-    Editors, type checkers and ``help`` see them, and any others raise WrongArgument, in one line that names them.
-    """
-    signature, owner = inspect.signature(forward), forward.__qualname__.partition(".")[0]
+def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
+    """A function that raises WrongArgument for arguments that ``call`` does not take, in one line that names them."""
+    signature, owner = inspect.signature(call), call.__qualname__.partition(".")[0]
     takes = [name for name in signature.parameters if name != "self"]
 
-    @wraps(forward, ("__module__", "__doc__"))
-    def __call__(*args: P.args, **kwargs: P.kwargs) -> T:
+    @wraps(call)
+    def checked_call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            given = signature.bind(*args, **kwargs)
+            signature.bind(*args, **kwargs)
         except TypeError as error:
             unknown = next((name for name in kwargs if name not in takes), None)
             meant = SYNONYMS.get(str(unknown).lower())
             hint = f", did you mean {meant}?" if meant else did_you_mean(str(unknown), takes)
             problem = f"{owner} has no argument {unknown!r}{hint or '.'}" if unknown else f"{owner}: {error}."
             raise WrongArgument(f"{problem} It takes {', '.join(takes)}.") from None
-        given.apply_defaults()
-        named = dict(given.arguments)  # all of them by name, so that callbacks see which is which
-        result: T = dspy.Module.__call__(named.pop("self"), **named)
-        return result
+        return call(*args, **kwargs)
 
-    return __call__
+    return checked_call
 
 
 def require_stages(**given: object) -> None:
@@ -103,14 +97,12 @@ def _methods(protocol: type) -> list[str]:
     return [name for name in vars(protocol) if not name.startswith("_")]
 
 
-def awaited_as(forward: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The ``acall`` of that module: the same call in a thread."""
+def awaited_as(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The ``acall`` of a module with this ``__call__``: the same call in a thread."""
 
-    @wraps(forward, ("__module__", "__doc__"))
+    @wraps(call, ("__module__", "__doc__"))
     async def acall(*args: P.args, **kwargs: P.kwargs) -> T:
-        module: Any = args[0]
-        result: T = await in_thread(module, *args[1:], **kwargs)
-        return result
+        return await in_thread(call, *args, **kwargs)
 
     return acall
 
