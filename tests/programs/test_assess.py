@@ -155,7 +155,6 @@ def test_a_debugger_shows_the_way_of_an_image_to_the_detector(photo: Path) -> No
     assert (first, last) == ("checked_call", "forward")
     by_dspy = ["sync_wrapper", "__call__"]
     assert between == ["__call__", *by_dspy, "forward", *by_dspy, "forward", *by_dspy]
-    assert len(between) <= 8
 
 
 def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:
