@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import dspy
 from pydantic import BeforeValidator, Field, field_validator
 
-from agenticiqa.signatures.answers import ModelAnswer, names_in
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.inputs import BOXES, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import dspy
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 
-from agenticiqa.signatures.answers import ModelAnswer, names_in
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in
 from agenticiqa.signatures.inputs import QUERY, REFERENCE
 from agenticiqa.signatures.types import (
     GLOBAL,
@@ -61,9 +61,10 @@ class PlanAnswer(ModelAnswer):
         return {"distortions": None, "required_tool": None, **written}
 
     @classmethod
-    def checked(cls, left_out: Mapping[str, Any], answer: "PlanAnswer") -> None:
-        """Keeps what was written for the rules' keys; nothing is refused for it."""
+    def checked(cls, answer: "PlanAnswer", left_out: Mapping[str, Any]) -> list[str]:
+        """Keep what was written for the rules' keys; nothing is refused for it."""
         answer._stated = {key: left_out[key] for key in cls.set_by_rules & left_out.keys()}
+        return []
 
     @field_validator("query_scope", mode="before")
     @classmethod

@@ -8,9 +8,11 @@ from typing import Any
 import dspy
 from pydantic import Field, model_validator
 
-from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.answers.model_answer import ModelAnswer
 from agenticiqa.signatures.inputs import EVIDENCE, QUERY
 from agenticiqa.signatures.vocabulary import well_formed
+
+TRUTH = {"true": True, "false": False}
 
 
 class Decision(ModelAnswer):
@@ -21,8 +23,10 @@ class Decision(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """A reason that is null or left out is empty."""
-        return {**written, "replan_reason": written.get("replan_reason") or ""}
+        """A reason that is null or left out is empty; "True" and "false" are truth values."""
+        need, reason = written.get("need_replan"), written.get("replan_reason") or ""
+        truth = TRUTH.get(need.strip().lower()) if isinstance(need, str) else None
+        return {**written, "replan_reason": reason} | ({} if truth is None else {"need_replan": truth})
 
     @model_validator(mode="after")
     def _reason_when_needed(self) -> "Decision":

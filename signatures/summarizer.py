@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import dspy
 from pydantic import ValidationError, model_validator
 
-from agenticiqa.signatures.answers import REASONS, ModelAnswer
+from agenticiqa.signatures.answers.levels import LevelProbs, in_order, stated_level
+from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer
 from agenticiqa.signatures.inputs import EVIDENCE, IMAGE, QUERY, REFERENCE
-from agenticiqa.signatures.level_probs import LevelProbs, in_order, stated_level
 from agenticiqa.signatures.types import Text
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -43,18 +43,18 @@ class Assessment(ModelAnswer):
         return written if level is None else written | {"quality_level": _name(level)}
 
     @classmethod
-    def checked(cls, left_out: Mapping[str, Any], answer: "Assessment") -> None:
-        """Raises ValueError where a score from 1 to 5 that stands beside the level contradicts it."""
+    def checked(cls, answer: "Assessment", left_out: Mapping[str, Any]) -> list[str]:
+        """Return a note where the level is not quite the most probable one.
+
+        Raises ValueError where a score from 1 to 5 that stands beside the level contradicts it.
+        """
+        level, shares = LEVELS[answer.quality_level], answer.quality_probs.probabilities()
         for key in SCORES & left_out.keys():
-            score, level = left_out[key], LEVELS[answer.quality_level]
+            score = left_out[key]
             if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
                 raise ValueError(f"{key} is {score}, but quality_level is {answer.quality_level}: they must agree")
-
-    @classmethod
-    def remarks(cls, answer: "Assessment") -> list[str]:
-        """That the level is not the most probable one, where it is nearly so."""
-        shares, best = answer.quality_probs.probabilities(), answer.quality_probs.most_probable
-        if shares[LEVELS[answer.quality_level]] >= shares[best]:
+        best = answer.quality_probs.most_probable
+        if shares[level] >= shares[best]:
             return []
         return [f"quality_level is {answer.quality_level}, a little less probable than {_name(best)}"]
 

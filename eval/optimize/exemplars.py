@@ -13,7 +13,7 @@ from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load
 from agenticiqa.programs.saving import SCORER
-from agenticiqa.signatures.level_probs import LevelProbs
+from agenticiqa.signatures.answers.levels import LevelProbs
 from agenticiqa.signatures.summarizer import Assessment
 from agenticiqa.signatures.types import LEVEL_KEYS
 from agenticiqa.signatures.vocabulary import LEVELS

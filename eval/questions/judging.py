@@ -16,7 +16,7 @@ from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.answers.model_answer import ModelAnswer
 
 Dimension = Literal["completeness", "precision", "relevance"]
 

@@ -16,7 +16,8 @@ from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.programs.backends.providers import Form
-from agenticiqa.programs.backends.reading import Unreadable, read_fields, require_readable
+from agenticiqa.signatures.answers.json_text import Unreadable, too_much
+from agenticiqa.signatures.answers.reading import read_fields
 
 CORRECTION = "correction"  # the input that says why the last answer was rejected
 SIGNATURES = 64  # cached; more than the program has, with room for those that carry a correction
@@ -70,7 +71,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return f"{asked}\n{answer_form(keyed)}"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of the answer; see ``reading``. Raises AdapterParseError, from the Unreadable that says why."""
+        """The fields of the answer; see ``answers.reading``. Raises AdapterParseError, with an Unreadable."""
         try:
             read = read_fields(completion, signature)
         except Unreadable as error:
@@ -83,8 +84,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     """A copy of an adapter whose prompts have each image as an image.
 
     An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
-    The copy parses no answer that is too much to be read (see ``bounds``). It asks no second time, as JSON, where an
-    answer could not be parsed: it is read first (see ``reading``), and what cannot be read goes back with the reason.
+    The copy parses no answer that is too much to be read (see ``too_much``). It asks no second time, as JSON, where an
+    answer could not be parsed: it is read first (see ``ask``), and what cannot be read goes back with the reason.
     """
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
@@ -94,10 +95,8 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
         return messages
 
     def parse(signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        try:
-            require_readable(completion)
-        except Unreadable as error:
-            raise AdapterParseError(type(adapter).__name__, signature, completion, str(error)) from error
+        if why := too_much(completion):
+            raise AdapterParseError(type(adapter).__name__, signature, completion, why) from Unreadable(why)
         fields: dict[str, Any] = adapter.parse(signature, completion)
         return fields
 

@@ -21,9 +21,9 @@ from agenticiqa.programs.backends.failures import classified, costs_nothing, mas
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.ledger import AskedFor, Limits, current
-from agenticiqa.programs.backends.level_token import level_token_only
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 from agenticiqa.programs.backends.turn import Spent, spend
+from agenticiqa.signatures.answers.tokens import level_token_only
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from agenticiqa.configs import FusionConfig
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, NormalAnswer
-from agenticiqa.programs.questions.stated_level import level_named
+from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,6 @@ from contextlib import suppress
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.questions.letters import letter_of
 from agenticiqa.programs.questions.options import numbers_options
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
@@ -13,6 +12,7 @@ from agenticiqa.programs.stages.progress import evidence_summary
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.programs.stages.salvage import salvaged_answers
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 

@@ -35,7 +35,6 @@ from agenticiqa.programs.backends.ledger import (
     note_reading,
     spending_of,
 )
-from agenticiqa.programs.backends.reading import Unreadable, faults, read_fields, too_much
 from agenticiqa.programs.backends.turn import Turn
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.events import event
@@ -44,7 +43,9 @@ from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.signatures.answers import ModelAnswer
+from agenticiqa.signatures.answers.json_text import Unreadable, too_much
+from agenticiqa.signatures.answers.model_answer import ModelAnswer
+from agenticiqa.signatures.answers.reading import faults, read_fields
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
-from agenticiqa.programs.stages.level_logprobs import LEAST_MASS, level_words
 from agenticiqa.programs.stages.protocols import Planned, Scored
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.tokens import LEAST_MASS, level_words
 from agenticiqa.signatures.summarizer import NameLevel
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
 

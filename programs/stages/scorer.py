@@ -8,12 +8,12 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
-from agenticiqa.programs.stages.level_logprobs import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.programs.stages.progress import evidence_summary
 from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
 from agenticiqa.programs.stages.salvage import salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.signatures.level_probs import Kind
+from agenticiqa.signatures.answers.levels import Kind
+from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import answer_schema
+from agenticiqa.signatures.answers.levels import settled
 from agenticiqa.signatures.executor import (
     Analysis,
     AnalyzeDistortions,
@@ -20,7 +21,6 @@ from agenticiqa.signatures.executor import (
     Selection,
     SelectTools,
 )
-from agenticiqa.signatures.level_probs import settled
 from agenticiqa.signatures.planner import Plan, PlanAnswer, plan_signature
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality

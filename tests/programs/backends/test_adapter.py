@@ -10,9 +10,9 @@ from pydantic import BaseModel
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
 from agenticiqa.programs.backends.providers import Form
-from agenticiqa.programs.backends.reading import read_fields
 from agenticiqa.signatures import executor, planner, replan, summarizer
-from agenticiqa.signatures.answers import wire_names
+from agenticiqa.signatures.answers.model_answer import wire_names
+from agenticiqa.signatures.answers.reading import read_fields
 from support.engine import scripted_lm
 
 ROOMS = (planner, executor, summarizer, replan)

@@ -12,12 +12,12 @@ from agenticiqa.programs.offline.answers.own_words import answer_from_file, answ
 from agenticiqa.programs.offline.answers.planner import asking_part, plan_question
 from agenticiqa.programs.offline.answers.question_reader import corrected
 from agenticiqa.programs.questions.instructions import readable
-from agenticiqa.programs.questions.letters import letter_of
 from agenticiqa.programs.questions.options import beside_options, parse_options, query_for_stages, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
-from agenticiqa.programs.questions.stated_level import level_named
 from agenticiqa.programs.tools.tool_names import asks_about_tools, names_tools, spelled_tools
+from agenticiqa.signatures.answers.letters import letter_of
+from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.lexicon import fold_distortion, terms_in
 
 LENGTH = 64_000

@@ -20,7 +20,7 @@ from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import BackendError, UserError
 from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.stages.level_logprobs import level_words
+from agenticiqa.signatures.answers.tokens import level_words
 from agenticiqa.signatures.types import UNABLE
 from support.fake_server import Server, by_stage, fake_server, images_of, text_of
 from support.judging import ASSESSMENT, plan

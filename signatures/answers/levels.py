@@ -1,7 +1,7 @@
-"""How probable each quality level is, as a model writes it: log-probabilities, probabilities or percentages.
+"""The quality level that a value names, and how probable a model writes that each level is.
 
-Which of them it is, is told by their sum: of five numbers that are log-probabilities the exponentials make about 1,
-probabilities themselves make about 1, percentages about 100. What makes none of these, or more than one, is refused.
+Five numbers are log-probabilities, probabilities or percentages, by their sum: the exponentials of log-probabilities
+make about 1, probabilities about 1, percentages about 100. What makes none of these, or more than one, is refused.
 """
 
 import math
@@ -16,15 +16,15 @@ from agenticiqa.signatures.types import LEVEL_KEYS, LevelKey, Strict
 from agenticiqa.signatures.vocabulary import LEVELS, closest
 
 Kind = Literal["log-probabilities", "probabilities", "percentages"]
-Written = dict[LevelKey, float | None]  # None: no probability
 
 NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
 NEARLY = 0.05  # how far the sum of the exponentials of log-probabilities may be from 1
 ROUNDED = 0.15  # the same of probabilities: written with one digit, 99 % of them are as near
 LONGEST_LEVEL = 100  # characters of a value that states one level
 FILLERS = {"level", "quality", "rating", "stars", "star"}
+NO_OPINION = "no level has any probability: give each level its own"
 
-_NONE = re.compile(r"(?:-\s*(?:inf(?:inity)?|∞)|null|none|n/?a|)", re.I)
+_NONE = re.compile(r"-\s*(?:inf(?:inity)?|∞)|null|none|n/?a|", re.I)
 _PERCENT = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)\s*[%％]", re.I)
 _OF_FIVE = re.compile(r"([1-5](?:\.0+)?)\s*(?:/|out of)\s*5(?![\d.])")
 _OTHER_SCALE = re.compile(r"/|%|\bout of\b|(?<![\w.])-\d|\d[a-z]|\d{9}")
@@ -60,7 +60,10 @@ class LevelProbs(Strict):
     @property
     def kind(self) -> Kind:
         """What the numbers are."""
-        return _kind([*self.by_level().values()])
+        numbers = self.by_level().values()
+        if max(numbers) <= 0:
+            return "log-probabilities"
+        return "probabilities" if math.fsum(numbers) < 2 else "percentages"
 
     def probabilities(self) -> dict[int, float]:
         """The probability of each level; they sum to one."""
@@ -78,43 +81,51 @@ class LevelProbs(Strict):
         return max(shares, key=lambda level: (shares[level], -level))
 
 
-def settled(written: Mapping[Any, Any]) -> dict[str, Any]:
+def settled(written: Mapping[Any, Any]) -> dict[str, float]:
     """Five numbers of one kind under the keys "1" to "5"; no probability is 0, or ``NEVER`` among log-probabilities.
 
     Raises ValueError, which says what is wrong, where the numbers are no distribution, or where they may be two.
     """
-    numbers: Written = {}
+    numbers: dict[LevelKey, float | None] = {}  # None: no probability
     percent = False
     for key, value in written.items():
-        named = stated_level(key)
-        if named is None:
+        level = stated_level(key)
+        if level is None:
             raise ValueError(f'the key {str(key)[:40]!r} is no level: the keys are "1" to "5"')
-        level = LEVEL_KEYS[named - 1]
-        if level in numbers:
+        if LEVEL_KEYS[level - 1] in numbers:
             raise ValueError(f"level {level} is there twice")
-        numbers[level], is_percent = _number(value)
+        numbers[LEVEL_KEYS[level - 1]], is_percent = _number(value)
         percent |= is_percent
-    left_out = [key for key in LEVEL_KEYS if key not in numbers]
     given = [number for number in numbers.values() if number is not None]
     if not given or (len(given) > 1 and not any(given)):
-        raise ValueError("no level has any probability: give each level its own")
-    if any(number > 0 for number in given):
-        if any(number < 0 for number in given) or not _complete(given, percent):
-            total = math.fsum(given)
-            raise ValueError(
-                f"the numbers are no log-probabilities, of which none is above 0, and no probabilities, which sum to 1 "
-                f"(they sum to {total:.4g})"
-            )
-        return {key: numbers.get(key) or 0.0 for key in LEVEL_KEYS}
-    zeros_mean_none = _zeros_mean_none(given)
-    if left_out and not _sums_to_one([number for number in given if number < 0 or not zeros_mean_none]):
+        raise ValueError(NO_OPINION)
+    if max(given) <= 0:
+        return _log_probabilities(numbers, given)
+    total = math.fsum(given)
+    makes_one = abs(total - 1) <= ROUNDED and not percent
+    if min(given) < 0 or not (makes_one or abs(total - 100) <= 100 * ROUNDED):
+        raise ValueError(
+            "the numbers are no log-probabilities, of which none is above 0, and no probabilities, which sum to 1 "
+            f"(they sum to {total:.4g})"
+        )
+    return {key: numbers.get(key) or 0.0 for key in LEVEL_KEYS}
+
+
+def _log_probabilities(numbers: Mapping[LevelKey, float | None], given: Sequence[float]) -> dict[str, float]:
+    """The log-probabilities of all levels; a zero is certain, or no probability where the others make 1 without it."""
+    zeros, below = given.count(0), math.fsum(math.exp(number) for number in given if number < 0)
+    is_zero_none = zeros > 0 and abs(below - 1) <= NEARLY
+    if zeros > 1 and not is_zero_none:
+        raise ValueError("several levels have the log-probability 0, which means certain")
+    left_out = [key for key in LEVEL_KEYS if key not in numbers]
+    if left_out and not is_zero_none and abs(below + zeros - 1) > NEARLY:
         raise ValueError(f"the levels {', '.join(left_out)} are missing")
-    logs: dict[str, Any] = {}
+    logs: dict[str, float] = {}
     for key in LEVEL_KEYS:
         number = numbers.get(key)
-        logs[key] = NEVER if number is None or (number == 0 and zeros_mean_none) else max(number, NEVER)
-    if set(logs.values()) == {NEVER}:
-        raise ValueError("no level has any probability: give each level its own")
+        logs[key] = NEVER if number is None or (number == 0 and is_zero_none) else max(number, NEVER)
+    if max(logs.values()) == NEVER:
+        raise ValueError(NO_OPINION)
     return logs
 
 
@@ -147,15 +158,15 @@ def in_order(five: Sequence[Any], level: int | None) -> dict[str, Any] | None:
 
     ``None`` where that does not decide.
     """
-    fitting = []
+    fitting: list[dict[str, Any]] = []
     for numbers in (list(five), list(five)[::-1]):
+        keyed: dict[str, Any] = dict(zip(LEVEL_KEYS, numbers, strict=True))
         try:
-            read = LevelProbs.model_validate(dict(zip(LEVEL_KEYS, numbers, strict=True)))
+            if LevelProbs.model_validate(keyed).most_probable == level and keyed not in fitting:
+                fitting.append(keyed)
         except ValueError:
             return None
-        if read.most_probable == level and numbers not in fitting:
-            fitting.append(numbers)
-    return dict(zip(LEVEL_KEYS, fitting[0], strict=True)) if len(fitting) == 1 else None
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _from_records(records: list[Any]) -> Any:
@@ -167,10 +178,8 @@ def _from_records(records: list[Any]) -> Any:
         if len(record) == 2:
             level = next((value for key, value in record.items() if "level" in str(key).lower()), None)
             number = next((value for key, value in record.items() if "prob" in str(key).lower()), None)
-            if level is None:
-                return records
             record = {level: number}
-        if merged.keys() & record.keys():
+        if None in record or merged.keys() & record.keys():
             return records
         merged |= record
     return merged or records
@@ -178,47 +187,16 @@ def _from_records(records: list[Any]) -> Any:
 
 def _number(value: Any) -> tuple[float | None, bool]:
     """A number, ``None`` for no probability, and whether it has a percent sign."""
-    if value is None:
-        return None, False
+    percent = None
     if isinstance(value, str):
         text = value.strip().replace("−", "-")
-        if _NONE.fullmatch(text):
-            return None, False
-        if percent := _PERCENT.fullmatch(text):
-            return _number(percent[1])[0], True
+        percent = _PERCENT.fullmatch(text)
         try:
-            value = float(text)
+            value = None if _NONE.fullmatch(text) else float(percent[1] if percent else text)
         except ValueError:
             raise ValueError(f"{value[:40]!r} is no number") from None
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value == math.inf:
+    if value is None or value == -math.inf:
+        return None, bool(percent)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{str(value)[:40]} is no finite number")
-    return (None, False) if value == -math.inf else (float(value), False)
-
-
-def _kind(numbers: Sequence[float]) -> Kind:
-    if not any(number > 0 for number in numbers):
-        return "log-probabilities"
-    return "probabilities" if math.fsum(numbers) < 2 else "percentages"
-
-
-def _complete(numbers: Sequence[float], percent: bool) -> bool:
-    total = math.fsum(numbers)
-    return abs(total - 100) <= 100 * ROUNDED or (not percent and abs(total - 1) <= ROUNDED)
-
-
-def _sums_to_one(logs: Sequence[float]) -> bool:
-    return abs(math.fsum(map(math.exp, logs)) - 1) <= NEARLY
-
-
-def _zeros_mean_none(logs: Sequence[float]) -> bool:
-    """Whether 0 stands for no probability among log-probabilities, and not for certainty.
-
-    It does when the others make 1 without it. Raises ValueError for several levels that are certain.
-    """
-    if 0 not in logs or _sums_to_one(logs):
-        return False
-    if _sums_to_one([number for number in logs if number < 0]):
-        return True
-    if logs.count(0) > 1:
-        raise ValueError("several levels have the log-probability 0, which means certain")
-    return False
+    return float(value), bool(percent)

@@ -9,21 +9,19 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.adapter import SteadyAdapter, showing_images
-from agenticiqa.programs.backends.reading import (
+from agenticiqa.programs.errors import Unanswered
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score
+from agenticiqa.signatures.answers.json_text import (
     DEEPEST,
     LONGEST,
     MOST_BRACKETS,
     MOST_DIGITS,
     Unreadable,
-    begun_answer,
-    read_answer,
-    read_fields,
     too_much,
 )
-from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.questions.letters import letter_of
-from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score
+from agenticiqa.signatures.answers.letters import letter_of
+from agenticiqa.signatures.answers.reading import begun_answer, read_answer, read_fields
 from agenticiqa.signatures.executor import Detection
 from agenticiqa.signatures.summarizer import Answer, Assessment
 

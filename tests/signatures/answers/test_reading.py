@@ -8,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.backends.reading import (
+from agenticiqa.signatures.answers.json_text import (
     Unreadable,
     cut_short,
     ends_in_thoughts,
     json_values,
-    read_answer,
-    read_fields,
     without_thoughts,
 )
+from agenticiqa.signatures.answers.reading import read_answer, read_fields
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer
 

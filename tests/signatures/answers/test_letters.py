@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.questions.letters import letter_of
+from agenticiqa.signatures.answers.letters import letter_of
 
 TABLE = yaml.safe_load(Path(__file__).with_name("letter_cases.yaml").read_text(encoding="utf-8"))
 OPTIONS = TABLE.pop("options")

@@ -1,7 +1,7 @@
 """How a model's answer may differ from the schema that it was sent, and still be read.
 
-The schema is closed, and stays so: it asks for exactly these keys. What comes back may have a key in another case or
-spelling, a further key, a truth value as a word. What was left out or taken for something else is in ``notes``.
+The schema is closed: it requests exactly these keys. An answer may have a key in another case or spelling, or a further
+key. What was left out or read as something else is in ``notes``.
 """
 
 import re
@@ -16,7 +16,6 @@ from agenticiqa.signatures.vocabulary import closest
 
 LONGEST_SHOWN = 40  # characters of an unknown key in a note
 SIMILAR_KEY = 0.8  # of difflib's ratio: "tool_execute" is tool_execution, "score" is nothing
-TRUTH = {"true": True, "false": False}
 _NOTHING = re.compile(
     r"(?:no(?:ne|thing)?(?:\s+(?:visible|noticeable|obvious|apparent))?(?:\s+distortions?)?|null|n/?a|)", re.IGNORECASE
 )
@@ -41,16 +40,15 @@ class ModelAnswer(Strict):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """The answer under its own keys, completed where its meaning is clear. Overridden where there is something."""
+        """Return the answer under its own keys, completed where its meaning is clear. For subclasses."""
         return written
 
     @classmethod
-    def checked(cls, left_out: Mapping[str, Any], answer: Any) -> None:
-        """Raises ValueError where an unknown key, in snake case, contradicts the answer. Overridden likewise."""
+    def checked(cls, answer: Any, left_out: Mapping[str, Any]) -> list[str]:
+        """Return what a reader has to know of an answer that is accepted, one sentence each. For subclasses.
 
-    @classmethod
-    def remarks(cls, answer: Any) -> list[str]:
-        """What a reader has to know of an answer that is accepted, one sentence each. Overridden likewise."""
+        Raises ValueError where an unknown key, in snake case, contradicts the answer.
+        """
         return []
 
     @model_validator(mode="wrap")
@@ -59,9 +57,8 @@ class ModelAnswer(Strict):
         if not isinstance(value, Mapping):
             return handler(value)
         written, left_out, notes = under_own_keys(value, cls)
-        answer = handler(cls.prepared({name: _truth(cls, name, item) for name, item in written.items()}))
-        cls.checked(left_out, answer)
-        answer._notes = (*notes, *cls.remarks(answer))
+        answer = handler(cls.prepared(written))
+        answer._notes = (*notes, *cls.checked(answer, left_out))
         return answer
 
 
@@ -84,14 +81,9 @@ def snake(name: object) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
 
 
-def exact_keys(written: Mapping[Any, Any], model: type[BaseModel]) -> int:
-    """How many of the model's keys are there, in any case."""
-    return len({snake(key) for key in written} & {snake(name) for name in wire_names(model)})
-
-
-def known_keys(written: Mapping[Any, Any], model: type[BaseModel]) -> int:
-    """How many of the model's keys are there, in any case or under another of their names."""
-    others = getattr(model, "other_names", {})
+def keys_found(written: Mapping[Any, Any], model: type[BaseModel], *, by_other_names: bool = False) -> int:
+    """How many of the model's keys are there, in any case, and if so wanted under another of their names."""
+    others = getattr(model, "other_names", {}) if by_other_names else {}
     found = {others.get(snake(key), snake(key)) for key in written}
     return len(found & {snake(name) for name in wire_names(model)})
 
@@ -105,37 +97,27 @@ def under_own_keys(
     """
     names = {snake(name): name for name in wire_names(model)}
     found: dict[str, Any] = {}
-    unclear: list[tuple[Any, Any]] = []
     for key, value in written.items():
         name = names.get(snake(key))
-        if name is None:
-            unclear.append((key, value))
-        elif name in found and found[name] != value:
+        if name in found and found[name] != value:
             raise ValueError(f"{name} is there twice, with different values")
-        else:
+        if name is not None:
             found[name] = value
     left_out: dict[str, Any] = {}
     notes = []
-    for key, value in unclear:
+    for key in [key for key in written if snake(key) not in names]:
+        spelled, shown = snake(key), repr(str(key)[:LONGEST_SHOWN])
         missing = [name for name in names.values() if name not in found]
-        other = model.other_names.get(snake(key))
-        name = other if other in missing else closest(snake(key), missing, SIMILAR_KEY)
-        shown = repr(str(key)[:LONGEST_SHOWN])
-        if name is None:
-            left_out[snake(key)] = value
-            if snake(key) not in model.set_by_rules:
-                notes.append(f"the unknown key {shown} was left out")
-        else:
-            found[name] = value
+        other = model.other_names.get(spelled)
+        name = other if other in missing else closest(spelled, missing, SIMILAR_KEY)
+        if name is not None:
+            found[name] = written[key]
             notes.append(f"the key {shown} was read as {name}")
+        else:
+            left_out[spelled] = written[key]
+            if spelled not in model.set_by_rules:
+                notes.append(f"the unknown key {shown} was left out")
     return found, left_out, notes
-
-
-def _truth(model: type[ModelAnswer], name: str, value: Any) -> Any:
-    field = model.model_fields.get(name)
-    if field is not None and field.annotation is bool and isinstance(value, str):
-        return TRUTH.get(value.strip().lower(), value)
-    return value
 
 
 def _notes_in(value: Any) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.programs.questions.stated_level import level_named
+from agenticiqa.signatures.answers.level_in_words import level_named
 
 # ``kept_aside``: not looked at while the reading was written. ``level``: empty where none is stated of the image.
 with Path(__file__).with_name("level_sentences.csv").open(newline="") as file:

@@ -1,0 +1,170 @@
+"""The JSON objects in a text that a model wrote, strict or loose, without the reasoning before them.
+
+No parser bounds its own time, so a text that is too long, too deep or too large a number is refused before any.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import json_repair
+
+LONGEST = 64_000  # characters without the reasoning before the answer; eight times what 2,048 tokens make
+LONGEST_WITH_THOUGHTS = 1_000_000
+LONGEST_LOOSE = 20_000  # characters; repairing is slow
+DEEPEST = 64  # brackets that are open at once
+MOST_BRACKETS = 500  # opening ones; an answer about sixteen regions has less than 200
+MOST_IN_PROSE = 100  # opening ones that open no JSON
+MOST_DIGITS = 300  # of a number; a float has at most 309
+
+_LONG_NUMBER = re.compile(rf"(?<![\d_])\d[\d_]{{{MOST_DIGITS}}}|0[xX][\da-fA-F_]{{{MOST_DIGITS * 5 // 6}}}")
+_OPENING = re.compile(r"\{|\[(?=\s*\{)")
+# A string with the mark before it, as an apostrophe opens no string elsewhere; or a bracket.
+_MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[{}\[\]]""", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # one without an end takes the rest
+_WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
+
+# Reasoning, in the marks of chat templates.
+_TAG = "(think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad|seed:think)>"
+_THOUGHTS = re.compile(
+    rf"\s*(?:<{_TAG}.*?</\1>|◁think▷.*?◁/think▷|\[THINK\].*?\[/THINK\]"
+    r"|<\|begin_of_thought\|>.*?<\|end_of_thought\|>|(?=<\|(?:channel|start)\|>).*<\|channel\|>final<\|message\|>)",
+    re.DOTALL | re.IGNORECASE,
+)
+_THOUGHTS_BEGUN_BY_THE_PROMPT = re.compile(rf"\s*[^\s{{`<].*?</{_TAG}", re.DOTALL | re.IGNORECASE)
+_THINKING = re.compile(
+    rf"\s*(?:<{_TAG}|◁think▷|\[THINK\]|<\|begin_of_thought\|>|<\|channel\|>(?!final))", re.IGNORECASE
+)
+
+
+class Unreadable(ValueError):
+    """The text is no answer; the message tells the model what to change."""
+
+
+class JsonValue(NamedTuple):
+    """An object or a list, and where it stands in the text."""
+
+    value: Any
+    start: int
+    end: int
+
+
+def too_much(text: str) -> str | None:
+    """Why a text is too long, too deep or too large a number to be read, for the model; ``None`` where it is read.
+
+    The time that it takes, and that reading takes where it gives ``None``, grows with the length of the text only.
+    """
+    if len(text) <= LONGEST_WITH_THOUGHTS:
+        text = without_thoughts(text)
+    if len(text) > LONGEST:
+        return f"the answer is too long: it has {len(text):,} characters, and at most {LONGEST:,} are read"
+    steps = (1 if bracket in "{[" else -1 for bracket in re.findall(r"[{}\[\]]", text))
+    if max(accumulate(steps, lambda depth, step: max(depth + step, 0), initial=0)) > DEEPEST:
+        return f"the answer is nested too deeply: more than {DEEPEST} brackets are open at once"
+    if text.count("{") + text.count("[") > MOST_BRACKETS:
+        return f"the answer has too many brackets: more than {MOST_BRACKETS:,}"
+    if _LONG_NUMBER.search(text):
+        return f"a number in the answer is too long: it has more than {MOST_DIGITS} digits"
+    return None
+
+
+def without_thoughts(text: str) -> str:
+    """The text without leading reasoning in tags; the opening tag may be missing because the prompt ends with it."""
+    thoughts = _THOUGHTS.match(text) or _THOUGHTS_BEGUN_BY_THE_PROMPT.match(text)
+    return text[thoughts.end() :] if thoughts else text
+
+
+def ends_in_thoughts(text: str) -> bool:
+    """Whether an answer begins with reasoning in tags that is never closed."""
+    return bool(_THINKING.match(without_thoughts(text)))
+
+
+def cut_short(text: str) -> bool:
+    """Whether an answer breaks off: inside its reasoning, or in a JSON object with a value that may be incomplete.
+
+    An answer that lacks nothing but closing braces is complete.
+    """
+    if ends_in_thoughts(text):
+        return True
+    _, brace, rest = without_thoughts(text).partition("{")
+    outside = _STRING.sub(lambda string: '""' if string["end"] == '"' else string[0], brace + rest)
+    if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
+        return not outside.rstrip("` \n").endswith("}")
+    braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
+    return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
+
+
+def json_values(text: str) -> Iterator[JsonValue]:
+    """The outermost objects, and lists of objects, of a text in their order. Raises Unreadable for a key given twice.
+
+    Strict JSON is decoded as it is. What is looser (Python's dicts, comments, trailing commas) is repaired, but only
+    where its brackets close, or where nothing but closing brackets is missing. Nothing is read after a value that is
+    never closed.
+    """
+    with suppress(ValueError):
+        if text.lstrip()[:1] == '"':  # a JSON string with JSON in it
+            yield JsonValue(json.loads(text, strict=False), 0, len(text))
+            return
+    at = in_prose = 0
+    while (opening := _OPENING.search(text, at)) and in_prose < MOST_IN_PROSE:
+        value, at = _decoded(text, opening.start())
+        if value is None:
+            in_prose += 1
+        else:
+            yield JsonValue(value, opening.start(), at)
+
+
+def _decoded(text: str, at: int) -> tuple[Any, int]:
+    """The value that opens at ``at``, ``None`` for a bracket in prose, and where to go on."""
+    try:
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        breaks_off = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+    closing = None if breaks_off else _closing(text, at)
+    if closing is not None:
+        value = _repaired(text[at:closing])
+        return (value, at + 1) if value is None else (value, closing)
+    return None if cut_short(text[at:]) else _repaired(text[at:]), len(text)
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Just after the bracket that closes the one at ``at``; brackets in strings do not count."""
+    depth = 0
+    for mark in _MARK.finditer(text, at, at + LONGEST_LOOSE):
+        depth += (mark[0][0] in "{[") - (mark[0][0] in "}]")
+        if depth == 0:
+            return mark.end()
+    return None
+
+
+def _repaired(text: str) -> Any:
+    """A loose object or list; ``None`` where it cannot be repaired."""
+    value = None
+    if len(text) <= LONGEST_LOOSE:
+        with suppress(ValueError, SyntaxError, TypeError, MemoryError):
+            value = ast.literal_eval(text)
+        if not isinstance(value, dict | list):
+            value = json_repair.loads(text)
+    return value if isinstance(value, dict | list) and value else None
+
+
+def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The pairs as an object. Raises Unreadable for a key with two values."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found and found[key] != value:
+            raise Unreadable(f"the key {key[:40]!r} is there twice, with different values")
+        found[key] = value
+    return found
+
+
+# A line break inside a string is a common and harmless mistake.
+_DECODER = json.JSONDecoder(
+    strict=False,
+    object_pairs_hook=each_key_once,
+    parse_int=lambda digits: int(digits) if len(digits) <= MOST_DIGITS else float(digits),
+)

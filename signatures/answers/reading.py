@@ -1,0 +1,240 @@
+"""A model's answer, read from what it wrote: the object may be bare or wrapped, in loose JSON, or a list of keys.
+
+Used for the text of every adapter. Only a whole object is read, and only one that can mean one thing: of two different
+answers none is taken, unless the words between them say that the later one replaces the earlier.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import ceil
+from typing import Any
+
+import dspy
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from agenticiqa.signatures.answers.json_text import (
+    LONGEST_LOOSE,
+    JsonValue,
+    Unreadable,
+    cut_short,
+    each_key_once,
+    ends_in_thoughts,
+    json_values,
+    too_much,
+    without_thoughts,
+)
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, keys_found, snake, under_own_keys, wire_names
+
+MOST_WRAPPERS = 4  # around an answer, a string with JSON in it counted as one
+UNREAD = "the answer was not a JSON object"
+UNFINISHED = "the JSON object is not complete"
+IN_THOUGHTS = "the answer ends inside its reasoning, before the JSON object"
+TWO_ANSWERS = "there are two different answers; give exactly one JSON object"
+# What the parsers raise for what they cannot read: a date of YAML that is none is a ValueError, and an integer may be
+# too large for a float.
+PARSERS_RAISE = (ValueError, OverflowError, RecursionError)
+
+_REPLACES = re.compile(
+    r"\b(correct|revis|updat|actually|wait\b|instead|final|improv|fixed|adjust|reconsider|replac)", re.IGNORECASE
+)
+# A small model that goes on with a question of its own, or that answers once for each image or option.
+_ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
+_CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
+
+# "**Quality Level:** Good", "- quality_level: Good", or the key alone, as a heading.
+_KEY_LINE = re.compile(
+    r"(?P<indent>[ \t]*)(?:[-*•>#]+[ \t]+)?[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_`\"']{0,3}"
+    r"[ \t]*(?:[:：][ \t]*(?:\*\*|__)?[ \t]*(?P<value>.*))?"
+)
+_FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
+_BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
+_BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # of YAML: the text follows
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # of YAML, too, with which a short text can be huge
+
+
+def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | None:
+    """The output fields of a signature with one typed answer; ``None`` for any other signature.
+
+    A field of text beside the typed one (such as the reasoning of a ``ChainOfThought``) is empty where it was left out.
+    Raises Unreadable, from the ValidationError if there is one; for a text that is too much to be read also where the
+    signature is another one, so that no other parser gets it.
+    """
+    if why := too_much(text):
+        raise Unreadable(why)
+    kinds = {name: field.annotation for name, field in signature.output_fields.items()}
+    typed = [name for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    if len(typed) != 1 or any(kind is not str for name, kind in kinds.items() if name not in typed):
+        return None
+    answer = read_answer(text, typed[0], kinds[typed[0]])
+    objects = [each.value for each in json_values(without_thoughts(text)) if isinstance(each.value, Mapping)]
+
+    def beside(name: str) -> str:
+        return next((value[name] for value in objects if isinstance(value.get(name), str)), "")
+
+    return {name: answer if name in typed else beside(name) for name in kinds}
+
+
+def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
+    """The answer in a text, as the model class of the output field. Raises Unreadable."""
+    try:
+        return _validated(_written(text, field, model), model)
+    except Unreadable:
+        raise
+    except PARSERS_RAISE as error:
+        raise Unreadable(UNREAD) from error
+
+
+def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
+    """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
+    if too_much(text):
+        return None
+    fields: Mapping[Any, Any] | None = None
+    with suppress(*PARSERS_RAISE):
+        fields = _written(text, field, model)
+    with suppress(*PARSERS_RAISE):
+        if fields is None and not cut_short(text):
+            fields = _key_lines(without_thoughts(text), model, least=1)
+        return None if fields is None else under_own_keys(fields, model)[0]
+    return None
+
+
+def faults(error: ValidationError) -> str:
+    """What is wrong with each field, in one line."""
+    return "; ".join(
+        f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+
+
+def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]:
+    """The last object of the text that has the answer's keys, not yet validated. Raises Unreadable."""
+    if why := too_much(text):
+        raise Unreadable(why)
+    text = without_thoughts(text)
+    if not text.strip():
+        raise Unreadable("the answer was empty")
+    values = list(json_values(text))
+    found = [JsonValue(_only(inside), *at) for value, *at in values if (inside := _answers_in(value, field, model))]
+    if found and ends_in_thoughts(text) and found[-1].end < len(text.rstrip("` \n")):
+        raise Unreadable(IN_THOUGHTS)
+    if fields := _the_one(found, text, model) if found else _key_lines(text, model):
+        return fields
+    if cut_short(text):
+        raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
+    objects = [each.value for each in values if isinstance(each.value, Mapping)]
+    nested = [item for each in objects for item in (*each.values(), each) if isinstance(item, Mapping)]
+    if begun := [each for each in nested if keys_found(each, model)]:
+        return begun[-1]  # validating it says which keys are missing
+    raise Unreadable(f"the JSON object has no field {field!r} with the keys asked for" if objects else UNREAD)
+
+
+def _validated(fields: Mapping[Any, Any], model: type[BaseModel]) -> BaseModel:
+    """The object as the model class. Raises Unreadable, which says for each key what is wrong."""
+    try:
+        return model.model_validate(dict(fields))
+    except ValidationError as error:
+        raise Unreadable(faults(error)) from error
+
+
+def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> list[Mapping[Any, Any]]:
+    """The objects inside a value that have at least half of the model's keys."""
+    if depth > MOST_WRAPPERS:
+        return []
+
+    def inside(items: Iterable[Any]) -> list[Mapping[Any, Any]]:
+        return [answer for item in items for answer in _answers_in(item, field, model, depth + 1)]
+
+    if isinstance(value, str) and _CARRIES_JSON.search(value) and not too_much(value):
+        return inside(each.value for each in json_values(value))
+    if isinstance(value, list):
+        return _as_rows(value, model) or inside(value)
+    if not isinstance(value, Mapping):
+        return []
+    own = next((item for key, item in value.items() if snake(key) == field), None)
+    if answers := inside([own]):
+        return answers
+    if isinstance(own, Mapping):
+        return _as_rows(own, model) or [own]
+    enough = ceil(len(model.model_fields) / 2)
+    if keys_found(value, model) >= enough:
+        return [value]
+    wrapped = inside(value.values())
+    if wrapped or keys_found(value, model, by_other_names=True) >= enough:
+        return wrapped or [value]
+    return _as_rows([value], model) or (_as_rows(value, model) if depth == 0 else [])
+
+
+def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
+    """Bare rows, or the documents' mapping by region, under the only key of a model, where they are valid there."""
+    (name, *others) = model.model_fields
+    with suppress(ValidationError):
+        if value and not others:
+            model.model_validate({name: value})
+            return [{name: value}]
+    return []
+
+
+def _the_one(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
+    """The last one; raises Unreadable when an earlier one is a valid answer too, and another."""
+    *earlier, last = found
+    between = text[earlier[-1].end : last.start] if earlier else ""
+    if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
+        verdicts = [_verdict(last.value, model)]
+        for each in earlier:
+            with suppress(Unreadable):
+                verdicts.append(_verdict(each.value, model))
+        _only(verdicts)
+    return last.value
+
+
+def _verdict(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The answer without its reason."""
+    return _validated(fields, model).model_dump(exclude={"quality_reasoning", "replan_reason"})
+
+
+def _only(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+    if any(each != answers[0] for each in answers[1:]):
+        raise Unreadable(TWO_ANSWERS)
+    return answers[0]
+
+
+def _key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Mapping[str, Any] | None:
+    """What stands after the model's keys in lines of their own, as in YAML or in a Markdown list, in place of JSON.
+
+    ``None`` where fewer than ``least`` of the keys, more than half, are there. Raises Unreadable for a key that is
+    there twice with different values.
+    """
+    if len(text) > LONGEST_LOOSE:
+        return None
+    own = {snake(name): name for name in wire_names(model)}
+    names = own | {name: name for name in getattr(model, "set_by_rules", ())}
+    blocks: list[tuple[str, list[str]]] = []
+    indent: str | None = None
+    for line in _FENCE.sub("", text).splitlines():
+        match = _KEY_LINE.fullmatch(line)
+        name = names.get(snake(match["key"])) if match else None
+        if match and name and indent in (None, match["indent"]):
+            indent = match["indent"]
+            blocks.append((name, [match["value"] or ""]))
+        elif blocks:
+            blocks[-1][1].append(line)
+    texts = {field.alias or name for name, field in model.model_fields.items() if field.annotation is str}
+    found = each_key_once((name, _of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
+    enough = least or len(own) // 2 + 1
+    return found if len(found.keys() & {*own.values()}) >= enough else None
+
+
+def _of_lines(first: str, *lines: str, is_text: bool) -> Any:
+    """The value of a key that stands in these lines: text as it is, anything else as YAML."""
+    first, rest = _BLOCK.sub("", first, count=1).strip(), textwrap.dedent("\n".join(lines)).strip("\n")
+    block = f"{first}\n{rest}" if first else rest
+    if is_text:
+        return " ".join(block.split()).strip("\"'`*")
+    block = _BULLET.sub(r"\1", block)
+    if not _ALIAS.search(block):
+        with suppress(yaml.YAMLError, ValueError, RecursionError):  # a date that is none is a ValueError
+            return yaml.safe_load(block)
+    return first.strip("\"'`*, ")

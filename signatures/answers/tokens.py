@@ -1,0 +1,189 @@
+"""The probability of each quality level, read from the log-probabilities of the tokens that name it.
+
+Q-Align (Wu et al., ICML 2024), OneAlign, DeQA-Score and Q-ReAlign are read by ``level_words``: the logits of the first
+token of each of the words excellent, good, fair, poor and bad, softmaxed over these five. The words begin with five
+different letters, so whatever tokens a tokenizer makes of them, the first ones differ.
+"""
+
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dspy import lm15
+
+from agenticiqa.signatures.answers.levels import stated_level
+from agenticiqa.signatures.vocabulary import LEVELS
+
+logger = logging.getLogger(__name__)
+
+LEAST_MASS = 0.5
+FEWEST = 2  # alternatives: one alone would count as certainty, whatever its probability
+LEAST_OWN = 0.1  # of the most probable one's share: a token far below was not drawn from this distribution
+MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
+WORDS = {name.lower(): level for name, level in LEVELS.items()}
+NAMES = WORDS | {str(level): level for level in LEVELS.values()}
+
+_FIELD = '"quality_level"'
+_BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
+_VALUE = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
+_WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
+# Some servers return their tokenizer's own marks for a blank and a newline.
+_MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
+
+
+class LevelReading(NamedTuple):
+    """The probabilities of the levels 1..5, as the tokens have them.
+
+    ``mass`` is the probability, before normalization, that fell on any level, in [0, 1]. ``probabilities`` sum to one;
+    they are ``None`` where ``mass`` is under one half. A level that is in none of the alternatives has 0, which is
+    too low by at most ``1 - mass``.
+    """
+
+    probabilities: dict[int, float] | None
+    mass: float
+
+
+class Place(NamedTuple):
+    """The token in which the name of the level begins: its number, from 0, and its text before that name."""
+
+    number: int
+    before: str
+
+
+def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
+    """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
+
+    Also ``None`` where it has no alternatives, or is far less probable than one of them: then these are no
+    log-probabilities of this answer. ``logprobs`` is what DSPy returns for a call: an object or mapping with
+    ``content``, a list of tokens with their ``top_logprobs``. Every alternative counts for the level that it names or
+    begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
+    """
+    tokens = _tokens(logprobs)
+    place = level_place([str(_get(token, "token")) for token in tokens])
+    alternatives = _alternatives(tokens[place.number]) if place else None
+    if place is None or alternatives is None:
+        return None
+    shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
+    for text, share in alternatives:
+        begun = _WORD.match(text.removeprefix(place.before))
+        for name, level in NAMES.items():
+            if begun and name.startswith(begun[1].lower()):
+                shares[level] += share
+    return _reading_of(shares)
+
+
+def level_words(logprobs: Any) -> LevelReading | None:
+    """The distribution over the five words at the first token of a continuation; ``None`` without alternatives to it.
+
+    ``logprobs`` is what DSPy returns for a call. A word counts by the longest alternative that is the word or its
+    beginning, in lower case, all with a blank before them or all without one, whichever has more probability: the
+    published readings look at one token for each word. A word that no alternative is has 0, which is too low by at most
+    ``1 - mass``.
+    """
+    tokens = _tokens(logprobs)
+    alternatives = _alternatives(tokens[0]) if tokens else None
+    if alternatives is None:
+        return None
+    forms = [_shares_of_words(alternatives, blank) for blank in (" ", "")]
+    return _reading_of(max(forms, key=lambda shares: sum(shares.values())))
+
+
+def level_in_tokens(logprobs: Any) -> int | None:
+    """The level that the tokens spell where the answer names its level; ``None`` where they spell no whole one."""
+    _, field, rest = "".join(map(_text, _tokens(logprobs))).rpartition(_FIELD)
+    spelled = _VALUE.match(rest) if field else None
+    return stated_level(spelled[1]) if spelled else None
+
+
+def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenLogprob, ...]:
+    """The level's token with its alternatives, and the text before and after it as one token each.
+
+    The log-probability of such a text is the sum over its tokens. All of them, where none names a level. A server lists
+    twenty alternatives for each of some 300 tokens: 110 KB in DSPy's cache for one answer, of which one token is read.
+    """
+    place = level_place([each.token for each in logprobs])
+    if place is None:
+        return tuple(logprobs)
+    return *_joined(logprobs[: place.number]), logprobs[place.number], *_joined(logprobs[place.number + 1 :])
+
+
+def level_place(tokens: Sequence[str]) -> Place | None:
+    """Where the tokens of an answer name its level; ``None`` where they do not."""
+    text, starts = "", []
+    for token in tokens:
+        starts.append(len(text))
+        text += token.translate(_MARKS)
+    field = text.rfind(_FIELD)  # of two JSON objects the last one counts
+    opening = _BEFORE_VALUE.match(text, field + len(_FIELD)) if field >= 0 else None
+    if opening is None or opening.end() >= len(text):
+        return None
+    at = max(index for index, start in enumerate(starts) if start <= opening.end())
+    return Place(at, text[starts[at] : opening.end()])
+
+
+def _alternatives(token: Any) -> list[tuple[str, float]] | None:
+    """The alternatives for a token with their probabilities, itself among them; ``None``, in the log, if unusable."""
+    listed = list(_get(token, "top_logprobs") or ())
+    own = [each for each in listed if _get(each, "token") == _get(token, "token")]
+    if not own:
+        own = [token]
+        listed.append(token)
+    found = [(_text(each), share) for each in listed if (share := _share(each)) is not None]
+    if len(found) < FEWEST:
+        logger.warning("the server gives no alternatives to the level's token: not used")
+        return None
+    if max(_share(each) or 0.0 for each in own) < LEAST_OWN * max(share for _, share in found):
+        logger.warning("the level's token is not what its log-probabilities say: not used")
+        return None
+    return found
+
+
+def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
+    """The reading of the probability that fell on each level; ``None`` for a sum that no probabilities have."""
+    mass = math.fsum(shares.values())
+    if mass > MOST_MASS:
+        logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)
+        return None
+    if mass < LEAST_MASS:
+        logger.warning("only %.2f of the level token's probability falls on quality levels: not used", mass)
+        return LevelReading(None, mass)
+    return LevelReading({level: share / mass for level, share in shares.items()}, min(mass, 1.0))
+
+
+def _shares_of_words(alternatives: Sequence[tuple[str, float]], blank: str) -> dict[int, float]:
+    """By level the probability of its word, with this before it."""
+    shares = dict.fromkeys(sorted(WORDS.values()), 0.0)
+    longest = dict.fromkeys(shares, "")
+    for text, share in alternatives:
+        begun = text.removeprefix(blank) if text.startswith(blank) else ""
+        level = next((level for word, level in WORDS.items() if begun and word.startswith(begun)), None)
+        if level is not None and len(begun) > len(longest[level]):
+            longest[level], shares[level] = begun, share
+    return shares
+
+
+def _tokens(logprobs: Any) -> list[Any]:
+    return list(_get(logprobs, "content") or ()) if logprobs else []
+
+
+def _text(token: Any) -> str:
+    return str(_get(token, "token")).translate(_MARKS)
+
+
+def _share(entry: Any) -> float | None:
+    logprob = _get(entry, "logprob")
+    known = isinstance(logprob, int | float) and not math.isnan(logprob)
+    return math.exp(min(logprob, 1.0)) if known else None
+
+
+def _joined(tokens: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenLogprob, ...]:
+    if not tokens:
+        return ()
+    text = "".join(each.token for each in tokens)
+    return (lm15.TokenLogprob(token=text, logprob=math.fsum(each.logprob for each in tokens)),)
+
+
+def _get(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
