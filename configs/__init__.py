@@ -1,33 +1,27 @@
 """The shipped configuration, and the one model that reads it."""
 
-from agenticiqa.configs.schema import (
-    SMALLEST_SENT,
-    STAGES,
-    Config,
-    ConfigError,
-    ExecutorConfig,
-    FusionConfig,
-    LevelsConfig,
-    LevelsPrompt,
-    PlannerConfig,
-    Price,
-    StageConfig,
-    SummarizerConfig,
-    load_config,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "SMALLEST_SENT",
-    "STAGES",
-    "Config",
-    "ConfigError",
-    "ExecutorConfig",
-    "FusionConfig",
-    "LevelsConfig",
-    "LevelsPrompt",
-    "PlannerConfig",
-    "Price",
-    "StageConfig",
-    "SummarizerConfig",
-    "load_config",
-]
+from agenticiqa.configs.options import SMALLEST_SENT as SMALLEST_SENT
+
+if TYPE_CHECKING:
+    from agenticiqa.configs.schema import STAGES as STAGES
+    from agenticiqa.configs.schema import Config as Config
+    from agenticiqa.configs.schema import ConfigError as ConfigError
+    from agenticiqa.configs.schema import ExecutorConfig as ExecutorConfig
+    from agenticiqa.configs.schema import FusionConfig as FusionConfig
+    from agenticiqa.configs.schema import LevelsConfig as LevelsConfig
+    from agenticiqa.configs.schema import LevelsPrompt as LevelsPrompt
+    from agenticiqa.configs.schema import PlannerConfig as PlannerConfig
+    from agenticiqa.configs.schema import Price as Price
+    from agenticiqa.configs.schema import StageConfig as StageConfig
+    from agenticiqa.configs.schema import SummarizerConfig as SummarizerConfig
+    from agenticiqa.configs.schema import load_config as load_config
+
+
+if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+
+    def __getattr__(name):
+        """Load a name when it is first asked for (PEP 562): --help reads the options without pydantic."""
+        return getattr(import_module("agenticiqa.configs.schema"), name)

@@ -9,11 +9,11 @@ from typing import Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agenticiqa.configs.options import AdapterKey, ModelKeys, ReferenceKeys
 from agenticiqa.configs.reading import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
-SMALLEST_SENT = 32  # pixels
 STAGES = ("planner", "executor", "summarizer", "replan")
 OF_A_SERVER = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
 LEVELS_NEED = "profile levels asks a model: name it with --backend, or in a section levels of the configuration"
@@ -146,44 +146,24 @@ class FusionConfig(Section):
         return self
 
 
-class Config(Section):
-    """A whole configuration."""
+class Config(Section, AdapterKey, ModelKeys, ReferenceKeys):
+    """A whole configuration; ``configs/options.py`` has the keys that are options of commands, too."""
 
     planner: PlannerConfig = PlannerConfig()
     executor: ExecutorConfig = ExecutorConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     replan: SummarizerConfig = SummarizerConfig()
     levels: LevelsConfig | None = Field(default=None, description="a model that names a level, for the model's opinion")
-    profile: Literal["full", "fast", "levels"] = Field(
-        default="full",
-        description="fast: at most two questions to a model, for the plan and for the score or answer; levels: one, "
-        "and no agent",
-    )
-    max_side: int | None = Field(
-        default=None, ge=SMALLEST_SENT, description="pixels; larger images are sent as smaller copies"
-    )
     max_pixels: int = Field(
         default=205_000_000,
         ge=1,
         description="pixels of an image at most (WebP: .6 of it); each takes 7 bytes (WebP: 16)",
     )
-    align: bool = Field(default=False, description="true: compare what image and reference both show")
-    cache: bool = Field(default=True, description="false: ask again what was answered before")
     keep_history: bool = Field(default=False, description="keep DSPy's history of calls, images as hash and size")
     attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
-    prompts: str | None = Field(
-        default=None,
-        min_length=1,
-        description="tuned prompts: a folder that optimize wrote, whose fusion.yaml is used too, or a file",
-    )
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
-    adapter: str | None = Field(
-        default=None,
-        min_length=1,
-        description="a file of calibrate --adapt: scores by your own labels",
-    )
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
     @field_validator(*STAGES, mode="before")

@@ -8,36 +8,41 @@ from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.main import main as run_one
 
 COMMANDS: dict[str, Command] = {
+    "assess": commands.COMMANDS["assess"],
+    "compare": Command(
+        "rank images, or compare runs of evaluate",
+        arguments.COMPARE,
+        "agenticiqa.eval.commands.compare",
+        arguments.COMPARE_EXAMPLES,
+    ),
     **commands.COMMANDS,
     "evaluate": Command(
         "measure the agreement with labeled images",
-        arguments.add_evaluate_arguments,
+        arguments.EVALUATE,
         "agenticiqa.eval.commands.evaluate",
-    ),
-    "compare": Command(
-        "rank images, or compare runs of evaluate",
-        arguments.add_compare_arguments,
-        "agenticiqa.eval.commands.compare",
     ),
     "report": Command(
         "write a page, or tables, of runs of evaluate",
-        arguments.add_report_arguments,
+        arguments.REPORT,
         "agenticiqa.eval.commands.report",
+        arguments.REPORT_EXAMPLES,
     ),
     "datasets": Command(
         "list the data sets that evaluate knows; check a copy",
-        arguments.add_datasets_arguments,
+        arguments.DATASETS,
         "agenticiqa.eval.commands.datasets",
     ),
     "calibrate": Command(
         "fit the fusion, or the tools' curves, to your images",
-        arguments.add_calibrate_arguments,
+        arguments.CALIBRATE,
         "agenticiqa.eval.commands.calibrate",
+        arguments.CALIBRATE_EXAMPLES,
     ),
     "optimize": Command(
         "tune the prompts on labeled images",
-        arguments.add_optimize_arguments,
+        arguments.OPTIMIZE,
         "agenticiqa.eval.commands.optimize",
+        arguments.OPTIMIZE_EXAMPLES,
     ),
 }
 

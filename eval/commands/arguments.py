@@ -1,21 +1,12 @@
-"""The arguments of the commands that measure and tune; only the parsers, as ``agenticiqa.programs.cli.arguments``."""
+"""The options of the commands that measure and tune; only the declarations, as in ``programs/cli/arguments.py``."""
 
-from argparse import ArgumentParser, BooleanOptionalAction, RawDescriptionHelpFormatter
+from argparse import BooleanOptionalAction
 from pathlib import Path
 
+from agenticiqa.configs.options import Group, Option, Options
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCORER_FORMS, TABLE_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
-from agenticiqa.programs.cli.arguments import (
-    add_backend_arguments,
-    add_batch_argument,
-    add_dry_run_argument,
-    add_image_options,
-    add_raw_csv,
-    add_workers_argument,
-    complete_files,
-    complete_folders,
-)
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
+from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
 
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
@@ -112,247 +103,196 @@ examples:
   agenticiqa report runs/live --latex table.tex --csv table.csv
 """
 
+MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP, float)
+NAME = Option("--name NAME", "what a run is called, once for each, in order (its folder)", several=True)
+LABELS: Options = (
+    Option(
+        "--root DIR",
+        "the folder of the images: that the archive of a data set is in, or that the paths of own data are relative to "
+        "(default: the folder of the table)",
+        Path,
+    ),
+    Option("--split S", "only the rows of this split"),
+    Option(
+        "--partial",
+        "of a data set: a part of it is meant, and is told; rows without their files are left out",
+        bool,
+    ),
+    Group(
+        (
+            Option("--image-column C", "the column of the images (default: image, filename, ...)"),
+            Option(
+                "--reference-column C",
+                "the column of the references (default: reference, ref_img, hq, ...; none: they are not used)",
+            ),
+            Option("--mos-column C", "the column of the scores (default: mos, score, ...)"),
+            Option(
+                "--lower-is-better",
+                "whether low scores are the good ones, as for a DMOS; the MOS is then the mirror image in the scale",
+                BooleanOptionalAction,
+            ),
+            MOS_RANGE,
+        ),
+        "own data",
+    ),
+)
+ABLATE = Option(
+    "--ablate PARTS", f"judge the images anew without each of these parts of the program: {','.join(PARTS)}"
+)
+OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # which a scorer has no use for
 
-def add_evaluate_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa evaluate``."""
-    complete_files(
-        parser.add_argument(
-            "tasks",
-            metavar="TASK",
-            type=Path,
-            nargs="+",
-            help=f"{DATA_HELP}; of several also the mean is given",
-        )
-    )
-    add_label_arguments(parser)
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=int,
-        help="only the first N of these rows, to try it out; a report on more rows in the folder of the run stays, and "
-        "this one is written beside it as report-first-N",
-    )
-    parser.add_argument("--query", metavar="Q", default=DEFAULT_QUERY, help='the question (default: "%(default)s")')
-    parser.add_argument("--scorer", metavar="S", help=f"measure this in place of the program: {SCORER_FORMS}")
-    parser.add_argument(
-        "--scorer-lower-is-better",
-        action="store_true",
-        default=None,
-        help="of a --scorer module:function; metrics declare their own direction",
-    )
-    parser.add_argument(
-        "--shorter-side",
-        metavar="PIXELS",
-        type=int,
-        help="of a --scorer: scale larger images to so many pixels of their shorter side first (SPAQ in papers: 512)",
-    )
-    parser.add_argument(
-        "--by", choices=GROUPS, help="also print the agreement by this column of the labels (report.md has all)"
-    )
-    parser.add_argument(
-        "--splits",
-        metavar="N|FILE",
-        help="also give the median over the test parts of N random 80/20 splits by content, as papers do, or of the "
-        'splits of a FILE: CSV, a column image and a column for each split with "test" in it',
-    )
-    parser.add_argument(
-        "--ablate",
-        metavar="PARTS",
-        help=f"judge the images anew without each of these parts of the program: {','.join(PARTS)}",
-    )
-    parser.add_argument(
+EVALUATE: Options = (
+    Option("TASK", f"{DATA_HELP}; of several also the mean is given", Path, nargs="+", dest="tasks"),
+    *LABELS,
+    Option(
+        "--limit N",
+        "only the first N of these rows, to try it out; a report on more rows in the folder of the run stays, and this "
+        "one is written beside it as report-first-N",
+        int,
+        at_least=1,
+    ),
+    QUERY,
+    Option("--scorer S", f"measure this in place of the program: {SCORER_FORMS}"),
+    Option("--scorer-lower-is-better", "of a --scorer module:function; metrics declare their own direction", bool),
+    Option(
+        "--shorter-side PIXELS",
+        "of a --scorer: scale larger images to so many pixels of their shorter side first (SPAQ in papers: 512)",
+        int,
+        at_least=1,
+    ),
+    Option("--by", "also print the agreement by this column of the labels (report.md has all)", choices=GROUPS),
+    Option(
+        "--splits N|FILE",
+        "also give the median over the test parts of N random 80/20 splits by content, as papers do, or of the splits "
+        'of a FILE: CSV, a column image and a column for each split with "test" in it',
+    ),
+    ABLATE,
+    Option(
         "--baselines",
-        action="store_true",
-        help="also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
-    )
-    add_backend_arguments(parser)
-    parser.add_argument(
-        "--out",
-        metavar="RUN",
-        type=Path,
-        help="the folder of the run (default: runs/<data>-<backend>), which is resumed; of several tasks the folder "
-        "above theirs",
-    )
-    add_workers_argument(parser)
-    add_dry_run_argument(parser)
-    add_batch_argument(parser)
-    add_raw_csv(parser.add_argument)
-    add_question_arguments(parser)
-
-
-def add_question_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa evaluate`` that only benchmarks of questions take."""
-    add = parser.add_argument_group(
-        "questions", "For benchmarks of questions, which `agenticiqa datasets` lists."
-    ).add_argument
-    add("--circular", action="store_true", help="ask every question with its options in all rotations")
-    add("--judge", metavar="B", help="explanations: the model that judges them against the reference texts")
-    add("--judge-api-base", metavar="URL", help="with --judge: the address of an OpenAI-compatible server")
-    add("--rounds", metavar="N", type=int, default=1, help="times each is judged (Q-Bench: 5; default: %(default)s)")
-
-
-def add_compare_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa compare``."""
-    parser.epilog, parser.formatter_class = COMPARE_EXAMPLES, RawDescriptionHelpFormatter
-    complete_folders(
-        parser.add_argument(
-            "runs",
-            metavar="RUN|IMAGE",
-            nargs="+",
-            type=Path,
-            help="folders that evaluate wrote (--out), of the same data or several sets each; or image files",
-        )
-    )
-    add_name_argument(parser)
-    for form in TABLE_FORMS:
-        complete_files(
-            parser.add_argument(f"--{form}", metavar="FILE", type=Path, help=f"write all tables as {form} (-: stdout)")
-        )
-    add_raw_csv(parser.add_argument)
-    add_image_options(parser)
-
-
-def add_report_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa report``."""
-    parser.epilog, parser.formatter_class = REPORT_EXAMPLES, RawDescriptionHelpFormatter
-    complete_folders(
-        parser.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="a folder that evaluate wrote (--out)")
-    )
-    add_name_argument(parser)
-    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    for option, about in (
-        ("--html", "write a page: tables, charts, the best and worst images; their copies go to a folder beside it"),
-        ("--markdown", "write the table of figures as Markdown"),
-        ("--latex", "write it as LaTeX, with booktabs"),
-        ("--csv", "write it as CSV, unrounded, with the ends of the intervals"),
-    ):
-        complete_files(parser.add_argument(option, metavar="FILE", type=Path, help=about))
-    add_raw_csv(parser.add_argument)
-
-
-def add_name_argument(parser: ArgumentParser) -> None:
-    """``--name``, of the commands that show runs."""
-    parser.add_argument(
-        "--name", metavar="NAME", action="append", help="what a run is called, once for each, in order (its folder)"
-    )
-
-
-def add_datasets_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa datasets``."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="one of them (default: list all)")
-    complete_folders(
-        parser.add_argument("--root", metavar="DIR", type=Path, help="check the copy in this folder: DIR/FOLDER or DIR")
-    )
-
-
-def add_calibrate_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa calibrate``."""
-    parser.epilog, parser.formatter_class = CALIBRATE_EXAMPLES, RawDescriptionHelpFormatter
-    data = parser.add_argument(
-        "data",
+        "also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
+        bool,
+    ),
+    MODELS,
+    Option(
+        "--out RUN",
+        "the folder of the run (default: runs/<data>-<backend>), which is resumed; of several tasks the folder above "
+        "theirs",
+        Path,
+    ),
+    WORKERS_OPTION,
+    DRY_RUN,
+    *BATCH,
+    RAW_CSV,
+    Group(
+        (
+            Option("--circular", "ask every question with its options in all rotations", bool),
+            Option("--judge B", "explanations: the model that judges them against the reference texts"),
+            Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
+            Option("--rounds N", "times each is judged (Q-Bench: 5; default: %(default)s)", int, 1, at_least=1),
+        ),
+        "questions",
+        "For benchmarks of questions, which `agenticiqa datasets` lists.",
+    ),
+)
+RUNS_SHOWN: Options = (
+    NAME,
+    *(Option(f"--{form} FILE", f"write all tables as {form} (-: stdout)", Path) for form in TABLE_FORMS),
+)
+COMPARE: Options = (
+    Option(
+        "RUN|IMAGE",
+        "folders that evaluate wrote (--out), of the same data or several sets each; or image files",
+        Path,
         nargs="+",
-        type=Path,
-        metavar="DATA",
-        help="photos or their folders; labels with opinion scores; rows of a finished run (.jsonl)",
-    )
-    complete_files(data)
-    parser.add_argument(
-        "--out",
-        metavar="FILE",
-        type=Path,
-        help=f"the profile to write ({FUSION_OUT} for the fusion, {CURVES_OUT} for curves, adapter.npz)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace an existing profile and picture")
-    add_label_arguments(parser)
-    parser.add_argument("--adapt", action="store_true", help="fit an adapter of the learned scorer to the labels")
-    curves = parser.add_argument_group("the tools' curves")
-    curves.add_argument("--tool", nargs="+", metavar="NAME", help='the tools to fit ("agenticiqa tools" lists them)')
-    curves.add_argument("--name", metavar="N", help="name of the data in the profile (default: the folder's name)")
-    curves.add_argument("--base", metavar="P", help="the profile of all other curves (default)")
-    curves.add_argument("--plot", metavar="PNG", type=Path, help="the picture of the fit (default: beside the profile)")
-    fusion = parser.add_argument_group("the fusion")
-    fusion.add_argument(
-        "--no-labels", action="store_true", help="do not use the opinion scores in the rows of evaluate"
-    )
-    add_workers_argument(parser)
-    add_dry_run_argument(parser)
-    add_batch_argument(parser)
-    add_backend_arguments(parser)
-
-
-def add_optimize_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa optimize``."""
-    parser.epilog, parser.formatter_class = OPTIMIZE_EXAMPLES, RawDescriptionHelpFormatter
-    complete_files(
-        parser.add_argument(
-            "labels", metavar="DATA", type=Path, help=f"labeled images: {DATA_HELP}; or a benchmark of questions"
-        )
-    )
-    add = parser.add_argument
-    complete_folders(
-        add("--out", metavar="DIR", type=Path, required=True, help="the folder for prompts, fusion profile and report")
-    )
-    add(
+        dest="runs",
+    ),
+    *RUNS_SHOWN,
+    RAW_CSV,
+    *COMPARE_IMAGES,
+)
+REPORT: Options = (
+    Option("RUN", "a folder that evaluate wrote (--out)", Path, nargs="+", dest="runs"),
+    NAME,
+    MOS_RANGE,
+    Option(
+        "--html FILE",
+        "write a page: tables, charts, the best and worst images; their copies go to a folder beside it",
+        Path,
+    ),
+    Option("--markdown FILE", "write the table of figures as Markdown", Path),
+    Option("--latex FILE", "write it as LaTeX, with booktabs", Path),
+    Option("--csv FILE", "write it as CSV, unrounded, with the ends of the intervals", Path),
+    RAW_CSV,
+)
+DATASETS: Options = (
+    Option("NAME", "one of them (default: list all)", nargs="?", dest="name"),
+    Option("--root DIR", "check the copy in this folder: DIR/FOLDER or DIR", Path),
+)
+CURVES: Options = (
+    Option("--tool NAME", 'the tools to fit ("agenticiqa tools" lists them)', nargs="+"),
+    Option("--name N", "name of the data in the profile (default: the folder's name)"),
+    Option("--base P", "the profile of all other curves (default)"),
+    Option("--plot PNG", "the picture of the fit (default: beside the profile)", Path),
+)
+FUSION: Options = (Option("--no-labels", "do not use the opinion scores in the rows of evaluate", bool),)
+CALIBRATE: Options = (
+    Option(
+        "DATA",
+        "photos or their folders; labels with opinion scores; rows of a finished run (.jsonl)",
+        Path,
+        nargs="+",
+        dest="data",
+    ),
+    Option(
+        "--out FILE",
+        f"the profile to write ({FUSION_OUT} for the fusion, {CURVES_OUT} for curves, adapter.npz)",
+        Path,
+    ),
+    Option("--force", "replace an existing profile and picture", bool),
+    *LABELS,
+    Option("--adapt", "fit an adapter of the learned scorer to the labels", bool),
+    Group(CURVES, "the tools' curves"),
+    Group(FUSION, "the fusion"),
+    WORKERS_OPTION,
+    DRY_RUN,
+    *BATCH,
+    MODELS,
+)
+OPTIMIZE: Options = (
+    Option("DATA", f"labeled images: {DATA_HELP}; or a benchmark of questions", Path, dest="labels"),
+    Option("--out DIR", "the folder for prompts, fusion profile and report", Path, required=True),
+    Option(
         "--stage",
+        "what is tuned: scoring and all by opinion scores, answering and planning by benchmarks of questions, "
+        "detection by named distortions (default: %(default)s)",
         choices=TUNED_STAGES,
         default="scoring",
-        help="what is tuned: scoring and all by opinion scores, answering and planning by benchmarks of questions, "
-        "detection by named distortions (default: %(default)s)",
-    )
-    add("--budget", metavar="N", type=int, default=400, help="how often a question may be judged (%(default)s)")
-    add("--starts", metavar="N", type=int, default=3, help="first proposals, of which the best goes on (%(default)s)")
-    add("--exemplars", metavar="N", type=int, default=0, help="show the scorer N labeled images, if that helps")
-    complete_files(add("--from", metavar="P", dest="warm", help="begin with these tuned prompts (a warm start)"))
-    add(
+    ),
+    Option("--budget N", "how often a question may be judged (%(default)s)", int, 400, at_least=1),
+    Option("--starts N", "first proposals, of which the best goes on (%(default)s)", int, 3, at_least=1),
+    Option("--exemplars N", "show the scorer N labeled images, if that helps", int, 0),
+    Option("--from FILE", "begin with these tuned prompts (a warm start)", dest="warm"),
+    Option(
         "--optimizer",
+        "reflect: a model rewrites instructions from the largest errors, and what looks better is measured again; the "
+        "others are DSPy's GEPA, MIPROv2 (extra: optimize), SIMBA and BootstrapFewShot (default: %(default)s)",
         choices=OPTIMIZERS,
         default="reflect",
-        help="reflect: a model rewrites instructions from the largest errors, and what looks better is measured again; "
-        "the others are DSPy's GEPA, MIPROv2 (extra: optimize), SIMBA and BootstrapFewShot (default: %(default)s)",
-    )
-    add("--held-out", metavar="SHARE", type=float, default=0.4, help="of the contents (%(default)s)")
-    add("--seed", metavar="N", type=int, default=0, help="of the split and of the search (%(default)s)")
-    add("--workers", metavar="N", type=int, default=WORKERS, help="images judged at once (%(default)s)")
-    add("--log-dir", metavar="DIR", type=Path, help="what was measured, for the same command (default: OUT/search)")
-    add_dry_run_argument(parser)
-    writer = parser.add_argument_group("the model that writes instructions").add_argument
-    writer("--reflection-backend", metavar="R", help="which, such as openai.gpt-4o")
-    writer("--reflection-api-base", metavar="URL", help="the address of its server, if it is not a provider's")
-    writer("--reflection-key-env", metavar="NAME", help="the environment variable with that server's key")
-    writer("--reflection-price", metavar="IN,OUT", help="USD for a million tokens, such as 2.5,10; for --max-usd")
-    add_label_arguments(parser)
-    add_backend_arguments(parser)
-
-
-def add_label_arguments(parser: ArgumentParser) -> None:
-    """The options of ``OF_LABELS``."""
-    complete_folders(
-        parser.add_argument(
-            "--root",
-            metavar="DIR",
-            type=Path,
-            help="the folder of the images: that the archive of a data set is in, or that the paths of own data are "
-            "relative to (default: the folder of the table)",
-        )
-    )
-    parser.add_argument("--split", metavar="S", help="only the rows of this split")
-    parser.add_argument(
-        "--partial",
-        action="store_true",
-        default=None,
-        help="of a data set: a part of it is meant, and is told; rows without their files are left out",
-    )
-    own = parser.add_argument_group("own data")
-    own.add_argument("--image-column", metavar="C", help="the column of the images (default: image, filename, ...)")
-    own.add_argument(
-        "--reference-column",
-        metavar="C",
-        help="the column of the references (default: reference, ref_img, hq, ...; none: they are not used)",
-    )
-    own.add_argument("--mos-column", metavar="C", help="the column of the scores (default: mos, score, ...)")
-    own.add_argument(
-        "--lower-is-better",
-        action=BooleanOptionalAction,
-        help="whether low scores are the good ones, as for a DMOS; the MOS is then the mirror image in the scale",
-    )
-    own.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    ),
+    Option("--held-out SHARE", "of the contents (%(default)s)", float, 0.4),
+    Option("--seed N", "of the split and of the search (%(default)s)", int, 0),
+    Option("--workers N", "images judged at once (%(default)s)", int, WORKERS, at_least=1),
+    Option("--log-dir DIR", "what was measured, for the same command (default: OUT/search)", Path),
+    DRY_RUN,
+    Group(
+        (
+            Option("--reflection-backend R", "which, such as openai.gpt-4o"),
+            Option("--reflection-api-base URL", "the address of its server, if it is not a provider's"),
+            Option("--reflection-key-env NAME", "the environment variable with that server's key"),
+            Option("--reflection-price IN,OUT", "USD for a million tokens, such as 2.5,10; for --max-usd"),
+        ),
+        "the model that writes instructions",
+    ),
+    *LABELS,
+    MODELS,
+)

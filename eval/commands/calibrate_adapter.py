@@ -21,7 +21,7 @@ from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.intervals import accuracy, difference_interval, interval, rmse_interval
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.metrics import plcc, rmse, srcc
-from agenticiqa.programs.backends.cores import available_cores, workers_given
+from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -159,7 +159,7 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
         return Seen(sha256, opinion.score, features.astype(np.float32), [*map(str, kinds)])
 
     files = [*dict.fromkeys(files)]
-    with ThreadPoolExecutor(workers_given(workers, available_cores())) as pool:
+    with ThreadPoolExecutor(workers or available_cores()) as pool:
         return dict(zip(files, render.progress(pool.map(seen, files), len(files), "reading"), strict=True))
 
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from agenticiqa.eval.commands.arguments import RUNS_SHOWN
 from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report
 from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
 from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
+from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
+from agenticiqa.programs.cli.options import given
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -18,20 +21,15 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
 from agenticiqa.programs.scale.names import is_shard_folder
 
-OF_IMAGES = (
-    *("reference", "resize_reference", "align", "json", "html", "save_maps", "workers"),
-    *("backend", "api_base", "config", "profile", "max_side", "no_cache", "max_calls", "max_usd"),
-)
-
 
 def run(args: Namespace) -> int:
     """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
     images = not any(path.is_dir() for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
-    if foreign := [name for name in ((*FORMS, "name") if images else OF_IMAGES) if getattr(args, name)]:
-        told = "a table of runs, and these are no folders of runs" if images else "images, and these are runs"
-        raise UserError(f"--{foreign[0].replace('_', '-')} is about {told}: leave it out")
+    if foreign := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
+        about = "a table of runs, and these are no folders of runs" if images else "images, and these are runs"
+        raise UserError(f"{foreign[0]} is about {about}: leave it out")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
     of_kind = compare_shards if all(map(is_shard_folder, args.runs)) else _report

@@ -12,6 +12,7 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import evaluate_mcq
 from agenticiqa.eval.commands.ablate import ablate, tell_price
+from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
@@ -44,11 +45,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
-from agenticiqa.programs.cli.options import (
-    config_from,
-    limits_from,
-    workers_from,
-)
+from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import unscored_text
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
@@ -58,31 +55,16 @@ from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.saving import tuned_on
 from agenticiqa.programs.tools import Tool, toolbox
-from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
-
-OF_THE_PROGRAM = (
-    "backend",
-    "config",
-    "profile",
-    "prompts",
-    "adapter",
-    "max_side",
-    "ablate",
-)  # options that mean nothing to a scorer
 
 
 def run(args: Namespace) -> int:
     """Judge what is not finished yet of each task, then report on all of it."""
     if questions := evaluate_mcq.task_of(args):
         return evaluate_mcq.run(args, questions)
-    if args.limit is not None and args.limit < 1:
-        raise UserError("--limit is at least 1")
     query = scoring_question(args.query)
     splits = splits_named(args.splits) if args.splits else None
     if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
         raise UserError("--scorer-lower-is-better and --shorter-side are of a --scorer")
-    if args.shorter_side is not None and args.shorter_side < 1:
-        raise UserError("--shorter-side is at least 1")
     config = config_from(args)
     limits = limits_from(args, config)
     parts = parts_named(args.ablate or "")
@@ -136,11 +118,9 @@ def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) 
 
 
 def _scorer(args: Namespace) -> Scorer:
-    given = [name for name in OF_THE_PROGRAM if getattr(args, name) is not None]
-    if given or args.query != DEFAULT_QUERY:
-        option = given[0].replace("_", "-") if given else "query"
-        raise UserError(f"--scorer is measured in place of the program: leave out --{option}")
-    return scorer_of(args.scorer, args.scorer_lower_is_better, args.shorter_side)
+    if foreign := given(args, OF_THE_PROGRAM, but=["--no-cache", "--max-calls", "--max-usd"]):
+        raise UserError(f"--scorer is measured in place of the program: leave out {foreign[0]}")
+    return scorer_of(args.scorer, args.scorer_lower_is_better or None, args.shorter_side)
 
 
 def _evaluated(

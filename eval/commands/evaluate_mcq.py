@@ -109,10 +109,6 @@ def run(args: Namespace, task: QuestionTask) -> int:
 
 def _check(args: Namespace, task: QuestionTask) -> None:
     """Raises UserError for options that do not fit together."""
-    if args.limit is not None and args.limit < 1:
-        raise UserError("--limit is at least 1")
-    if args.rounds < 1:
-        raise UserError("--rounds is at least 1")
     if args.root is None:
         raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
     if args.query != DEFAULT_QUERY:

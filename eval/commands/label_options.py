@@ -7,18 +7,13 @@ from agenticiqa.eval.labels.reading import Declared
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
 
-OF_LABELS = (
-    *("root", "split", "partial"),
-    *("image_column", "reference_column", "mos_column", "lower_is_better", "mos_range"),
-)
-
 
 def labels_named(args: Namespace, data: Path) -> LabeledSet:
     """The labeled images that ``data`` and the options name; a doubt about their direction is told on stderr.
 
     Raises UserError as ``labeled_images`` does.
     """
-    found = labeled_images(data, args.root, args.split, declared_by(args), partial=bool(args.partial))
+    found = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
     if found.doubt:
         print_error(f"the direction is declared otherwise, but {found.doubt}")
     if found.note:

@@ -36,8 +36,6 @@ def run(args: Namespace) -> int:
     out: Path = args.out
     if out.suffix == ".json" or out.is_file():
         raise UserError(f"--out is a folder, for prompts.json, fusion.yaml and report.html: name one, not {out}")
-    if args.workers < 1 or args.budget < 1 or args.starts < 1:
-        raise UserError("--budget, --starts and --workers are at least 1")
     if args.warm:
         args.prompts = args.warm
     config = config_from(args).without_fusion()

@@ -27,8 +27,9 @@ from agenticiqa.eval.research.typos import with_typos
 from agenticiqa.eval.research.wordings import SPLITS, read_wordings, wordings_file
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.arguments import add_backend_arguments
+from agenticiqa.programs.cli.arguments import MODELS
 from agenticiqa.programs.cli.options import config_from
+from agenticiqa.programs.cli.parser import add_options
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, ToolError, UserError
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.images.files import write_atomically
@@ -115,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--wrong", action="store_true", help="list the wrong and the undetermined answers")
     parser.add_argument("--reuse", metavar="FILE", type=Path, help="take the answers that an earlier run wrote there")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write every answer with its mark, a JSON per line")
-    add_backend_arguments(parser)
+    add_options(parser, (MODELS,))
     args = parser.parse_args(argv)
     try:
         images = Images(args.packages, args.cache, args.contents)

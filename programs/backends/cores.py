@@ -4,8 +4,6 @@ import math
 import os
 from pathlib import Path
 
-from agenticiqa.programs.errors import UserError
-
 WORKERS = 4  # images in parallel with a model, where most of the time is waiting
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
@@ -21,10 +19,3 @@ def available_cores() -> int:
         return max(1, min(cores, math.ceil(int(share) / int(period))))
     except (OSError, ValueError):  # no such file, or "max": no limit
         return cores
-
-
-def workers_given(given: int | None, default: int) -> int:
-    """The number of workers that ``--workers`` gives, or the default without it. Raises UserError for less than 1."""
-    if given is not None and given < 1:
-        raise UserError(f"--workers must be at least 1, got {given}")
-    return default if given is None else given

@@ -1,14 +1,11 @@
-"""The arguments of the program's commands, and those that several commands share.
+"""The options of the program's commands; ``configs/options.py`` declares those that are keys of the configuration, too.
 
-Only the parsers: what runs a command loads DSPy and numpy, which --help, --version and Tab have no use for.
+Only the declarations: what runs a command loads DSPy and numpy, which --help, --version and Tab have no use for.
 """
 
-from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Callable
 from pathlib import Path
 
-import shtab
-
+from agenticiqa.configs.options import AdapterKey, Group, ModelKeys, Option, Options, ReferenceKeys, keys
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -33,16 +30,6 @@ exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing 
 3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again),
 4 all judged, but an image scores below --fail-under
 """
-COMPARE_EXAMPLES = """\
-examples:
-  agenticiqa compare a.jpg b.webp c.avif --reference original.png   which one keeps most of the original
-  agenticiqa compare shot1.jpg shot2.jpg shot3.jpg                  which shot is best
-  agenticiqa compare a.jpg b.webp --reference o.png --html both.html
-
-exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
-3 none failed, but some have no score
-"""
-
 BATCHES_EXAMPLES = """\
 examples:
   agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            send; Ctrl-C leaves it under way
@@ -50,301 +37,250 @@ examples:
   agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect, and go on
   agenticiqa batches scores.jsonl --cancel                                            end it early
 """
+MEASURE_EXAMPLES = """\
+examples:
+  agenticiqa measure ssim photo.jpg --reference original.png     one number
+  agenticiqa measure ssim psnr haarpsi out/ --reference ref/     a table: folders are matched by relative path
+  agenticiqa measure niqe "shots/*.jpg" --csv -                  CSV on stdout; --csv FILE writes it
+  agenticiqa measure --list                                      every metric: kind, direction, range, source
 
+Values are on the metric's own scale, of the 8-bit RGB pixels, upright and over white.
+exit status: 0 all measured, 1 some failed (named on stderr), 2 usage, or nothing could be measured
+"""
+GATE_EXAMPLES = """\
+examples:
+  agenticiqa gate uploads/                          by the shipped policy (configs/gate.yaml)
+  agenticiqa gate uploads/ --policy mine.yaml --json
+  agenticiqa gate uploads/ --csv verdicts.csv --html sheet.html
 
-def add_assess_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa assess``."""
-    parser.epilog, parser.formatter_class = ASSESS_EXAMPLES, RawDescriptionHelpFormatter
-    source = parser.add_mutually_exclusive_group(required=True)
-    images = source.add_argument(
-        "images", nargs="*", default=[], metavar="IMAGE", help="image files, folders of them, or - for stdin"
-    )
-    jobs = source.add_argument(
-        "--jobs",
-        metavar="FILE",
-        help="judge the rows of FILE: JSON lines or CSV with image and, if they have their own, query, options and "
-        "reference, or a path on each line; - reads them from stdin",
-    )
-    reference = parser.add_argument(
-        "--reference",
-        metavar="R",
-        help="the pristine original, or a folder of them: that of the same path in it, else the only one of that name",
-    )
-    parser.add_argument(
-        "--resize-reference", action="store_true", help="scale a reference of another size to the image's"
-    )
-    parser.add_argument(
-        "--align",
-        action="store_true",
-        help="compare what image and reference both show: a shift, a crop or another scale is found and undone",
-    )
-    parser.add_argument(
-        "--query", metavar="Q", default=DEFAULT_QUERY, help=f'the question (default: "{DEFAULT_QUERY}")'
-    )
-    parser.add_argument(
-        "--option",
-        metavar="TEXT",
-        action="append",
+  # mine.yaml: what is left out is not looked at
+  min_short_side: 800
+  min_effective_side: 1000     # of the longer side: an enlarged copy has more pixels than detail
+  min_jpeg_quality: 60         # of its past, also of a PNG
+  min_score: 3                 # this and the next two judge the photo as assess does, which takes longer
+  distortions: {blur: severe, noise: moderate}
+  refuse_kinds: [page, graphic]
+
+reasons: undecodable, small, large, aspect, upscaled, compressed, score, kind, or the name of a distortion
+exit status: 0 all accepted, 4 some refused, 1 some not found or skipped, 2 usage
+"""
+
+CONFIG = Option("--config FILE", "configuration file (default: $AGENTICIQA_CONFIG, else offline)")
+MODEL: Options = (
+    Option(
+        "--backend B",
+        "the model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline; agenticiqa backends lists the providers",
+    ),
+    Option("--api-base URL", "with --backend: the address of an OpenAI-compatible server"),
+    CONFIG,
+)
+LIMITS: Options = (
+    Option("--max-calls N", "stop before more calls to a model than this", int, at_least=0),
+    Option("--max-usd M", "stop before more is spent than this (needs price in --config)", float, at_least=0),
+)
+OFFLINE = "Without them the program is offline: nothing is sent."
+MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *LIMITS), "models", OFFLINE)
+REFERENCE: Options = (
+    Option("--resize-reference", "scale a reference of another size to the image's", bool),
+    *keys(ReferenceKeys),
+)
+WORKERS_OPTION = Option(
+    "--workers N", f"images in parallel (default: one per processor core, {WORKERS} with a model)", int, at_least=1
+)
+DRY_RUN = Option("--dry-run", "estimate calls, tokens and (with price in --config) USD, and send nothing", bool)
+BATCH: Options = (
+    Option(
+        "--batch",
+        "send requests as batches, at half the price, answered within 24 hours (openai, also at other servers that "
+        "have its batches; vllm: as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: with "
+        "--resume) goes on; see agenticiqa batches",
+        bool,
+    ),
+    Option(
+        "--image-urls PREFIX",
+        "with --batch: requests carry addresses of images in place of their bytes, PREFIX/album/a.jpg for album/a.jpg "
+        "of the current folder; the model fetches them, so they have to be the same files",
+    ),
+)
+RAW_CSV = Option(
+    "--raw-csv",
+    "leave texts in CSV as they are; else one that begins with = + - @ gets an apostrophe before it, as a spreadsheet "
+    "would run it as a formula (numbers stay numbers), and control characters become blanks",
+    bool,
+)
+TABLES: Options = (
+    Option(
+        "--html FILE",
+        "write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
+        Path,
+    ),
+    Option("--csv FILE", "write a table with a line for each image; - prints it", Path),
+    RAW_CSV,
+)
+QUERY = Option("--query Q", f'the question (default: "{DEFAULT_QUERY}")', default=DEFAULT_QUERY)
+SAVE_MAPS = Option(
+    "--save-maps DIR",
+    "draw each image that is judged, where it is bad, and its scores: PNGs in DIR, in folders named as those of the "
+    "images; map in a result is the path of its PNG, which replaces an earlier one of the same image",
+    Path,
+)
+JSON_TABLE = Option("--json", "print JSON instead of a table", bool)
+
+ASSESS: Options = (
+    Group(
+        (
+            Option("IMAGE", "image files, folders of them, or - for stdin", nargs="*", dest="images", default=()),
+            Option(
+                "--jobs FILE",
+                "judge the rows of FILE: JSON lines or CSV with image and, if they have their own, query, options and "
+                "reference, or a path on each line; - reads them from stdin",
+            ),
+        ),
+        one_of=True,
+        required=True,
+    ),
+    Option(
+        "--reference FILE",
+        "the pristine original, or a folder of them: that of the same path in it, else the only one of that name",
+    ),
+    *REFERENCE,
+    QUERY,
+    Option(
+        "--option TEXT",
+        "an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
         dest="options",
-        help="an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
-    )
-    add_backend_arguments(parser)
-    output = parser.add_mutually_exclusive_group()
-    output.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON object; of a folder, rows or several images a list, where what failed has image and error",
-    )
-    results = output.add_argument(
-        "--jsonl",
-        metavar="FILE",
-        help="append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the lines, "
-        "also of what failed",
-    )
-    add_shard_arguments(parser, output.add_argument)
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
-    )
-    parser.add_argument(
-        "--fuse",
-        choices=("default", "auto"),
-        default="default",
-        help="auto, with --jsonl or --parquet: after 50 or more images that a model rated, find out from them how far "
-        "it is to be trusted, and let the rows show the score of that; the default's stays beside it",
-    )
-    maps = parser.add_argument(
-        "--save-maps",
-        metavar="DIR",
-        type=Path,
-        help="draw each image that is judged, where it is bad, and its scores: PNGs in DIR, in folders named as those "
-        "of the images; map in a result is the path of its PNG, which replaces an earlier one of the same image",
-    )
-    add_overview_arguments(parser)
-    add_workers_argument(parser)
-    add_dry_run_argument(parser)
-    add_batch_argument(parser)
-    for argument in (images, reference, jobs, results):
-        complete_files(argument)
-    complete_folders(maps)
-
-
-def add_shard_arguments(parser: ArgumentParser, add_output: Callable[..., Action]) -> None:
-    """The options of a run over shards."""
-    folder = add_output(
-        "--parquet",
-        metavar="DIR",
-        help="write a Parquet file into DIR, a folder or an address such as s3://..., for each shard of the images; "
-        "images may then also be globs, s3:// and gs:// addresses, .csv or .parquet tables, .tar shards and saved data "
-        "sets. The same command continues what was interrupted",
-    )
-    parser.add_argument(
-        "--shard-images", metavar="N", type=int, default=256, help="with --parquet: images of a shard (default: 256)"
-    )
-    parser.add_argument(
+        several=True,
+    ),
+    MODELS,
+    Group(
+        (
+            Option(
+                "--json",
+                "print one JSON object; of a folder, rows or several images a list, where what failed has image and "
+                "error",
+                bool,
+            ),
+            Option(
+                "--jsonl FILE",
+                "append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the "
+                "lines, also of what failed",
+            ),
+            Option(
+                "--parquet DIR",
+                "write a Parquet file into DIR, a folder or an address such as s3://..., for each shard of the images; "
+                "images may then also be globs, s3:// and gs:// addresses, .csv or .parquet tables, .tar shards and "
+                "saved data sets. The same command continues what was interrupted",
+            ),
+        ),
+        one_of=True,
+    ),
+    Option("--shard-images N", "with --parquet: images of a shard (default: 256)", int, 256, at_least=1),
+    Option(
         "--engine",
+        "with --parquet: ray judges on the Ray cluster at $RAY_ADDRESS, or on one that is started here; --workers is "
+        "then the number of worker processes (default: one per processor)",
         choices=("local", "ray"),
         default="local",
-        help="with --parquet: ray judges on the Ray cluster at $RAY_ADDRESS, or on one that is started here; "
-        "--workers is then the number of worker processes (default: one per processor)",
-    )
-    parser.add_argument(
-        "--in-flight", metavar="N", type=int, help="with --engine ray: requests to a server at a time, of all workers"
-    )
-    complete_folders(folder)
-
-
-def add_raw_csv(add_argument: Callable[..., Action]) -> None:
-    """The option that leaves the cells of CSV as they are."""
-    add_argument(
-        "--raw-csv",
-        action="store_true",
-        help="leave texts in CSV as they are; else one that begins with = + - @ gets an apostrophe before it, as a "
-        "spreadsheet would run it as a formula (numbers stay numbers), and control characters become blanks",
-    )
-
-
-def add_overview_arguments(parser: ArgumentParser) -> None:
-    """The options for all results together."""
-    group = parser.add_argument_group(
-        "overview", "Of all images together; the results themselves are then only shown with --json or --jsonl."
-    )
-    add_tables(group.add_argument, "the scores and distortions")
-    group.add_argument("--worst", metavar="N", type=int, help="print the N images of the lowest score")
-    group.add_argument(
-        "--fail-under",
-        metavar="SCORE",
-        type=float,
-        help="exit with status 4 if an image scores below this, 1 to 5, and with 3 if one has no score (results are "
-        "shown as usual)",
-    )
-
-
-def add_tables(add_argument: Callable[..., Action], content: str) -> None:
-    """The options for a page and a table of all images; ``content`` is what the table has of each."""
-    page = add_argument(
-        "--html",
-        metavar="FILE",
-        type=Path,
-        help="write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
-    )
-    table = add_argument("--csv", metavar="FILE", type=Path, help=f"write a table of {content}; - prints it")
-    add_raw_csv(add_argument)
-    complete_files(page)
-    complete_files(table)
-
-
-def add_compare_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa compare``."""
-    parser.epilog, parser.formatter_class = COMPARE_EXAMPLES, RawDescriptionHelpFormatter
-    complete_files(parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files to compare"))
-    add_image_options(parser)
-
-
-def add_image_options(parser: ArgumentParser) -> None:
-    """The options of a comparison of images."""
-    group = parser.add_argument_group("images", "Of a comparison of image files.")
-    complete_files(group.add_argument("--reference", metavar="R", help="the pristine original of all of them"))
-    group.add_argument("--resize-reference", action="store_true", help="scale the reference to each image's size")
-    group.add_argument("--align", action="store_true", help="compare what image and reference both show")
-    group.add_argument("--json", action="store_true", help="print one JSON object, the images in the order of rank")
-    complete_files(
-        group.add_argument(
-            "--html", metavar="FILE", type=Path, help="write a page with the images and maps side by side"
-        )
-    )
-    complete_folders(
-        group.add_argument(
-            "--save-maps", metavar="DIR", type=Path, help="draw each image and where it is bad, into DIR"
-        )
-    )
-    add_backend_arguments(parser)
-    add_workers_argument(parser)
-
-
-def add_backends_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa backends``."""
-    add_model_arguments(parser)
-    parser.add_argument(
-        "--probe", action="store_true", help="ask each model a small question, to find out what its server refuses"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-
-
-def add_batches_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa batches``."""
-    parser.epilog, parser.formatter_class = BATCHES_EXAMPLES, RawDescriptionHelpFormatter
-    complete_files(
-        parser.add_argument("run", metavar="RUN", help="the file or folder of results of a run with --batch")
-    )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--collect", action="store_true", help="keep the answers of batches that have ended")
-    what.add_argument(
-        "--cancel",
-        metavar="N",
-        type=int,
+    ),
+    Option("--in-flight N", "with --engine ray: requests to a server at a time, of all workers", int, at_least=1),
+    Option(
+        "--resume",
+        "with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
+        bool,
+    ),
+    Option(
+        "--fuse",
+        "auto, with --jsonl or --parquet: after 50 or more images that a model rated, find out from them how far it is "
+        "to be trusted, and let the rows show the score of that; the default's stays beside it",
+        choices=("default", "auto"),
+        default="default",
+    ),
+    SAVE_MAPS,
+    Group(
+        (
+            *TABLES,
+            Option("--worst N", "print the N images of the lowest score", int, at_least=1),
+            Option(
+                "--fail-under SCORE",
+                "exit with status 4 if an image scores below this, 1 to 5, and with 3 if one has no score (results are "
+                "shown as usual)",
+                float,
+            ),
+        ),
+        "overview",
+        "Of all images together; the results themselves are then only shown with --json or --jsonl.",
+    ),
+    WORKERS_OPTION,
+    DRY_RUN,
+    *BATCH,
+)
+COMPARE_IMAGES: Options = (  # of images; the command itself is in eval, as it compares runs, too
+    Group(
+        (
+            Option("--reference FILE", "the pristine original of all of them"),
+            *REFERENCE,
+            Option("--json", "print one JSON object, the images in the order of rank", bool),
+            Option("--html FILE", "write a page with the images and maps side by side", Path),
+            SAVE_MAPS,
+        ),
+        "images",
+        "Of a comparison of image files.",
+    ),
+    MODELS,
+    WORKERS_OPTION,
+)
+MEASURE: Options = (
+    Option(
+        "METRIC ... IMAGE",
+        "metrics in any case, or pyiqa:NAME, then image files, folders or - (stdin)",
         nargs="*",
-        help="cancel these batches, or all; what is answered already is kept, and paid",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
-
-
-def add_tools_arguments(parser: ArgumentParser) -> None:
-    """The options of ``agenticiqa tools``."""
-    parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
-    config = parser.add_argument("--config", metavar="C", help="configuration file with a calibration or pyiqa metrics")
-    complete_files(config)
-
-
-def add_model_arguments(parser: ArgumentParser) -> Callable[..., Action]:
-    """The options that name the models: ``models_from`` reads them. Returns what adds to their group of the help."""
-    add = parser.add_argument_group("models", "Without them the program is offline: nothing is sent.").add_argument
-    add(
-        "--backend",
-        metavar="B",
-        help="the model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline; "
-        "agenticiqa backends lists the providers",
-    )
-    add("--api-base", metavar="URL", help="with --backend: the address of an OpenAI-compatible server")
-    complete_files(add("--config", metavar="C", help="configuration file (default: $AGENTICIQA_CONFIG, else offline)"))
-    return add
-
-
-def add_adapter_argument(add: Callable[..., Action]) -> None:
-    """The option that adapts the learned scorer."""
-    adapter = add("--adapter", metavar="FILE", help="score by your own labels: what calibrate --adapt wrote")
-    complete_files(adapter)
-
-
-def add_backend_arguments(parser: ArgumentParser) -> None:
-    """The options of commands that ask models: ``config_from`` and ``limits_from`` read them."""
-    add = add_model_arguments(parser)
-    add_adapter_argument(add)
-    add(
-        "--profile",
-        choices=("full", "fast", "levels"),
-        help="fast: at most two calls to a model per image, measurements instead of the others; levels: one, for the "
-        "probabilities of five words, and no agent (default: full)",
-    )
-    add(
-        "--max-side",
-        metavar="PIXELS",
-        type=int,
-        help="send scaled-down copies of larger images to a model, which changes their quality (default: no scaling)",
-    )
-    prompts = add(
-        "--prompts",
-        metavar="P",
-        help="tuned prompts: the folder that optimize wrote, whose fusion profile is used too, or its prompts.json",
-    )
-    complete_files(prompts)
-    add("--no-cache", action="store_true", help="do not reuse a model's earlier answers")
-    add("--max-calls", metavar="N", type=int, help="stop before more calls to a model than this")
-    add("--max-usd", metavar="M", type=float, help="stop before more is spent than this (needs price in --config)")
-
-
-def add_dry_run_argument(parser: ArgumentParser) -> None:
-    """The option that estimates the cost of a run."""
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="estimate calls, tokens and (with price in --config) USD, and send nothing",
-    )
-
-
-def add_batch_argument(parser: ArgumentParser) -> None:
-    """The options that send requests as batches."""
-    parser.add_argument(
-        "--batch",
-        action="store_true",
-        help="send requests as batches, at half the price, answered within 24 hours (openai, also at other servers "
-        "that have its batches; vllm: as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: "
-        "with --resume) goes on; see agenticiqa batches",
-    )
-    parser.add_argument(
-        "--image-urls",
-        metavar="PREFIX",
-        help="with --batch: requests carry addresses of images in place of their bytes, PREFIX/album/a.jpg for "
-        "album/a.jpg of the current folder; the model fetches them, so they have to be the same files",
-    )
-
-
-def add_workers_argument(parser: ArgumentParser) -> None:
-    """The option for the number of images in parallel: ``workers_from`` reads it."""
-    parser.add_argument(
-        "--workers",
-        metavar="N",
-        type=int,
-        help=f"images in parallel (default: one per processor core, {WORKERS} with a model)",
-    )
-
-
-def complete_files(argument: Action) -> None:
-    """Complete the value of an argument with the names of files."""
-    vars(argument)["complete"] = shtab.FILE
-
-
-def complete_folders(argument: Action) -> None:
-    """Complete the value of an argument with the names of folders."""
-    vars(argument)["complete"] = shtab.DIRECTORY
+        dest="words",
+    ),
+    Option("--reference FILE", "the pristine original, or a folder of originals"),
+    Group(
+        (
+            Option("--csv FILE", "write CSV into FILE; - prints it"),
+            Option("--json", "print a JSON list", bool),
+        ),
+        one_of=True,
+    ),
+    RAW_CSV,
+    WORKERS_OPTION,
+    Option("--list", "list the metrics: kind, direction, range, source", bool),
+)
+GATE: Options = (
+    Option("IMAGE", "image files, folders, or - for stdin", nargs="+", dest="images"),
+    Option("--policy FILE", "YAML with what a photo must have"),
+    *keys(AdapterKey),
+    Group(
+        (
+            Option("--json", "print one JSON object: counts by reason, and each image", bool),
+            Option("--jsonl FILE", "write one JSON line for each image, which replaces an earlier file; - prints them"),
+        ),
+        one_of=True,
+    ),
+    *TABLES,
+    WORKERS_OPTION,
+)
+BACKENDS: Options = (
+    Group(MODEL, "models", OFFLINE),
+    Option("--probe", "ask each model a small question, to find out what its server refuses", bool),
+    JSON_TABLE,
+)
+BATCHES: Options = (
+    Option("RESULTS", "the file or folder of results of a run with --batch", dest="run"),
+    Group(
+        (
+            Option("--collect", "keep the answers of batches that have ended", bool),
+            Option(
+                "--cancel N",
+                "cancel these batches, or all; what is answered already is kept, and paid",
+                int,
+                nargs="*",
+            ),
+        ),
+        one_of=True,
+    ),
+    JSON_TABLE,
+)
+TOOLS: Options = (JSON_TABLE, CONFIG)

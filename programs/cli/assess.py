@@ -14,11 +14,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.fusing import show_default, show_fitted
-from agenticiqa.programs.cli.options import (
-    config_from,
-    limits_from,
-    workers_from,
-)
+from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
     Appending,
@@ -76,8 +72,6 @@ def run(args: Namespace) -> int:
         raise UserError("--batch goes on for hours, in several runs: name a file for results with --jsonl FILE")
     check_overview(args)
     config = config_from(args)
-    if args.align:
-        config = config.model_copy(update={"align": True})
     workers, limits = workers_from(args, config), limits_from(args, config)
     asked = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)

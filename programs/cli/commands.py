@@ -1,31 +1,25 @@
-"""The subcommands of the program, by name; a command's module is imported when the command is chosen."""
+"""The commands of the program, by name: their options, and the module that runs each, imported when it is chosen."""
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from argparse import Namespace
 from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from agenticiqa.programs.cli.arguments import (
-    add_assess_arguments,
-    add_backends_arguments,
-    add_batches_arguments,
-    add_compare_arguments,
-    add_tools_arguments,
-)
-from agenticiqa.programs.cli.light_arguments import add_gate_arguments, add_measure_arguments
+from agenticiqa.configs.options import Options
+from agenticiqa.programs.cli import arguments
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: one line of help, what adds its arguments to a parser, and the name of the module with its run.
+    """A command: one line of help, its options, examples, and the module with its ``run``.
 
     One that is ``light`` asks no model: it has no options for logging, and starts without DSPy.
     """
 
     help: str
-    add_arguments: Callable[[ArgumentParser], None]
+    options: Options
     module: str
+    examples: str = ""
     light: bool = False
 
     def run(self, args: Namespace) -> int:
@@ -33,37 +27,31 @@ class Command:
         return cast(int, import_module(self.module).run(args))
 
 
+HERE = "agenticiqa.programs.cli"
 COMMANDS: dict[str, Command] = {
     "assess": Command(
-        "rate images, or answer a question about them", add_assess_arguments, "agenticiqa.programs.cli.assess"
-    ),
-    "compare": Command(
-        "rank images against each other, metric by metric",
-        add_compare_arguments,
-        "agenticiqa.programs.cli.compare_images",
+        "rate images, or answer a question about them", arguments.ASSESS, f"{HERE}.assess", arguments.ASSESS_EXAMPLES
     ),
     "measure": Command(
         "print values of metrics, as SSIM or NIQE gives them",
-        add_measure_arguments,
-        "agenticiqa.programs.cli.measure",
+        arguments.MEASURE,
+        f"{HERE}.measure",
+        arguments.MEASURE_EXAMPLES,
         light=True,
     ),
     "gate": Command(
-        "accept or refuse photos by a policy", add_gate_arguments, "agenticiqa.programs.cli.gate", light=True
+        "accept or refuse photos by a policy", arguments.GATE, f"{HERE}.gate", arguments.GATE_EXAMPLES, light=True
     ),
     "backends": Command(
-        "list the models that are asked, and what each supports",
-        add_backends_arguments,
-        "agenticiqa.programs.cli.backends",
+        "list the models that are asked, and what each supports", arguments.BACKENDS, f"{HERE}.backends"
     ),
     "batches": Command(
         "list, collect or cancel the batches of a run with --batch",
-        add_batches_arguments,
-        "agenticiqa.programs.cli.batches",
+        arguments.BATCHES,
+        f"{HERE}.batches",
+        arguments.BATCHES_EXAMPLES,
     ),
     "tools": Command(
-        "list the metrics: kind, direction, range, what each is best at",
-        add_tools_arguments,
-        "agenticiqa.programs.cli.tools",
+        "list the metrics: kind, direction, range, what each is best at", arguments.TOOLS, f"{HERE}.tools"
     ),
 }

@@ -13,11 +13,7 @@ from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import (
-    config_from,
-    limits_from,
-    workers_from,
-)
+from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
 from agenticiqa.programs.cli.outputs import judge_and_write
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
@@ -41,16 +37,9 @@ SIDE = 480  # pixels of a picture in the page
 HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "main distortion")
 
 
-def run(args: Namespace) -> int:
-    """``compare`` of the images that the command names."""
-    return compare(args.images, args)
-
-
 def compare(images: Sequence[str], args: Namespace) -> int:
     """Judge the images, and print them by score with their metrics; the status says whether all were judged."""
     config = config_from(args)
-    if args.align:
-        config = config.model_copy(update={"align": True})
     workers, limits = workers_from(args, config), limits_from(args, config)
     found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
     for problem in found.problems:

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from agenticiqa.configs.policy import FILE_CHECKS, GatePolicy, load_policy
-from agenticiqa.programs.backends.cores import available_cores, workers_given
+from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, add_judgment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
@@ -46,7 +46,7 @@ def run(args: Namespace) -> int:
         if args.adapter:
             raise UserError("--adapter: the results in shards were scored already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)
-    workers = workers_given(args.workers, available_cores())
+    workers = args.workers or available_cores()
     found = find_jobs(args.images, DEFAULT_QUERY)
     for problem in found.problems:
         print_error(str(problem))

@@ -9,7 +9,7 @@ from functools import partial
 from glob import glob
 from typing import Any
 
-from agenticiqa.programs.backends.cores import available_cores, workers_given
+from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
@@ -38,7 +38,7 @@ def run(args: Namespace) -> int:
         raise UserError(f"{', '.join(compared)} compare with an original: name it, or a folder, with --reference")
     if args.reference and not compared:
         raise UserError(f"{', '.join(tool.name for tool in tools)} look at one image: leave --reference out")
-    workers = workers_given(args.workers, available_cores())
+    workers = args.workers or available_cores()
     found = find_jobs(names, "", args.reference if compared else None)
     if found.skipped:
         print_error(f"skipped {skipped_text(found.skipped)}")

@@ -1,10 +1,12 @@
 """The options that several commands share, and what is made of them."""
 
 from argparse import Namespace
+from collections.abc import Collection
 
-from agenticiqa.configs import SMALLEST_SENT, Config, load_config
+from agenticiqa.configs import Config, load_config
+from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
-from agenticiqa.programs.backends.cores import WORKERS, available_cores, workers_given
+from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.ledger import IN_FLIGHT, Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
@@ -26,29 +28,28 @@ def models_from(args: Namespace) -> Config:
 
 
 def config_from(args: Namespace) -> Config:
-    """The configuration of a run as the options set it. Raises UserError or ConfigError."""
+    """The configuration of a run, with the keys that its options set. Raises UserError or ConfigError."""
     config = models_from(args)
-    if args.prompts:
-        config = config.model_copy(update={"prompts": args.prompts})
-    if args.adapter:
-        config = config.model_copy(update={"adapter": args.adapter})
+    changed = {each.name: getattr(args, each.name, None) for each in KEYS}
+    if vars(args).get("batch"):
+        changed["cache"] = False  # batches keep their answers in their own place
+    config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
         adapter_in(config.adapter)  # which raises before anything is estimated or sent
     config = config.with_tuned_fusion()
     if config.fusion.profile is not None:
         read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent
-    if args.max_side is not None and args.max_side < SMALLEST_SENT:
-        raise UserError(f"--max-side must be at least {SMALLEST_SENT}, got {args.max_side}")
-    uncached = args.no_cache or vars(args).get("batch")  # batches keep their answers in their own place
-    given = {"profile": args.profile, "max_side": args.max_side, "cache": False if uncached else None}
-    return config.model_copy(update={name: value for name, value in given.items() if value is not None})
+    return config
+
+
+def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> list[str]:
+    """The flags of the options that the command line gives another value than their default, but for some flags."""
+    changed = [option for option in flat(options) if getattr(args, option.name) != option.unset]
+    return [option.flags[0] for option in changed if option.flags[0] not in but]
 
 
 def limits_from(args: Namespace, config: Config) -> Limits:
     """The limits that the options set. Raises UserError for a limit in USD where a stage has no price."""
-    for name, limit in (("--max-calls", args.max_calls), ("--max-usd", args.max_usd)):
-        if limit is not None and limit < 0:
-            raise UserError(f"{name} must be at least 0, got {limit:g}")
     if args.max_usd is not None:
         stages = config.in_profile().sections
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
@@ -58,5 +59,5 @@ def limits_from(args: Namespace, config: Config) -> Limits:
 
 
 def workers_from(args: Namespace, config: Config) -> int:
-    """The number of images in parallel, by default as fits the configuration. Raises UserError for less than 1."""
-    return workers_given(args.workers, available_cores() if config.is_offline else WORKERS)
+    """The number of images in parallel, by default as fits the configuration."""
+    return args.workers or (available_cores() if config.is_offline else WORKERS)

@@ -35,8 +35,6 @@ COLUMNS = (
 
 def check_overview(args: Namespace) -> None:
     """Raise UserError for options that cannot be done, before anything is judged."""
-    if args.worst is not None and args.worst < 1:
-        raise UserError("--worst is at least 1")
     if args.worst and (args.json or args.jsonl == STDIN):
         raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:

@@ -8,14 +8,14 @@ import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import shtab
 
-from agenticiqa.programs.cli.arguments import complete_files
+from agenticiqa.configs.options import Group, Option, Options, flat
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.status import USAGE
-from agenticiqa.programs.errors import did_you_mean
+from agenticiqa.programs.errors import UserError, did_you_mean
 
 PROGRAM = "agenticiqa"
 DESCRIPTION = """\
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
     """The arguments of one command; ``command`` is its name, ``argv`` has all words as they were given.
 
-    Exits for --help, --version and a wrong usage.
+    Exits for --help, --version and a wrong usage; raises UserError for a number that is too small.
     """
     chosen = [word for word in argv if word in commands][:1]
     parser, subparsers = _parsers(commands, loaded=chosen)
@@ -97,6 +97,10 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
         parser.exit(USAGE)
     if unknown:
         subparsers[args.command].error(f"unrecognized arguments: {' '.join(unknown)}")
+    for option in flat(commands[args.command].options):
+        value = getattr(args, option.name)
+        if option.at_least is not None and value is not None and value < option.at_least:
+            raise UserError(f"{option.flags[0]} must be at least {option.at_least:g}, got {value:g}")
     args.argv = [*argv]
     return args
 
@@ -140,30 +144,27 @@ def _meant(name: str, options: Collection[str]) -> str:
 class _Print(argparse.Action):
     """An option that prints something and ends the program."""
 
-    def __init__(
-        self,
-        option_strings: Sequence[str],
-        dest: str,
-        const: Callable[[Any], str],
-        nargs: int | None = None,
-        choices: Sequence[str] | None = None,
-        metavar: str | None = None,
-        help: str | None = None,
-    ) -> None:
-        super().__init__(
-            option_strings,
-            dest,
-            nargs=nargs,
-            const=const,
-            default=argparse.SUPPRESS,
-            choices=choices,
-            metavar=metavar,
-            help=help,
-        )
-
     def __call__(self, parser: argparse.ArgumentParser, namespace: Any, values: Any, option: str | None = None) -> None:
-        print(self.const(values))
+        print(cast(Callable[[Any], str], self.const)(values))
         parser.exit()
+
+
+# What a shell completes values with, by the words that stand for them in the help.
+COMPLETED = {
+    **dict.fromkeys(("FILE", "IMAGE", "DATA", "TASK", "RESULTS"), shtab.FILE),
+    **dict.fromkeys(("DIR", "RUN"), shtab.DIRECTORY),
+}
+QUIETLY = Option("-q --quiet", "print results and errors only: no progress, no notes", bool)
+LOGGED: Options = (
+    Group(
+        (
+            QUIETLY,
+            Option("-v --verbose", "log each step to stderr; -vv also logs prompts and replies", bool, 0, several=True),
+        ),
+        one_of=True,
+    ),
+    Option("--log FILE", "append every step, prompt and reply to FILE as JSON lines"),
+)
 
 
 def _parsers(
@@ -196,22 +197,48 @@ def _parsers(
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     found: dict[str, argparse.ArgumentParser] = {}
     for name, command in commands.items():
-        about = command.help[0].upper() + command.help[1:] + "."
-        found[name] = sub = subparsers.add_parser(name, help=command.help, description=about)
+        found[name] = subparsers.add_parser(
+            name,
+            help=command.help,
+            description=command.help[0].upper() + command.help[1:] + ".",
+            epilog=command.examples or None,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         if name in loaded:
-            command.add_arguments(sub)
-            _add_logging_arguments(sub, light=command.light)
+            logging = Group((QUIETLY,) if command.light else LOGGED, "logging")
+            add_options(found[name], (*command.options, logging))
     return parser, found
 
 
-def _add_logging_arguments(parser: argparse.ArgumentParser, light: bool) -> None:
-    group = parser.add_argument_group("logging")
-    told = group.add_mutually_exclusive_group()
-    told.add_argument("-q", "--quiet", action="store_true", help="print results and errors only: no progress, no notes")
-    if light:
-        return
-    told.add_argument(
-        "-v", "--verbose", action="count", default=0, help="log each step to stderr; -vv also logs prompts and replies"
-    )
-    log = group.add_argument("--log", metavar="FILE", help="append every step, prompt and reply to FILE as JSON lines")
-    complete_files(log)
+def add_options(parser: Any, options: Options) -> None:
+    """Add options to a parser, or to a group of one."""
+    for each in options:
+        if isinstance(each, Option):
+            _add_option(parser, each)
+        elif each.one_of:
+            add_options(parser.add_mutually_exclusive_group(required=each.required), each.options)
+        else:
+            add_options(parser.add_argument_group(each.title, each.about), each.options)
+
+
+def _add_option(parser: Any, option: Option) -> None:
+    names = option.flags or (option.name,)
+    given: dict[str, Any] = {"help": option.help, "default": option.unset}
+    if option.flags:
+        given |= {"dest": option.name, "required": option.required}
+    if option.type is argparse.BooleanOptionalAction:
+        given["action"] = option.type
+    elif option.type is not bool:
+        words = tuple(option.metavar.split()) if option.flags else (option.metavar,)
+        shown = words[0] if len(words) == 1 else words or None
+        several = len(words) if len(words) > 1 else None
+        given |= {"type": option.type, "choices": option.choices or None, "metavar": shown}
+        given |= {"nargs": option.nargs or several, "action": "append" if option.several else "store"}
+    elif option.key:
+        given |= {"action": "store_const", "const": not names[0].startswith("--no-")}
+    else:
+        given["action"] = "count" if option.several else "store_true"
+    added = parser.add_argument(*names, **given)
+    for word in re.findall(r"\w+", option.metavar):
+        if word in COMPLETED:
+            added.complete = COMPLETED[word]

@@ -32,8 +32,6 @@ def run(args: Namespace) -> int:
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
         raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
     config = config_from(args)
-    if args.align:
-        config = config.model_copy(update={"align": True})
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)

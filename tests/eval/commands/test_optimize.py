@@ -314,7 +314,7 @@ def test_the_option_that_gives_the_writers_address_is_named(
     [
         (["--backend", "offline"], "nothing to tune: no stage asks a model"),
         (["--profile", "levels"], "nothing to tune: the levels scorer asks in the words that its models"),
-        (["--budget", "0"], "--budget, --starts and --workers are at least 1"),
+        (["--budget", "0"], "--budget must be at least 1, got 0"),
         (["--held-out", "1.5"], "between 0 and 1"),
         (["--reflection-backend", "offline"], "takes a model"),
         (["--reflection-price", "cheap"], "--reflection-price is INPUT,OUTPUT"),

@@ -1,13 +1,17 @@
 """What options make of a configuration, and what they refuse."""
 
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
+from agenticiqa.configs.options import KEYS, Option, flat
 from agenticiqa.programs.backends.ledger import Limits
-from agenticiqa.programs.cli.options import limits_from, models_from
+from agenticiqa.programs.cli.commands import COMMANDS
+from agenticiqa.programs.cli.options import config_from, limits_from, models_from
+from agenticiqa.programs.cli.parser import parse
 from agenticiqa.programs.errors import UserError
 
 PRICE = Price(input=1.0, output=2.0)
@@ -47,10 +51,36 @@ def test_a_stage_that_the_profile_leaves_out_needs_no_price() -> None:
     assert limits(given, max_usd=1.0).max_usd == 1.0
 
 
-@pytest.mark.parametrize(("name", "given"), [("--max-calls", {"max_calls": -1}), ("--max-usd", {"max_usd": -0.1})])
-def test_a_negative_limit_is_refused(name: str, given: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=f"{name} must be at least 0, got -"):
-        limits(config(PRICE, PRICE), **given)
+@pytest.mark.parametrize(
+    ("option", "given", "least"), [("--max-calls", "-1", 0), ("--max-usd", "-0.1", 0), ("--max-side", "31", 32)]
+)
+def test_a_number_that_is_too_small_is_refused(option: str, given: str, least: int) -> None:
+    with pytest.raises(UserError, match=f"^{option} must be at least {least}, got {given}$"):
+        parse(["assess", "a.jpg", f"{option}={given}"], COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--align", "--no-cache"], {"align": True, "cache": False, "max_side": 64}),
+        (["--max-side", "99", "--batch"], {"align": False, "cache": False, "max_side": 99}),
+        (["--profile", "fast"], {"align": False, "cache": True, "max_side": 64, "profile": "fast"}),
+    ],
+)
+def test_an_option_sets_its_key_and_leaves_the_others_as_the_file_has_them(
+    options: list[str], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("max_side: 64")
+    args = parse(["assess", "a.jpg", "--config", str(tmp_path / "mine.yaml"), *options], COMMANDS)
+    assert expected.items() <= config_from(args).model_dump().items()
+
+
+def test_every_key_with_an_option_is_taken_by_assess() -> None:
+    taken = {option.name for option in flat(COMMANDS["assess"].options) if option.key}
+    declared = {
+        name for name, field in Config.model_fields.items() if any(isinstance(m, Option) for m in field.metadata)
+    }
+    assert taken == declared == {option.name for option in KEYS}
 
 
 def test_the_model_of_a_python_program_is_not_asked_from_the_shell() -> None:

@@ -107,7 +107,7 @@ def test_json_is_still_printed_beside_a_sheet(album: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--worst", "0"), "--worst is at least 1"),
+        (("--worst", "0"), "--worst must be at least 1, got 0"),
         (("--worst", "3", "--json"), "leave out --json"),
         (("--fail-under", "7"), "a score from 1 to 5, got 7"),
         (("--html", "."), "found a folder"),
