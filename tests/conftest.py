@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,10 @@ settings.register_profile("thorough", max_examples=60, deadline=None)
 settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# An installed copy leaves out the research code, which some tests take their sets from: it is read from the checkout.
+if str(ROOT / "eval") not in (places := import_module("agenticiqa.eval").__path__):
+    places.append(str(ROOT / "eval"))
 
 
 def pytest_unconfigure() -> None:

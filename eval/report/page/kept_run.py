@@ -150,7 +150,9 @@ def _point(row: Mapping[str, Any], offset: int) -> Point:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        content: dict[str, Any] = json_value(file.read_text(encoding="utf-8"))
+        content = json_value(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
     except (OSError, ValueError) as error:
         raise UserError(f"{printable_path(file)}: cannot be read ({error}); {UNFINISHED}") from error
     return content
