@@ -41,16 +41,16 @@ _NO_THING = re.compile(
 
 def regions_named(question: str, options: Mapping[str, str]) -> list[str]:
     """Return the regions that a question without idioms and options names, in order; none for the whole image."""
-    extent = extent_of(question, options)
-    if extent == "whole":  # the words that look like a region's name are none
-        return []
     text = OF_THE_FRAME.sub(",", question)
     for term in terms_in(text):
         mark = "#" if term.meaning.subject in ("any", "quality") else "|"
         text = text[: term.start] + mark * (term.end - term.start) + text[term.end :]
-    found = {place.start(): place[0].lower() for place in _PLACE.finditer(text)}
-    if extent == "part":
-        rest = _PLACE.sub(lambda place: "," * len(place[0]), text)
-        named = [*_NAME.finditer(rest)] or ([] if found else [*_BARE_NAME.finditer(rest)])
-        found |= {name.start(1): name[1] for name in named if not _NO_THING.fullmatch(name[1])}
+    places = {place.start(): place[0].lower() for place in _PLACE.finditer(text)}
+    rest = _PLACE.sub(lambda place: "," * len(place[0]), text)
+    named = [*_NAME.finditer(rest)] or ([] if places else [*_BARE_NAME.finditer(rest)])
+    things = {name.start(1): name[1] for name in named if not _NO_THING.fullmatch(name[1])}
+    extent = extent_of(question, options) if places or things else ""  # else the network need not load
+    if extent == "whole":  # the words that look like a region's name are none
+        return []
+    found = places | things if extent == "part" else places
     return list(dict.fromkeys(found[start] for start in sorted(found)))
