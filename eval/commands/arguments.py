@@ -201,7 +201,8 @@ RUNS_SHOWN: Options = (
 COMPARE: Options = (
     Option(
         "RUN|IMAGE",
-        "folders that evaluate wrote (--out), of the same data or several sets each; or image files",
+        "folders that evaluate wrote (--out), of the same data or several sets each; what assess wrote (--jsonl FILE, "
+        "--parquet DIR); or image files",
         Path,
         nargs="+",
         dest="runs",
@@ -211,7 +212,13 @@ COMPARE: Options = (
     *COMPARE_IMAGES,
 )
 REPORT: Options = (
-    Option("RUN", "a folder that evaluate wrote (--out)", Path, nargs="+", dest="runs"),
+    Option(
+        "RUN",
+        "a folder that evaluate wrote (--out), or what assess wrote (--jsonl FILE, --parquet DIR)",
+        Path,
+        nargs="+",
+        dest="runs",
+    ),
     NAME,
     MOS_RANGE,
     Option(

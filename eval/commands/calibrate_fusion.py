@@ -20,7 +20,7 @@ from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitt
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
-from agenticiqa.programs.batch.results_file import ResultsFile, Row, latest_rows
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render, tables
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
@@ -33,8 +33,6 @@ from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.programs.images.finding import skipped_text
-from agenticiqa.programs.result_row import checked_rows
-from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
@@ -138,16 +136,14 @@ def _finished(files: Sequence[Path]) -> list[Row]:
     return [*others, *render.progress(_completed(rows, folders), lacking, "measuring")]
 
 
-def _read(file: Path) -> Iterable[Row]:
-    if is_shard_folder(file):
-        from agenticiqa.programs.scale.table import shard_rows
+def _read(file: Path) -> Iterator[Row]:
+    from agenticiqa.programs.scale.table import result_rows  # loads pyarrow
 
-        return shard_rows(file)
-    shown, expected = printable_path(file), "expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
+    expected = "expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:
-        return latest_rows([row for _, row in checked_rows(file, lambda _: ("image", "query"))])
+        yield from result_rows(file)
     except OSError as error:
-        raise UserError(f"{shown}: {expected}, but they cannot be read ({error.strerror})") from error
+        raise UserError(f"{printable_path(file)}: {expected}, but they cannot be read ({error.strerror})") from error
     except UserError as error:
         raise UserError(f"{error}; {expected}") from error
 

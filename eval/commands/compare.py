@@ -19,12 +19,13 @@ from agenticiqa.programs.cli.printable import write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.scale.names import holds_results, is_shard_folder
 
 
 def run(args: Namespace) -> int:
     """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
-    images = not any(path.is_dir() for path in args.runs)
+    results = all(map(holds_results, args.runs))
+    images = not results and not any(path.is_dir() for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
     if foreign := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
@@ -32,7 +33,7 @@ def run(args: Namespace) -> int:
         raise UserError(f"{foreign[0]} is about {about}: leave it out")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
-    of_kind = compare_shards if all(map(is_shard_folder, args.runs)) else _report
+    of_kind = compare_shards if results else _report
     report = of_kind(args.runs, names_of(args.runs, args.name or ()))
     return write_forms(report, args)
 

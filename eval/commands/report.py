@@ -15,7 +15,7 @@ from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import is_stdout, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.scale.names import holds_results
 
 
 def run(args: Namespace) -> int:
@@ -24,9 +24,11 @@ def run(args: Namespace) -> int:
         raise UserError("--html needs a file, as the copies of images go to a folder beside it: name one")
     check_outputs(args)
     folders = [*dict.fromkeys(args.runs)]
-    if any(map(is_shard_folder, folders)):
+    if any(map(holds_results, folders)):
         if args.html:
-            raise UserError("--html shows each image, and shards are for more of them: leave it out")
+            raise UserError(
+                "--html is for runs of evaluate: leave it out; of few images assess writes a page with --html"
+            )
         report = shards_report(folders, names_of(folders, args.name or ()))
         return write_forms(report, args)
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]

@@ -1,4 +1,4 @@
-"""Reports of folders of shards (``assess --parquet``), which have no labels: what was found, and how two agree.
+"""Reports of results without labels (``assess --parquet`` or ``--jsonl``): what was found, and how two runs agree.
 
 One file is read at a time, and only the columns that are needed; of an image a score and eight bytes of its hash are
 kept, so a million take some 20 MB.
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from agenticiqa.eval.intervals import MOST_BLOCKS, interval
@@ -22,7 +21,7 @@ from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report.model import Report, ReportTable, figure, number
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import SUCCESS
-from agenticiqa.programs.scale.table import ShardFolder, shard_rows
+from agenticiqa.programs.scale.table import ShardFolder, result_rows
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
 OF_A_ROW = ("image", "image_sha256", "query", "quality_score", "error", "executor_evidence")
@@ -50,16 +49,16 @@ class ShardFigures:
 
 
 def read_figures(place: Path, name: str) -> ShardFigures:
-    """Read the rows of a folder once. Raises UserError for a folder that holds something else."""
-    found = ShardFigures(name, is_finished=ShardFolder(place).described(SUCCESS) is not None)
-    for row in shard_rows(place, OF_A_ROW):
+    """Read the rows of a folder or file once. Raises UserError where it holds something else."""
+    found = ShardFigures(name, is_finished=place.is_file() or ShardFolder(place).described(SUCCESS) is not None)
+    for row in result_rows(place, OF_A_ROW):
         found.images += 1
-        if row["error"] is not None:
+        if row.get("error") is not None:
             found.failed += 1
-        elif (score := row["quality_score"]) is not None:
+        elif (score := row.get("quality_score")) is not None:
             found.scores.append(score)
             found.worst = sorted([*found.worst, (score, row["image"])])[:WORST]
-        if row["executor_evidence"] and (main := _main_distortion(orjson.loads(row["executor_evidence"]))):
+        if main := _main_distortion(row.get("executor_evidence") or {}):
             found.distortions[main] += 1
     return found
 
@@ -88,7 +87,7 @@ def shards_report(folders: Sequence[Path], names: Sequence[str]) -> Report:
 def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
     """How the scores of folders agree, two by two, on the images and questions that both scored."""
     if len(folders) < 2:
-        raise UserError("name at least two folders to compare")
+        raise UserError("name at least two folders or files of results to compare")
     scores = {name: _by_image(folder) for folder, name in zip(folders, names, strict=True)}
     lines, figures = [], []
     for first, second in combinations(scores, 2):
@@ -112,8 +111,8 @@ def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
 def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
     """The hashes of image and question, sorted and each once, and the scores."""
     hashes, scores = array("Q"), array("d")
-    for row in shard_rows(place, OF_A_PAIR):
-        if row["quality_score"] is not None and row["image_sha256"]:
+    for row in result_rows(place, OF_A_PAIR):
+        if row.get("quality_score") is not None and row.get("image_sha256"):
             of_both = hashlib.blake2b(f"{row['image_sha256']} {row['query']}".encode(), digest_size=8)
             hashes.append(int.from_bytes(of_both.digest(), "big"))
             scores.append(row["quality_score"])

@@ -19,7 +19,7 @@ import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -33,13 +33,11 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.result_row import Row
+from agenticiqa.programs.result_row import Row, checked_rows
 
 logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
-
-JOB_KEYS = ("image", "reference", "query")  # a later row with the same values replaces an earlier one
 
 BEGINNINGS = b'{"image": ', b'{"name": '  # of each row: of assess, of evaluate
 
@@ -148,10 +146,7 @@ class ResultsFile:
 
     def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
         """The whole rows that begin at these offsets."""
-        with self.path.open("rb") as file:
-            for offset in offsets:
-                file.seek(offset)
-                yield orjson.loads(file.readline())
+        return rows_at(self.path, offsets)
 
     def read(self) -> dict[int, Row]:
         """All rows that the file holds now, by offset and in order."""
@@ -360,22 +355,30 @@ def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
             offset += len(line)
 
 
-def latest_rows(rows: Sequence[Row], keys: Sequence[str] = JOB_KEYS) -> list[Row]:
-    """The rows without those that a later row of the same job replaces, in the order of the file.
+def latest_rows(file: Path) -> Iterator[Row]:
+    """The rows of a results file that no later row of the same image, reference and question replaces, in its order.
 
-    The job is what ``keys`` name. A row with an ``error`` replaces no result. How many were replaced is logged as a
-    warning, so that nobody takes the number of lines for the number of images.
+    A row with an ``error`` replaces no result. How many were replaced is logged as a warning, so that nobody takes the
+    number of lines for the number of images. Raises as ``checked_rows``.
     """
-    latest: dict[tuple[Any, ...], int] = {}
-    for number, row in enumerate(rows):
-        job = _values(row, keys)
-        if "error" not in row or job not in latest or "error" in rows[latest[job]]:
-            latest[job] = number
-    if replaced := len(rows) - len(latest):
-        logger.warning(
-            "%d of %d rows are left out: later rows of the same image and question count", replaced, len(rows)
-        )
-    return [rows[number] for number in sorted(latest.values())]
+    latest: dict[int, tuple[int, bool]] = {}  # by job the offset of the row that counts, and whether it failed
+    total = 0
+    for offset, row in checked_rows(file, lambda _: ("image", "query")):
+        total += 1
+        job, failed = hash(_values(row)), "error" in row
+        if not failed or latest.get(job, (0, True))[1]:
+            latest[job] = offset, failed
+    if replaced := total - len(latest):
+        logger.warning("%d of %d rows are left out: later rows of the same image and question count", replaced, total)
+    yield from rows_at(file, sorted(offset for offset, _ in latest.values()))
+
+
+def rows_at(file: Path, offsets: Iterable[int]) -> Iterator[Row]:
+    """The whole rows that begin at these offsets."""
+    with file.open("rb") as lines:
+        for offset in offsets:
+            lines.seek(offset)
+            yield orjson.loads(lines.readline())
 
 
 def question_of(row: Row) -> str:
@@ -388,8 +391,9 @@ def _job(identity: Identity) -> tuple[str, str | None, str]:
     return identity.image, identity.reference, identity.query
 
 
-def _values(row: Row, keys: Sequence[str] = JOB_KEYS) -> tuple[Any, ...]:
-    return tuple(question_of(row) if key == "query" else row.get(key) for key in keys)
+def _values(row: Row) -> tuple[Any, ...]:
+    """A later row with the same values replaces an earlier one."""
+    return row.get("image"), row.get("reference"), question_of(row)
 
 
 def _reason(kept: Identity, wanted: Identity) -> str:

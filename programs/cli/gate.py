@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from agenticiqa.configs.policy import FILE_CHECKS, GatePolicy, load_policy
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
@@ -23,7 +21,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
 from agenticiqa.programs.images.finding import OWN, skipped_text
 from agenticiqa.programs.page.csv_text import csv_text
-from agenticiqa.programs.scale.names import is_shard_folder
+from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 MEASURED = ("width", "height", "jpeg_quality", "effective_side", "score")
@@ -38,13 +36,13 @@ def run(args: Namespace) -> int:
         raise UserError("--csv - prints the table on stdout: leave out --json and --jsonl, or name a file")
     if is_stdout(args.html):
         raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
-    if shards := [name for name in args.images if is_shard_folder(name)]:
+    if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
-            raise UserError("name images, or folders of shards, not both at once")
+            raise UserError("name images, or results of assess, not both at once")
         if args.html or args.csv or args.jsonl:
-            raise UserError("of folders of shards results are printed: leave out --html, --csv and --jsonl")
+            raise UserError("of results of assess the verdicts are printed: leave out --html, --csv and --jsonl")
         if args.adapter:
-            raise UserError("--adapter: the results in shards were scored already: leave it out")
+            raise UserError("--adapter: these results were scored already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = args.workers or available_cores()
     found = find_jobs(args.images, DEFAULT_QUERY)
@@ -75,20 +73,19 @@ def run(args: Namespace) -> int:
 
 def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool) -> int:
     """Apply the policy to kept results, and print each as it is read: a line, or with ``as_json`` a JSON line."""
-    from agenticiqa.programs.scale.table import shard_rows  # only here: it loads pyarrow
+    from agenticiqa.programs.scale.table import result_rows  # only here: it loads pyarrow
 
     distortions, counts = refused_distortions(policy), Counter[str]()
-    for row in (row for folder in folders for row in shard_rows(folder, OF_A_ROW)):
+    for row in (row for folder in folders for row in result_rows(folder, OF_A_ROW)):
         result = GateResult(one_line(row["image"]))
-        if row["error"] is not None:
+        if row.get("error") is not None:
             result.reasons["undecodable"] = one_line(row["error"])
         else:
             if policy.looks_at_files:
                 if not os.path.isfile(row["image"]):
                     raise UserError(f"{result.image}: not here, and the policy looks at files: leave out {FILE_CHECKS}")
                 result = checked(policy, Job(row["image"]))
-            nested = {name: orjson.loads(row[name] or "null") for name in ("executor_evidence", "outside_training")}
-            add_judgment(policy, distortions, {**row, **nested}, result)
+            add_judgment(policy, distortions, row, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})
         line = (_verdict(result), result.image, _why(result))
         print(json_text(result.to_dict()) if as_json else render.tabbed(line))

@@ -1,4 +1,4 @@
-"""The files of a folder of shards, and how one is told from other folders."""
+"""The files of a folder of shards, and how results are recognized among other files and folders."""
 
 from pathlib import Path
 
@@ -8,3 +8,12 @@ SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
 def is_shard_folder(place: str | Path) -> bool:
     """Whether it is a folder of shards, by its ``_run.json``; an address is taken for one."""
     return "://" in str(place) or (Path(place) / RUN).is_file()
+
+
+def holds_results(place: str | Path) -> bool:
+    """Whether it is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
+    path = Path(place)
+    if not path.is_file():
+        return is_shard_folder(place)
+    with path.open("rb") as file:
+        return file.read(1) == b"{"

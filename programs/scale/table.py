@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from agenticiqa.programs.batch.results_file import latest_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result_row import AssessedRow
@@ -164,18 +165,29 @@ class ShardFolder:
         return f"{self._root}/{name}"
 
 
-def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of all shards in a folder, in order, one file after the other.
+def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
 
-    ``columns`` are read alone, as the files have them; without, rows are as in JSON lines. Raises UserError for a
-    folder without shards.
+    Of shards ``columns`` are read alone. Of a file, rows that later ones replace are left out (``latest_rows``).
+    Raises UserError for a folder without shards.
+    """
+    if Path(place).is_file():
+        return latest_rows(Path(place))
+    return shard_rows(place, columns)
+
+
+def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """The rows of all shards in a folder, in order, one file after the other: whole, or these columns of them.
+
+    Raises UserError for a folder without shards.
     """
     folder = ShardFolder(place)
     numbers = folder.shards()
     if not numbers:
         raise UserError(f"{folder.place}: there are no shards in it; agenticiqa assess ... --parquet writes them")
     for number in numbers:
-        yield from folder.rows(number, columns)
+        for row in folder.rows(number, columns):
+            yield {name: _value(name, value) for name, value in row.items()} if columns else row
 
 
 def columns_of(row: Mapping[str, Any]) -> Row:
@@ -196,7 +208,7 @@ def row_of(columns: Mapping[str, Any]) -> Row:
     Columns that a file of an earlier version lacks are ``None``, or among ``more``.
     """
     row: Row = {name: columns.get(name) for name in _PLAIN}
-    row |= {name: None if columns.get(name) is None else orjson.loads(columns[name]) for name in _AS_JSON}
+    row |= {name: _value(name, columns.get(name)) for name in _AS_JSON}
     ends = [columns[column] for column in _ENDS]
     row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
     shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
@@ -215,6 +227,10 @@ def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
 def shard_name(number: int) -> str:
     """The file of a shard."""
     return f"shard-{number:05d}.parquet"
+
+
+def _value(column: str, found: Any) -> Any:
+    return orjson.loads(found) if found is not None and column in _AS_JSON else found
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Folders of shards read by report, compare and gate, as a user calls them."""
+"""Results of assess, as shards and as JSON lines, read by report, compare and gate, as a user calls them."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from agenticiqa.eval.cli import main
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.scale.table import shard_rows
 from support.shards import png, run_of
 
 
@@ -33,7 +35,26 @@ def test_report_counts_failures_and_lists_the_worst(two_runs: Path, capsys: pyte
     text = capsys.readouterr().out
     assert text.index("first/0.png") < text.index("first/1.png")
     assert main(["report", "a", "--html", "page.html"]) == 2
-    assert "shards are for more of them" in capsys.readouterr().err
+    assert "--html is for runs of evaluate" in capsys.readouterr().err
+
+
+def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("policy.yaml").write_text("min_score: 3\n")
+    for name in ("a", "b"):
+        with ResultsFile(Path(f"{name}.jsonl")) as results:
+            for row in shard_rows(name):
+                results.append({**row, "quality_score": 1.0} if name == "a" and "error" not in row else row)
+                results.append(row)  # which replaces the one before
+    told = {}
+    for ending in ("", ".jsonl"):
+        files = [f"a{ending}", f"b{ending}"]
+        for command in (["report", *files], ["compare", *files], ["gate", files[0], "--policy", "policy.yaml"]):
+            options = [] if command[0] == "gate" else ["--csv", "-", "--name", "a", "--name", "b"]
+            assert main([*command, *options]) == (4 if command[0] == "gate" else 0)
+            told[command[0], ending] = capsys.readouterr().out
+        assert all(told[name, ending] == told[name, ""] for name in ("report", "compare", "gate"))
+    assert main(["compare", "a.jsonl"]) == 2
+    assert "at least two" in capsys.readouterr().err
 
 
 def test_a_run_that_is_not_finished_is_told(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

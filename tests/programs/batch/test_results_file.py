@@ -257,20 +257,27 @@ def test_a_row_that_lacks_something_for_want_of_a_usable_answer_is_judged_again(
     assert resumed.finished == ({} if reason else {"job": len(results) - 1})
 
 
-def test_readers_get_the_last_row_of_each_job_and_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    first, second, other = ({"image": name, "query": "?", "score": n} for n, name in enumerate("aab"))
+@pytest.mark.parametrize(
+    ("rows", "kept"),
+    [
+        (["a first", "b", "a second"], ["b", "a second"]),
+        (["a", "b"], ["a", "b"]),
+        (["a failed", "a", "a failed again"], ["a"]),
+        (["a failed", "a failed again"], ["a failed again"]),
+    ],
+)
+def test_readers_get_the_last_row_of_each_job_and_are_told(
+    rows: list[str], kept: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A failure replaces no result, but a result a failure."""
+    path = tmp_path / "run.jsonl"
+    with ResultsFile(path) as results:
+        for text in rows:
+            results.append({"image": text[0], "query": "?", ("error" if "failed" in text else "answer"): text})
     with caplog.at_level(logging.WARNING):
-        assert latest_rows([first, other, second]) == [other, second]
-    assert "1 of 3 rows are left out" in caplog.text
-    caplog.clear()
-    assert latest_rows([second, other]) == [second, other]
-    assert not caplog.text
-
-
-def test_a_failure_replaces_no_result_but_a_result_a_failure() -> None:
-    failed, row, again = ({"image": "a", **more} for more in ({"error": "x"}, {"score": 1}, {"error": "y"}))
-    assert latest_rows([failed, row, again]) == [row]
-    assert latest_rows([failed, again]) == [again]
+        assert [row.get("answer") or row["error"] for row in latest_rows(path)] == kept
+    left_out = len(rows) - len(kept)
+    assert (f"{left_out} of {len(rows)} rows are left out" in caplog.text) == bool(left_out)
 
 
 def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path: Path) -> None:
