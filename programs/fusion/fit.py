@@ -14,6 +14,7 @@ result does not depend on the order of the rows, to the last digit.
 """
 
 import math
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,9 +114,9 @@ def fit_profile(
 
 def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dict[str, float]:
     """The correlations of tools and model with the labels, each shrunk toward the prior's."""
-    labels = normal_scores([row.label for row in rows if row.label is not None])
-    tool = correlation(normal_scores([row.tool_score for row in rows]), labels)
-    model = correlation(normal_scores([position(row.expectation) for row in rows]), labels)
+    labels = [row.label for row in rows if row.label is not None]
+    tool = agreement([row.tool_score for row in rows], labels)
+    model = agreement([position(row.expectation) for row in rows], labels)
     weight = _weight(prior.prior_std, len(rows))
     return {
         "tool": clipped(weight * tool + (1 - weight) * prior.reliability["tool"]),
@@ -132,48 +133,40 @@ def estimated_reliability(
     ``agreement`` is that with the most reliable tool whose reliability is known, ``three_way`` the mean over the
     further tools; ``three_way`` counts only where no reliability is known.
     """
-    known = {"": tool_reliability} if tool_reliability else {}
-    having = {name: [row for row in rows if name in row.others] for name in {n for row in rows for n in row.others}}
-    enough = {name: of for name, of in sorted(having.items()) if len(of) >= FEWEST_IMAGES}
-    known |= {name: srcc for name in enough if (srcc := known_reliability(name, rows[0].judged_as))}
+    names = sorted({name for row in rows for name in row.others})
+    having = {name: [row for row in rows if name in row.others] for name in names}
+    having = {name: of for name, of in having.items() if len(of) >= FEWEST_IMAGES}
+    known = {"": tool_reliability} if tool_reliability else {}  # "" is the tools' mean
+    known |= {name: srcc for name in having if (srcc := known_reliability(name, rows[0].judged_as))}
     estimates: dict[str, float] = {}
-    triples = list(filter(None, (three_way(name, of) for name, of in enough.items())))
-    if triples:
+    if triples := [found for name, of in having.items() if (found := three_way(name, of))]:
         estimates["three_way"] = fmean(triples)
-    asked = clipped(max(known.values(), default=prior.reliability["tool"]))
+    elif not known:
+        known[""] = prior.reliability["tool"]
+    best = clipped(max(known.values(), default=prior.reliability["tool"]))
     if known:
         anchor = max(known, key=lambda name: known[name])
-        seen = rows if not anchor else enough[anchor]
-        theirs = [row.others[anchor] if anchor else row.tool_score for row in seen]
-        together = correlation(normal_scores(theirs), normal_scores([row.expectation for row in seen]))
-        estimates["agreement"] = reliability_from(together, asked, shared_error(rows))
-    elif not triples:
-        own = correlation(
-            normal_scores([row.tool_score for row in rows]), normal_scores([row.expectation for row in rows])
+        seen = having[anchor] if anchor else rows
+        together = agreement(
+            [row.others[anchor] if anchor else row.tool_score for row in seen], [row.expectation for row in seen]
         )
-        estimates["agreement"] = reliability_from(own, asked, shared_error(rows))
-    found = estimates["agreement"] if "agreement" in estimates else estimates["three_way"]
+        estimates["agreement"] = reliability_from(together, best, shared_error(rows))
+    found = estimates.get("agreement", estimates.get("three_way", 0.0))
     return {
         "tool": clipped(tool_reliability or prior.reliability["tool"]),
-        "model": clipped(shrunk(found, len(rows) * asked**2, prior)),
+        "model": clipped(shrunk(found, len(rows) * best**2, prior)),
         **estimates,
     }
 
 
 def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
     """The model's reliability from three correlations, the third tool's being ``name``; ``None`` if that errs."""
-    tool, model, other = (
-        normal_scores(values)
-        for values in (
-            [row.tool_score for row in rows],
-            [row.expectation for row in rows],
-            [row.others[name] for row in rows],
-        )
-    )
-    shared = correlation(tool, other)
+    tools, model = [row.tool_score for row in rows], [row.expectation for row in rows]
+    others = [row.others[name] for row in rows]
+    shared = agreement(tools, others)
     if shared <= 0:
         return None
-    return clipped(math.sqrt(max(correlation(tool, model), 0) * max(correlation(model, other), 0) / shared))
+    return clipped(math.sqrt(max(agreement(tools, model), 0) * max(agreement(model, others), 0) / shared))
 
 
 def usual_kind(rows: Sequence[FusionRow]) -> JudgedAs | None:
@@ -236,9 +229,7 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
     # Predictions vary less than their reliability times the opinions, so without labels a usual set is the least.
     quality_std = max(_std(labels), SMALLEST_STD) if labels else max(tool_std / tool, OPINION_STD)
     tool_error = quality_std * math.sqrt(1 - tool**2)
-    together = _plausible(
-        correlation(normal_scores(tools), normal_scores(places)), tool, model, len(rows), shared_error(rows)
-    )
+    together = _plausible(agreement(tools, places), tool, model, len(rows), shared_error(rows))
     tool_weight = max(tool - together * model, LEAST_WEIGHT * tool)
     model_weight = max(model - together * tool, 0.0)
     ratio = tool_weight * quality_std / (model * tool_std)
@@ -284,12 +275,17 @@ def normal_scores(values: Sequence[float]) -> list[float]:
     return [normal.inv_cdf((first[value] + last[value] + 1) / 2 / len(order)) for value in values]
 
 
+def agreement(a: Sequence[float], b: Sequence[float]) -> float:
+    """The correlation of the normal scores of both."""
+    return correlation(normal_scores(a), normal_scores(b))
+
+
 def correlation(a: Sequence[float], b: Sequence[float]) -> float:
     """Pearson's correlation; 0 where one of them is constant. The order of the pairs does not matter."""
-    mean_a, mean_b = fmean(a), fmean(b)
-    both = math.fsum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
-    own = math.fsum((x - mean_a) ** 2 for x in a) * math.fsum((y - mean_b) ** 2 for y in b)
-    return both / math.sqrt(own) if own > 0 else 0.0
+    try:
+        return statistics.correlation(a, b)
+    except statistics.StatisticsError:
+        return 0.0
 
 
 def _std(values: Sequence[float]) -> float:

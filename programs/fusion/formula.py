@@ -54,10 +54,9 @@ class ScoreFusion:
         model_error: float = 0.0,
         profile: FusionProfile | None = None,
     ) -> None:
-        if not (math.isfinite(eta) and eta >= 0):
-            raise ValueError(f"eta is a finite number of at least 0, got {eta}")
-        if not (math.isfinite(model_error) and model_error >= 0):
-            raise ValueError(f"model_error is a finite number of at least 0, in levels, got {model_error}")
+        for name, value in (("eta", eta), ("model_error", model_error)):
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is a finite number of at least 0, got {value}")
         self.profile = profile
         self.eta = eta_of(profile.tool_error) if profile else eta
         self.model_error = profile.model_error if profile else model_error
@@ -177,16 +176,18 @@ class ScoreFusion:
 
 def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     """The fusion without a profile: with the prior of a model that nobody measured, or as a section's numbers say."""
-    if section is None or (section.eta is None and section.model_error is None):
-        return ScoreFusion(profile=PRIOR)
-    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
+    return _by_hand(section) or ScoreFusion(profile=PRIOR)
 
 
 def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     """The fusion without a model, whose level probabilities are of the same making as the tools' scores."""
+    return _by_hand(section) or ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
+
+
+def _by_hand(section: FusionConfig | None) -> ScoreFusion | None:
     if section is None or (section.eta is None and section.model_error is None):
-        return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
-    return default_fusion(section)
+        return None
+    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
 
 
 def _log_density(level: float, answer: NormalAnswer) -> float:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, level_name
-from agenticiqa.programs.fusion.profile import combined_error
+from agenticiqa.programs.fusion.profile import FusionProfile, combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import JudgedAs
 
@@ -68,55 +68,64 @@ def fused_score(
     opinion states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for.
     Raises ValueError as ``fuse_scores`` does.
     """
-    tool_scores, note = evidence.overall_scores, ""
-    profile = fusion.profile
-    if tool_scores and profile and profile.toolset and profile.toolset != evidence.overall_tools:
-        fusion = default_fusion()
-        note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
-    elif profile and profile.backend and model and profile.backend != backend_shown(model):
-        fusion = default_fusion()
-        note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
-    elif profile and profile.judged_as and evidence.judged_as and profile.judged_as != evidence.judged_as:
-        was, now = KINDS[profile.judged_as], KINDS[evidence.judged_as]
-        note = f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"
+    fusion, note = _for_this_image(fusion, evidence, model)
+    profile, mean = fusion.profile, evidence.overall_mean
     stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
     if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
         stated = max(stated or spread, spread)
-    mean = evidence.overall_mean
-    fused = [] if mean is None else [mean]  # the mean by weights, not the plain one of the scores
-    score = fusion.fuse_scores(fused, probabilities, tool_error=stated if fusion.profile else None)
+    scores = [] if mean is None else [mean]  # the mean by weights, not the plain one of the scores
+    tool_error = stated if profile else None
+    score = fusion.fuse_scores(scores, probabilities, tool_error=tool_error)
     expectation = sum(level * share for level, share in probabilities.items())
     if source == "learned" and evidence.local_damage:
         # Tool and opinion are one estimate then, which hardly sees small parts; only the opinion knows what was found.
         score = min(score, expectation)
-    how = f"Score {score:.2f} ({level_name(score)})"
+    made_of = ", the level expectation alone, as no tool score came"
     if mean is not None:
-        how += (
-            f", fused from the tool mean {mean:.2f} (n={len(tool_scores)}) and a level expectation of {expectation:.2f}"
-        )
-    else:
-        how += ", the level expectation alone, as no tool score came"
-    how += f" (levels from {SOURCES.get(source, source)}){note}."
+        count = len(evidence.overall_scores)
+        made_of = f", fused from the tool mean {mean:.2f} (n={count}) and a level expectation of {expectation:.2f}"
+    how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES.get(source, source)}){note}."
     without = apart = place = None
     if mean is not None and source not in OFFLINE:
         equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
-        without = fusion.fuse_scores(fused, equal, tool_error=stated if fusion.profile else None)
+        without = fusion.fuse_scores(scores, equal, tool_error=tool_error)
         if source != "uniform":
             place = fusion.place(expectation)
             shown = min(max(place, 1.0), 5.0)
-            apart = abs(shown - mean) if abs(shown - mean) >= far(fusion, stated) else None
+            apart = abs(shown - mean) if abs(shown - mean) >= _far(profile, stated) else None
         if apart is not None:
-            told = f"The model ({shown:.1f}) is far from the tools ({mean:.1f})"
-            how += f" {told}: without the model {without:.1f}."
-    error = score_error(fusion, stated, score, without, spread, mean, place)
+            how += f" The model ({shown:.1f}) is far from the tools ({mean:.1f}): without the model {without:.1f}."
+    if profile is None:
+        error = stated or spread or UNKNOWN_ERROR
+    elif without is None:
+        error = combined_error(profile.quality_std, profile.model_error)
+    else:
+        error = profile.score_error_of(stated, tools=mean, place=place)
+        if not profile.images:  # of a model that nobody measured, its change of the score may be an error
+            error = (error**2 + (LEVERAGE_ERROR * (score - without)) ** 2) ** 0.5
     if source == "learned" and evidence.judged_as == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
     return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
 
 
-def far(fusion: ScoreFusion, stated: float | None) -> float:
-    """From how many levels on between tools and model the reader is told: of a fitted model more than is usual."""
+def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | None) -> tuple[ScoreFusion, str]:
+    """The fusion, or the default where its profile is not for these tools or this model, and what to say of it."""
     profile = fusion.profile
+    if profile is None:
+        return fusion, ""
+    if evidence.overall_scores and profile.toolset and profile.toolset != evidence.overall_tools:
+        note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
+        return default_fusion(), note
+    if profile.backend and model and profile.backend != backend_shown(model):
+        return default_fusion(), f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
+    if profile.judged_as and evidence.judged_as and profile.judged_as != evidence.judged_as:
+        was, now = KINDS[profile.judged_as], KINDS[evidence.judged_as]
+        return fusion, f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"
+    return fusion, ""
+
+
+def _far(profile: FusionProfile | None, stated: float | None) -> float:
+    """From how many levels on between tools and model the reader is told: of a fitted model more than is usual."""
     if profile is None or not profile.images:
         return FAR
     return max(FAR, FAR_FOR_FITTED * math.hypot(profile.tool_error_of(stated), profile.model_error))
@@ -129,29 +138,6 @@ def backend_shown(model: str) -> str:
     'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
     """
     return without_place(model).replace("/", ".", 1)
-
-
-def score_error(
-    fusion: ScoreFusion,
-    stated: float | None,
-    score: float,
-    without_model: float | None,
-    spread: float | None,
-    tools: float | None = None,
-    place: float | None = None,
-) -> float:
-    """The standard deviation, in levels, of people's mean opinion around the score.
-
-    With a fitted profile it is the profile's, wider for an image of which the tools state more, and where ``tools`` and
-    the model's ``place`` are far apart. With the prior, of a model that nobody measured, the change by the model counts
-    as an error that may have been made. Without a profile it is what the tools state, else ``spread``.
-    """
-    profile = fusion.profile
-    if profile is None or without_model is None:
-        own = stated or spread or UNKNOWN_ERROR
-        return own if profile is None else combined_error(profile.quality_std, profile.model_error)
-    error = profile.score_error_of(stated, tools=tools, place=place)
-    return error if profile.images else (error**2 + (LEVERAGE_ERROR * (score - without_model)) ** 2) ** 0.5
 
 
 def score_interval(score: float, error: float) -> Interval:
