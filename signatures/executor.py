@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import dspy
 from pydantic import BeforeValidator, Field, field_validator
 
-from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.inputs import BOXES, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
@@ -33,13 +33,7 @@ class LocatedRegion(ModelAnswer):
 class Location(ModelAnswer):
     """Where the regions are."""
 
-    regions: list[LocatedRegion] = Field(max_length=16)
-
-    @field_validator("regions", mode="before")
-    @classmethod
-    def _as_records(cls, value: Any) -> Any:
-        by_region = isinstance(value, Mapping)
-        return [{"region": region, "box": box} for region, box in value.items()] if by_region else value
+    regions: Annotated[list[LocatedRegion], rows_by_region("box")] = Field(max_length=16)
 
 
 class LocateRegions(dspy.Signature):
@@ -72,13 +66,7 @@ class Detection(ModelAnswer):
         "distortion_set": [{"region": "vehicle", "distortions": ["Blurs"]}, {"region": "sky", "distortions": []}]
     }
 
-    distortion_set: list[DetectedRegion] = Field(max_length=16)
-
-    @field_validator("distortion_set", mode="before")
-    @classmethod
-    def _as_records(cls, value: Any) -> Any:
-        by_region = isinstance(value, Mapping)
-        return [{"region": region, "distortions": names} for region, names in value.items()] if by_region else value
+    distortion_set: Annotated[list[DetectedRegion], rows_by_region("distortions")] = Field(max_length=16)
 
     def by_region(self) -> dict[str, list[Distortion]]:
         """``{region: [category, ...]}``, each category once."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 import dspy
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 
-from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
 from agenticiqa.signatures.inputs import QUERY, REFERENCE
 from agenticiqa.signatures.types import (
     GLOBAL,
@@ -46,8 +46,8 @@ class PlanAnswer(ModelAnswer):
     query_type: PlanQueryType
     query_scope: list[Text] = Field(max_length=16)
     distortion_source: DistortionSource
-    distortions: list[RegionDistortions] = Field(max_length=16)
-    required_tool: list[Text] = Field(max_length=16)
+    distortions: Annotated[list[RegionDistortions], rows_by_region("distortions")] = Field(max_length=16)
+    required_tool: Annotated[list[Text], BeforeValidator(names_in)] = Field(max_length=16)
     _stated: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
@@ -57,8 +57,8 @@ class PlanAnswer(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """What is left out of the two keys that may be null is null."""
-        return {"distortions": None, "required_tool": None, **written}
+        """The two keys that may be null or left out are lists then."""
+        return written | {key: [] for key in ("distortions", "required_tool") if written.get(key) is None}
 
     @classmethod
     def checked(cls, answer: "PlanAnswer", left_out: Mapping[str, Any]) -> list[str]:
@@ -71,18 +71,6 @@ class PlanAnswer(ModelAnswer):
     def _scope_as_list(cls, value: Any) -> Any:
         scope = fold_scope(value)
         return [GLOBAL] if scope == GLOBAL else scope
-
-    @field_validator("distortions", mode="before")
-    @classmethod
-    def _distortions_as_records(cls, value: Any) -> Any:
-        if isinstance(value, dict):
-            return [{"region": region, "distortions": names} for region, names in value.items()]
-        return [] if value is None else value
-
-    @field_validator("required_tool", mode="before")
-    @classmethod
-    def _tools_as_list(cls, value: Any) -> Any:
-        return [] if value is None else names_in(value)
 
     def by_region(self) -> dict[str, list[Distortion]]:
         """``{region: [category, ...]}``, each category once; regions without any are left out."""

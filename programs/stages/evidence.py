@@ -48,7 +48,10 @@ def _rounded(scores: Scores) -> Scores:
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
     """One sentence for each piece of evidence that the plan asked for and that is missing, in the plan's order."""
-    missing = [f"{_words(stage)} failed: {why.removeprefix(f'{stage}: ')}" for stage, why in evidence.failures.items()]
+    missing = [
+        f"{stage.replace('_', ' ').capitalize()} failed: {why.removeprefix(f'{stage}: ')}"
+        for stage, why in evidence.failures.items()
+    ]
     if plan.plan.distortion_analysis and "distortion_analysis" not in evidence.failures:
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
         if unseen:
@@ -123,14 +126,8 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 
 def what_is_missing(evidence: ExecutorOutput) -> str:
     """A sentence that names the kinds of evidence without any entry; empty when there are none such."""
-    missing = [
-        kind
-        for kind, present in (
-            ("distortion analysis", bool(evidence.distortion_analysis)),
-            ("tool scores", bool(evidence.scores)),
-        )
-        if not present
-    ]
+    kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
+    missing = [kind for kind, found in kinds.items() if not found]
     return f"No {' and no '.join(missing)} to go by." if missing else ""
 
 
@@ -144,7 +141,3 @@ def _has_score(scores: dict[str, tuple[str, float]], distortion: str) -> bool:
 
 def _json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False)
-
-
-def _words(stage: str) -> str:
-    return stage.replace("_", " ").capitalize()

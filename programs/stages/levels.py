@@ -15,11 +15,12 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
+from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.stages.protocols import Planned, Scored
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.tokens import LEAST_MASS, level_words
 from agenticiqa.signatures.summarizer import NameLevel
-from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, QueryType
+from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, QueryType
 
 STEM = "The quality of the image is"
 
@@ -127,14 +128,6 @@ class LevelsPlanner(StageModule):
             raise UserError(
                 f"the levels profile rates quality and answers nothing else, such as {query!r}: leave it out"
             )
-        nothing = dict.fromkeys(PlanFlags.model_fields, False)
-        plan = PlannerOutput(
-            query_type="IQA",
-            query_scope="Global",
-            distortion_source="Inferred",
-            distortions=None,
-            reference_mode="No-Reference",
-            required_tool=None,
-            plan=PlanFlags(**nothing),
-        )
-        return Planned(plan)
+        plan = plan_by_rules("IQA", "Global", None, [], is_explicit=False, reference_given=False)
+        nothing = PlanFlags(**dict.fromkeys(PlanFlags.model_fields, False))
+        return Planned(plan.model_copy(update={"plan": nothing}))

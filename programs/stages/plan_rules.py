@@ -5,7 +5,7 @@ determine the four flags. When planning again, because the evidence was not suff
 detection of distortions that the question names.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Literal
 
 from agenticiqa.programs.tools.tool import find_tool
@@ -39,18 +39,6 @@ def expected_flags(
     )
 
 
-def widened(flags: PlanFlags, explicit: bool) -> PlanFlags:
-    """The flags for planning again: all on, but for the detection of distortions that the question names."""
-    return flags.model_copy(
-        update={
-            "distortion_detection": not explicit,
-            "distortion_analysis": True,
-            "tool_selection": True,
-            "tool_execution": True,
-        }
-    )
-
-
 def plan_by_rules(
     query_type: Literal["IQA", "Other"],
     query_scope: list[str] | Literal["Global"],
@@ -68,6 +56,9 @@ def plan_by_rules(
     sufficient, so all runs that may. ``rates`` as for ``expected_flags``.
     """
     flags = expected_flags(query_type, query_scope != GLOBAL, is_explicit, bool(tools), rates=rates)
+    if replanning:
+        everything = dict.fromkeys(PlanFlags.model_fields, True)
+        flags = PlanFlags(**everything | {"distortion_detection": not is_explicit})
     return PlannerOutput(
         query_type=query_type,
         query_scope=query_scope,
@@ -75,13 +66,26 @@ def plan_by_rules(
         distortions=distortions or None,
         reference_mode="Full-Reference" if reference_given else "No-Reference",
         required_tool=tools or None,
-        plan=widened(flags, is_explicit) if replanning else flags,
+        plan=flags,
     )
 
 
 def violations(answer: PlanAnswer) -> list[str]:
     """One sentence for each rule that a model's plan breaks and rules cannot mend: what the value is and must be."""
-    return [*_violations(answer)]
+    named = answer.by_region()
+    regions = unique([*answer.query_scope, GLOBAL])
+    among = ", ".join(map(repr, regions))
+    wrong = [
+        f"distortions has the region {region!r}, which is not in query_scope: they must be among {among}."
+        for region in named
+        if region not in regions
+    ]
+    if answer.distortion_source == "Explicit" and not named:
+        wrong.append(
+            "distortion_source is 'Explicit', but distortions is empty: "
+            "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
+        )
+    return wrong
 
 
 def enforce(
@@ -110,20 +114,6 @@ def enforce(
         replanning=replanning,
         rates=rates,
     )
-
-
-def _violations(answer: PlanAnswer) -> Iterator[str]:
-    named = answer.by_region()
-    if answer.distortion_source == "Explicit" and not named:
-        yield (
-            "distortion_source is 'Explicit', but distortions is empty: "
-            "it must list the distortions that the question names, or distortion_source must be 'Inferred'."
-        )
-    regions = unique([*answer.query_scope, GLOBAL])
-    for region in named:
-        if region not in regions:
-            keys = ", ".join(map(repr, regions))
-            yield f"distortions has the region {region!r}, which is not in query_scope: they must be among {keys}."
 
 
 def _within_scope(answer: PlanAnswer) -> Distortions:

@@ -9,20 +9,13 @@ from agenticiqa.programs.images import LoadedImage, prompt_inputs
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.progress import evidence_summary
-from agenticiqa.programs.stages.protocols import ProbabilitySource, Scored
+from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.salvage import salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
-from agenticiqa.signatures.answers.levels import Kind
 from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
 from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS
-
-SOURCES: dict[Kind, ProbabilitySource] = {
-    "log-probabilities": "quality_probs",
-    "probabilities": "probabilities",
-    "percentages": "percentages",
-}
 
 
 class Scorer(StageModule):
@@ -52,15 +45,15 @@ class Scorer(StageModule):
             if salvaged is None:
                 raise
             return salvaged
-        assessment = reply.answer
-        reading = level_probabilities_from_tokens(reply.logprobs)
-        source: ProbabilitySource = "logprobs"
-        probabilities = reading.probabilities if reading else None
-        if probabilities is None:
-            source, probabilities = SOURCES[assessment.quality_probs.kind], assessment.quality_probs.probabilities()
-        mass = reading.mass if reading else None
+        written, reading = reply.answer.quality_probs, level_probabilities_from_tokens(reply.logprobs)
+        by_tokens = reading.probabilities if reading else None
         return Scored(
-            probabilities, source, assessment.quality_reasoning, mass, reply.rejected_answers, model=reply.model
+            by_tokens or written.probabilities(),
+            "logprobs" if by_tokens else written.source,
+            reply.answer.quality_reasoning,
+            reading.mass if reading else None,
+            reply.rejected_answers,
+            model=reply.model,
         )
 
 

@@ -15,8 +15,6 @@ from pydantic import ConfigDict, Field, model_validator
 from agenticiqa.signatures.types import LEVEL_KEYS, LevelKey, Strict
 from agenticiqa.signatures.vocabulary import LEVELS, closest
 
-Kind = Literal["log-probabilities", "probabilities", "percentages"]
-
 NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
 NEARLY = 0.05  # how far the sum of the exponentials of log-probabilities may be from 1
 ROUNDED = 0.15  # the same of probabilities: written with one digit, 99 % of them are as near
@@ -54,21 +52,21 @@ class LevelProbs(Strict):
         return settled({named.get(key, key): item for key, item in value.items()})
 
     def by_level(self) -> dict[int, float]:
-        """The numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``kind``."""
+        """The numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``source``."""
         return {1: self.bad, 2: self.poor, 3: self.fair, 4: self.good, 5: self.excellent}
 
     @property
-    def kind(self) -> Kind:
-        """What the numbers are."""
+    def source(self) -> Literal["quality_probs", "probabilities", "percentages"]:
+        """What the numbers are, as a result's ``probability_source`` names it; log-probabilities are quality_probs."""
         numbers = self.by_level().values()
         if max(numbers) <= 0:
-            return "log-probabilities"
+            return "quality_probs"
         return "probabilities" if math.fsum(numbers) < 2 else "percentages"
 
     def probabilities(self) -> dict[int, float]:
         """The probability of each level; they sum to one."""
         numbers = self.by_level()
-        if self.kind == "log-probabilities":
+        if self.source == "quality_probs":
             peak = max(numbers.values())
             numbers = {level: math.exp(number - peak) for level, number in numbers.items()}
         total = math.fsum(numbers.values())

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import BaseModel, BeforeValidator, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from agenticiqa.signatures.types import Strict
 from agenticiqa.signatures.vocabulary import closest
@@ -68,6 +68,16 @@ def names_in(value: Any) -> Any:
     if not isinstance(names, list):
         return value
     return [name for name in names if not (isinstance(name, str) and _NOTHING.fullmatch(name.strip()))]
+
+
+def rows_by_region(key: str) -> BeforeValidator:
+    """A validator that reads the documents' mapping by region as rows with this key; anything else as it is."""
+
+    def as_rows(value: Any) -> Any:
+        by_region = isinstance(value, Mapping)
+        return [{"region": region, key: item} for region, item in value.items()] if by_region else value
+
+    return BeforeValidator(as_rows)
 
 
 def wire_names(model: type[BaseModel]) -> list[str]:
