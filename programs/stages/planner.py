@@ -85,7 +85,13 @@ class Planner(StageModule):
             note_reading(self.ask.stage, not_named(answer.required_tool, named))
             return Planned(plan, rejected)
 
-        ask = partial(self.ask, inputs=self._inputs(image, query, reference, feedback), check=check)
+        inputs = {
+            "available_tools": nameable(self.toolbox, query, reference_given=reference is not None),
+            "query": query,
+            "feedback": feedback or None,
+            **(prompt_inputs(image, reference) if self.sees_images else {}),
+        }
+        ask = partial(self.ask, inputs=inputs, check=check)
         try:
             if self.prefetch and not feedback:
                 reply, _ = side_by_side(ask, partial(self.prefetch, image, query, reference))
@@ -102,16 +108,6 @@ class Planner(StageModule):
             planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)
-
-    def _inputs(
-        self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str
-    ) -> dict[str, LoadedImage | str | None]:
-        return {
-            "available_tools": nameable(self.toolbox, query, reference_given=reference is not None),
-            "query": query,
-            "feedback": feedback or None,
-            **(prompt_inputs(image, reference) if self.sees_images else {}),
-        }
 
     def _log_fallback(self, reason: str, remedy: str) -> None:
         fields = event("fallback", stage=self.ask.stage, reason=reason)

@@ -30,11 +30,9 @@ logger = logging.getLogger(__name__)
 def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
     """The images are loaded, and the question is valid."""
     size, name = list(image.size), reference.source if reference else None
-    logger.info(
-        "%s, %d x %d pixels, reference %s, judged by %s: %s",
-        *(image.source, *size, name or "none", backend, query),
-        extra=event("begun", size=size, reference=name, query=query, backend=backend),
-    )
+    sentence = "%s, %d x %d pixels, reference %s, judged by %s: %s"
+    shown = (image.source, *size, name or "none", backend, query)
+    _log("begun", sentence, *shown, size=size, reference=name, query=query, backend=backend)
 
 
 def checked_reference(check: ReferenceCheck) -> None:
@@ -46,46 +44,44 @@ def checked_reference(check: ReferenceCheck) -> None:
 def planned(plan: PlannerOutput, seconds: float) -> None:
     """The plan is made."""
     flags = plan.plan.model_dump()
-    logger.info(
+    _log(
+        "planned",
         "planned in %.2f s: query type %s, scope %s, %s, tools named: %s, to do: %s",
         *(seconds, plan.query_type, ", ".join(plan.regions), plan.reference_mode, ", ".join(plan.tools) or "none"),
         ", ".join(name for name, on in flags.items() if on) or "nothing",
-        extra=event(
-            "planned",
-            query_type=plan.query_type,
-            scope=plan.regions,
-            distortion_source=plan.distortion_source,
-            distortions=plan.distortions,
-            reference_mode=plan.reference_mode,
-            tools=plan.tools,
-            flags=flags,
-            seconds=round(seconds, 3),
-        ),
+        query_type=plan.query_type,
+        scope=plan.regions,
+        distortion_source=plan.distortion_source,
+        distortions=plan.distortions,
+        reference_mode=plan.reference_mode,
+        tools=plan.tools,
+        flags=flags,
+        seconds=round(seconds, 3),
     )
 
 
 def unchanged_plan(*, offline: bool) -> None:
     """The new plan is the previous one, so the answer is final; of rules, which plan the same again, no warning."""
     level = logging.INFO if offline else logging.WARNING
-    logger.log(level, "the plan did not change, so planning again would change nothing", extra=event("plan_unchanged"))
+    _log("plan_unchanged", "the plan did not change, so planning again would change nothing", level=level)
 
 
 def located(boxes: Boxes) -> None:
     """The boxes of the named regions, in pixels."""
-    logger.info("located: %s", _by_region(boxes), extra=event("located", boxes=boxes))
+    _log("located", "located: %s", _by_region(boxes), boxes=boxes)
 
 
 def detected(distortions: Distortions) -> None:
     """The distortions of each region."""
     listed = {region: ", ".join(names) for region, names in distortions.items()}
-    logger.info("detected: %s", _by_region(listed), extra=event("detected", distortions=distortions))
+    _log("detected", "detected: %s", _by_region(listed), distortions=distortions)
 
 
 def analyzed(analysis: Mapping[str, Sequence[DistortionAnalysis]]) -> None:
     """The severity of each distortion, with its explanation."""
     worded = {region: ", ".join(f"{item.type} {item.severity}" for item in items) for region, items in analysis.items()}
     rows = {region: [item.model_dump() for item in items] for region, items in analysis.items()}
-    logger.info("analyzed: %s", _by_region(worded), extra=event("analyzed", analysis=rows))
+    _log("analyzed", "analyzed: %s", _by_region(worded), analysis=rows)
 
 
 def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
@@ -94,17 +90,14 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
         region: ", ".join(f"{tool} for {subject}" for subject, tool in chosen.items())
         for region, chosen in tools.items()
     }
-    logger.info("selected: %s", _by_region(worded), extra=event("selected", tools=tools))
+    _log("selected", "selected: %s", _by_region(worded), tools=tools)
 
 
 def measured(call: ToolCall) -> None:
     """The score of one tool, or why it has none; its weight in the mean is known only with the others there."""
     outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, calibrated {call.calibrated:.2f}"
-    logger.info(
-        "measured: %s on %s for %s: %s, %.1f ms",
-        *(call.tool, call.region, call.distortion, outcome, call.ms),
-        extra=event("measured", **call.model_dump(exclude={"weight"})),
-    )
+    shown = (call.tool, call.region, call.distortion, outcome, call.ms)
+    _log("measured", "measured: %s on %s for %s: %s, %.1f ms", *shown, **call.model_dump(exclude={"weight"}))
 
 
 def summarizing(
@@ -114,18 +107,16 @@ def summarizing(
     mode = "scoring" if kind is QueryType.SCORING else "explanation/QA"
     distortions, scores = _counts(evidence)
     name = reference.source if reference else None
-    logger.info(
+    _log(
+        "summarizing",
         "summarizer: query type %s, %s mode, %s, image %s, reference %s",
         *(plan.query_type, mode, evidence_summary(evidence), image.source, name),
-        extra=event(
-            "summarizing",
-            query_type=kind.value,
-            mode=mode,
-            distortions=distortions,
-            tool_scores=scores,
-            failures=evidence.failures,
-            reference=name,
-        ),
+        query_type=kind.value,
+        mode=mode,
+        distortions=distortions,
+        tool_scores=scores,
+        failures=evidence.failures,
+        reference=name,
     )
 
 
@@ -137,75 +128,75 @@ def evidence_summary(evidence: ExecutorOutput) -> str:
 def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: float) -> None:
     """The fused score, the tools' mean, and the level probabilities with their expectation."""
     mean = evidence.overall_mean
-    logger.info(
+    _log(
+        "scored",
         "scored: %.2f (%s) of a tool mean of %s and a level expectation of %.2f from %s",
         *(score, level_name(score), "none" if mean is None else f"{mean:.2f}", expectation, levels.source),
-        extra=event(
-            "scored",
-            score=score,
-            quality_level=level_name(score),
-            tool_mean=mean,
-            tools=len(evidence.overall_scores),
-            level_expectation=expectation,
-            probabilities={str(level): share for level, share in levels.probabilities.items()},
-            probability_source=levels.source,
-            probability_mass=levels.mass,
-        ),
+        score=score,
+        quality_level=level_name(score),
+        tool_mean=mean,
+        tools=len(evidence.overall_scores),
+        level_expectation=expectation,
+        probabilities={str(level): share for level, share in levels.probabilities.items()},
+        probability_source=levels.source,
+        probability_mass=levels.mass,
     )
 
 
 def concluded(answer: float | str, reasoning: str) -> None:
     """The answer to a question that asks for no score."""
-    logger.info("concluded: %s", answer, extra=event("concluded", answer=answer, reasoning=reasoning))
+    _log("concluded", "concluded: %s", answer, answer=answer, reasoning=reasoning)
 
 
 def no_replan(iteration: int, doubts: Sequence[str]) -> None:
     """The evidence is sufficient; ``doubts`` remain."""
-    fields = event("replan", need_replan=False, reason=None, iteration=iteration, doubts=[*doubts])
-    logger.info("replan: not needed, iteration %d", iteration, extra=fields)
+    fields: dict[str, Any] = {"need_replan": False, "reason": None, "iteration": iteration, "doubts": [*doubts]}
+    _log("replan", "replan: not needed, iteration %d", iteration, **fields)
 
 
 def replan(reason: str, iteration: int, limit: int) -> None:
     """The evidence is not sufficient: plan again, unless the limit is reached."""
-    again = iteration < limit
-    fields = event("replan", need_replan=again, reason=reason, iteration=iteration, doubts=[])
-    if again:
-        logger.info("replan: need_replan=true, reason: %s, iteration %d", reason, iteration, extra=fields)
+    fields: dict[str, Any] = {"reason": reason, "iteration": iteration, "doubts": []}
+    if iteration < limit:
+        sentence = "replan: need_replan=true, reason: %s, iteration %d"
+        _log("replan", sentence, reason, iteration, need_replan=True, **fields)
     else:
-        logger.warning("replan: the limit of %d iterations is reached, still: %s", limit, reason, extra=fields)
+        sentence = "replan: the limit of %d iterations is reached, still: %s"
+        _log("replan", sentence, limit, reason, level=logging.WARNING, need_replan=False, **fields)
 
 
 def asked(stage: str, attempt: int, attempts: int) -> None:
     """A model is asked. The prompt is logged separately, at level DEBUG."""
-    fields = event("asked", stage=stage, attempt=attempt, attempts=attempts)
-    logger.info("%s: asked, attempt %d of %d", stage, attempt, attempts, extra=fields)
+    shown = (stage, attempt, attempts)
+    _log("asked", "%s: asked, attempt %d of %d", *shown, stage=stage, attempt=attempt, attempts=attempts)
 
 
 def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
     """A model's answer was accepted: its calls, tokens and time."""
     usage = {**spent.to_json(), "cached": bool(spent.cached), "seconds": round(seconds, 3)}
     tokens = "from the cache" if spent.cached else f"{spent.input_tokens} + {spent.output_tokens} tokens"
-    logger.info(
-        *("%s: answered in %.2f s, %s", stage, seconds, tokens),
-        extra=event("answered", stage=stage, attempt=attempt, **usage),
-    )
+    shown = (stage, seconds, tokens)
+    _log("answered", "%s: answered in %.2f s, %s", *shown, stage=stage, attempt=attempt, **usage)
 
 
 def done(result: dspy.Prediction, seconds: float) -> None:
     """The final answer, with the calls, tokens and time of all stages."""
     spent = total(result.usage_by_stage)
-    logger.info(
+    _log(
+        "done",
         "done: %s in %.2f s, %d calls, %d + %d tokens",
         *(result.final_answer, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
-        extra=event(
-            "done",
-            answer=result.final_answer,
-            score=result.quality_score,
-            iterations=result.iteration_count,
-            seconds=round(seconds, 3),
-            **spent,
-        ),
+        answer=result.final_answer,
+        score=result.quality_score,
+        iterations=result.iteration_count,
+        seconds=round(seconds, 3),
+        **spent,
     )
+
+
+def _log(step: str, sentence: str, *shown: Any, level: int = logging.INFO, **fields: Any) -> None:
+    """Log a step: its sentence, with what is shown in it, and its fields (see ``events``)."""
+    logger.log(level, sentence, *shown, extra=event(step, **fields), stacklevel=2)
 
 
 def _counts(evidence: ExecutorOutput) -> tuple[int, int]:

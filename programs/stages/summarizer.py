@@ -69,11 +69,9 @@ class Summarizer(StageModule):
                 if reference is not None and image.same_pixels(reference):
                     return Summarized(_undamaged(evidence, query), query_type)
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
-                outside, judged = () if reference else outside_training(image.judged), image.judged.size
-                # A named tool errs by as much as it is off the program's own, which is the better one.
-                adapted = any(call.adapted for call in evidence.tool_log)  # which states it by itself, from its labels
-                least = max(0.0 if adapted else least_spread(outside), named_gap(evidence))
-                rated = self._scored(scored, evidence, query, in_words(outside, judged), least)
+                outside = () if reference else outside_training(image.judged)
+                doubt = in_words(outside, image.judged.size)
+                rated = self._scored(scored, evidence, query, doubt, least_spread(outside))
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(
                 image=image,
@@ -92,7 +90,9 @@ class Summarizer(StageModule):
         self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float
     ) -> SummarizerOutput:
         """``doubt`` says why the tools may be wrong about the image, ``least`` is the spread of their scores then."""
-        p = scored.probabilities
+        p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
+        # An adapter states its spread itself. A named tool errs by as much as it is off the program's own, better one.
+        least = max(0.0 if is_adapted else least, named_gap(evidence))
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
         fused = fused_score(
