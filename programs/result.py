@@ -25,9 +25,11 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import StageResult
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (
     GLOBAL,
+    OVERALL,
     PARSING_FAILED,
     DistortionAnalysis,
     ExecutorOutput,
@@ -243,6 +245,13 @@ def placed(distortion: str, region: str) -> str:
     return distortion if region == GLOBAL else f"{distortion}, {region}"
 
 
+def measured(tool: str, distortion: str) -> str:
+    """What a tool measured, in words: the distortion that it was run for, unless it rates quality as a whole."""
+    known = TOOLS.get(tool)
+    as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
+    return "overall quality" if as_a_whole or distortion == OVERALL else distortion
+
+
 def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:
     """Where a distortion of a region is: the part of the image if it is in a part only, else the region."""
     parts = (evidence.local_damage or {}).get(region, []) if evidence else []
@@ -324,7 +333,9 @@ def _answer(result: Assessment) -> str:
 def _tool_row(call: ToolCall) -> tuple[str, ...]:
     raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
     score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
-    subject = placed(call.distortion, call.region) + ", judged as: generated" * (call.judged_as == "generated")
+    subject = placed(measured(call.tool, call.distortion), call.region) + ", judged as: generated" * (
+        call.judged_as == "generated"
+    )
     return call.tool, subject, raw, score
 
 

@@ -1,21 +1,22 @@
 """``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
 
+import re
 import shlex
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from agenticiqa.eval.commands.arguments import RUNS_SHOWN
 from agenticiqa.eval.report.compare import compare_report, compare_sets
-from agenticiqa.eval.report.model import FORMS, Report
+from agenticiqa.eval.report.model import FORMS, Report, comma_separated
 from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
 from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
 from agenticiqa.programs.cli.options import given
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
-from agenticiqa.programs.cli.printable import write_output
+from agenticiqa.programs.cli.printable import is_stdout, print_note, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
@@ -41,14 +42,38 @@ def run(args: Namespace) -> int:
 def write_forms(report: Report, args: Namespace) -> int:
     """Write a report in the forms that the options name, or print it without any; returns the exit status."""
     check_outputs(args)
-    texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in FORMS}
+    texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in ("markdown", "latex")}
     done = write_all(
-        (f"table ({form})", getattr(args, form), partial(write_output, getattr(args, form), text))
-        for form, text in texts.items()
+        [
+            *(
+                (f"table ({form})", vars(args)[form], partial(write_output, vars(args)[form], texts[form]))
+                for form in texts
+            ),
+            *csv_outputs(args.csv, {table.title: comma_separated(table) for table in report.tables}),
+        ]
     )
     if not done:
         report.show()
     return OK if all(done) else SOME_FAILED
+
+
+def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[str, Path, Callable[[], None]]]:
+    """Each table as an output for ``write_all``: the first to ``file``, the others beside it, named by their titles.
+
+    On stdout there is only room for the first one; a note says which are left out.
+    """
+    if file is None:
+        return
+    (first, text), *others = tables.items()
+    yield "table (csv)", file, partial(write_output, file, text)
+    if is_stdout(file):
+        if others:
+            names = ", ".join(title for title, _ in others)
+            print_note(f"stdout has the table {first!r}; with a file as --csv these are written beside it: {names}")
+        return
+    for title, text in others:
+        beside = file.with_stem(f"{file.stem}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}")
+        yield f"table {title!r} (csv)", beside, partial(write_output, beside, text)
 
 
 def _refuse_folder_of_images(path: Path) -> None:

@@ -183,7 +183,7 @@ def _evaluated(
     report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
     shown = [*report.tables[: 3 if splits else 2], *by]
-    report.show(shown)
+    report.show(shown, out / f"{name}.md")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown, about)

@@ -100,7 +100,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     name = report_name(out, measured["limit"])
     report = question_report(measured)
     report.write(out, name)
-    report.show()
+    report.show(kept=out / f"{name}.md")
     for why in found.left_out[:3]:
         print_error(f"left out: {why}")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")

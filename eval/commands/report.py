@@ -3,12 +3,13 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from agenticiqa.eval.commands.compare import write_forms
 from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
-from agenticiqa.eval.report.page.kept_run import read_run
+from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
-from agenticiqa.eval.report.rating_tables import numbers_table
+from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
 from agenticiqa.eval.report.shards import shards_report
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
@@ -16,6 +17,9 @@ from agenticiqa.programs.cli.printable import is_stdout, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import holds_results
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def run(args: Namespace) -> int:
@@ -38,8 +42,7 @@ def run(args: Namespace) -> int:
             f"{asked[0].folder} asked questions and {rated[0].folder} rated images: report on them one after the other"
         )
     tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
-    numbers = [numbers_table({run.name: run.figures for run in rated})] if rated else []
-    csv = "\n".join(map(comma_separated, tables if asked else numbers))
+    csv = comma_separated(numbers({run.name: run.figures for run in rated}) if rated else together(asked))
     done = write_all(
         [
             ("page", args.html, lambda: write_page(runs, args.html, args.mos_range)),
@@ -51,6 +54,13 @@ def run(args: Namespace) -> int:
     if not done:
         print(_markdown(tables), end="")
     return OK if all(done) else SOME_FAILED
+
+
+def together(runs: Sequence[KeptRun]) -> "DataFrame":
+    """The first table of each run below one another, with the name of the run."""
+    from pandas import concat
+
+    return concat({run.name: report_of(run).tables[0].frame for run in runs}, names=["run", None]).reset_index("run")
 
 
 def _markdown(tables: Sequence[ReportTable]) -> str:

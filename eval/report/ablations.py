@@ -10,11 +10,11 @@ from agenticiqa.eval.report.model import Report, ReportTable, figure, number
 
 Row = Mapping[str, Any]
 WHOLE = "whole program"
-HEADINGS = ("program", "n", "unscored", "SRCC", "PLCC raw", "SRCC minus whole", "changed", "calls", "s per image")
-SENTENCE = (
+SENTENCES = (
     "Without a part all images were judged anew; calls are those that were sent, what was asked before came from the "
-    "cache. Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % "
-    "intervals by a jackknife over contents. Several differences are shown and none is corrected for that."
+    "cache.",
+    "Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % intervals by "
+    "a jackknife over contents. Several differences are shown and none is corrected for that.",
 )
 
 
@@ -27,16 +27,21 @@ def ablation_report(runs: Mapping[str, Sequence[Row]]) -> Report:
     """
     whole = next(iter(runs.values()))
     figures = [_figures(name, rows, None if rows is whole else whole) for name, rows in runs.items()]
-    lines = [
-        [
-            *(each["name"], number(each["n"], ",d"), number(each["unscored"], ",d")),
-            *(figure(each["srcc"]), figure(each["plcc"]), figure(each["difference"], "+.3f")),
-            *(number(each["changed"], "d"), number(each["calls"], ",d")),
-            number(each["seconds"], ".2f"),
-        ]
+    rows = [
+        {
+            "program": each["name"],
+            "n": number(each["n"], ",d"),
+            "unscored": number(each["unscored"], ",d"),
+            "SRCC": figure(each["srcc"]),
+            "PLCC raw": figure(each["plcc"]),
+            "SRCC minus whole": figure(each["difference"], "+.3f"),
+            "changed": number(each["changed"], "d"),
+            "calls": number(each["calls"], ",d"),
+            "s per image": number(each["seconds"], ".2f"),
+        }
         for each in figures
     ]
-    return Report(figures, [ReportTable("without a part", HEADINGS, lines)], [SENTENCE])
+    return Report(figures, [ReportTable("without a part", rows)], {"How to read it": SENTENCES})
 
 
 def _figures(name: str, rows: Sequence[Row], whole: Sequence[Row] | None) -> dict[str, Any]:

@@ -72,7 +72,8 @@ class Difference:
 def compare_report(runs: Sequence[RunScores]) -> Report:
     """The leaderboard of runs and their differences. Raises UserError as ``differences`` does."""
     found = differences(runs)
-    return Report(None, [leaderboard(runs), difference_table(found)], [*SENTENCES, *_about_questions(runs)])
+    notes = {"How to read it": [*SENTENCES, *_about_questions(runs)]}
+    return Report(None, [leaderboard(runs), difference_table(found)], notes)
 
 
 def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
@@ -91,7 +92,7 @@ def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
         if listed:
             table = difference_table([every.pop(0) for _ in listed])
             tables.append(replace(table, title=f"{table.title}, {title}"))
-    return Report(None, tables, [*SENTENCES, OVER_SETS])
+    return Report(None, tables, {"How to read it": [*SENTENCES, OVER_SETS]})
 
 
 def differences(runs: Sequence[RunScores]) -> list[Difference]:
@@ -222,20 +223,14 @@ def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
     """Every run with its figures on the items that it has a value for, the best first."""
     figures = {id(run): _ratings(run) if run.kind == "rating" else _accuracy(run) for run in runs}
     ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
-    parts = [run.part for run in ranked]
-    lines = [
-        [
-            str(place),
-            run.name,
-            run.judged_by,
-            counted(len(run.values), run.unscored),
-            *([run.part or "all"] if any(parts) else []),
-            *(figure(each) for each in figures[id(run)].values()),
-        ]
+    in_part = any(run.part for run in runs)
+    rows = [
+        {"": str(place), "run": run.name, "judged by": run.judged_by, "n": counted(len(run.values), run.unscored)}
+        | ({"of the set": run.part or "all"} if in_part else {})
+        | {name: figure(each) for name, each in figures[id(run)].items()}
         for place, run in enumerate(ranked, 1)
     ]
-    headings = ["", "run", "judged by", "n", *(["of the set"] if any(parts) else []), *figures[id(runs[0])]]
-    return ReportTable("Runs", headings, lines)
+    return ReportTable("Runs", rows, best=dict.fromkeys(figures[id(runs[0])], max))
 
 
 def _first(figures: Mapping[str, Interval]) -> float:
@@ -250,16 +245,13 @@ def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> Report
     values = {run: [value for value in each if value is not None] for run, each in known.items()}
     means = {run: float(np.mean(each)) if each else None for run, each in values.items()}
     ranked = sorted(runs, key=lambda run: (-len(values[run]), -(means[run] or -1.0)))
-    lines: list[list[str]] = [
-        [
-            str(place),
-            run,
-            *(figure(found.get(run)) for found in figures.values()),
-            _mean_cell(means[run], len(values[run]), len(figures)),
-        ]
+    rows = [
+        {"": str(place), "run": run}
+        | {title: figure(found.get(run)) for title, found in figures.items()}
+        | {"mean": _mean_cell(means[run], len(values[run]), len(figures))}
         for place, run in enumerate(ranked, 1)
     ]
-    return ReportTable(f"{name} by set", ["", "run", *figures, "mean"], lines)
+    return ReportTable(f"{name} by set", rows, best=dict.fromkeys((*figures, "mean"), max))
 
 
 def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
@@ -269,23 +261,22 @@ def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
 
 def difference_table(found: Sequence[Difference]) -> ReportTable:
     """The differences with their intervals, p values, and what it would take to tell one of .01."""
-    headings = ["figure", "first minus second", "n", "difference", "p", "p (Holm)", f"needed for {SMALLEST_TOLD:g}"]
-    lines = [
-        [
-            each.figure,
-            f"{each.first} - {each.second}",
-            number(each.interval.n, ",d"),
-            figure(each.interval, "+.3f"),
-            probability(each.p),
-            probability(each.holm),
-            Cell(
+    rows = [
+        {
+            "figure": each.figure,
+            "first minus second": f"{each.first} - {each.second}",
+            "n": number(each.interval.n, ",d"),
+            "difference": figure(each.interval, "+.3f"),
+            "p": probability(each.p),
+            "p (Holm)": probability(each.holm),
+            f"needed for {SMALLEST_TOLD:g}": Cell(
                 "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
                 {"items": each.items_needed, "contents": each.contents_needed},
             ),
-        ]
+        }
         for each in found
     ]
-    return ReportTable("Differences on the items of both", headings, lines)
+    return ReportTable("Differences on the items of both", rows)
 
 
 def _ratings(run: RunScores) -> Mapping[str, Interval]:

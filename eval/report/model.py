@@ -1,13 +1,14 @@
-"""A report of anything measured: tables of text and sentences; and their text, Markdown, LaTeX and CSV renderings.
+"""A report of anything measured: tables and sentences; and their text, Markdown, LaTeX and CSV renderings.
 
 ``templates/parts.html`` of ``report.page`` is the HTML rendering of a table.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,7 +18,12 @@ from agenticiqa.eval.intervals import Interval
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 ENDS = ("value", "low", "high")
+UNDEFINED = "-"
+MOST_SENTENCES = 5  # at a terminal, where a file has all of them
 PLAIN_WIDTH = 160  # columns where the output is no terminal
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''"}
@@ -37,38 +43,78 @@ class Cell(str):
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table: its title, headings and lines of cells; ``bold`` is the number of the line that stands out."""
+    """A table: its title, and rows with a cell (a text or a ``Cell``) for each heading, in one order.
+
+    ``bold`` is the number of the row that stands out. ``best`` names the columns whose best value is marked in LaTeX:
+    ``max`` or ``min`` by heading.
+    """
 
     title: str
-    headings: Sequence[str]
-    lines: Sequence[Sequence[Any]]
+    rows: Sequence[Mapping[str, str]]
     bold: int | None = None
+    best: Mapping[str, Callable[..., str]] = field(default_factory=dict)
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the columns."""
+        return [*(self.rows[0] if self.rows else ())]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The cells of each row."""
+        return [[*row.values()] for row in self.rows]
+
+    @property
+    def frame(self) -> "DataFrame":
+        """The table as numbers, unrounded: a column for each text, value and end of an interval, of Python objects."""
+        from pandas import DataFrame
+
+        values = {heading: [_values(row[heading]) for row in self.rows] for heading in self.headings}
+        columns = {
+            f"{heading} {key}".strip(): [cell.get(key) for cell in cells]
+            for heading, cells in values.items()
+            for key in dict.fromkeys(chain.from_iterable(cells))
+        }
+        return DataFrame(columns, dtype=object)
 
 
 @dataclass(frozen=True)
 class Report:
     """What was measured: ``figures`` in JSON types, the tables that show them, the first being the headline, and
-    sentences, each with its full stop, that say how to read them.
+    sentences by the title of their group, each with its full stop, that say how to read them.
+
+    The first group has what a reader has to know first.
     """
 
     figures: Any
     tables: Sequence[ReportTable]
-    sentences: Sequence[str]
+    notes: Mapping[str, Sequence[str]]
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences of all groups."""
+        return [sentence for group in self.notes.values() for sentence in group]
 
     def write(self, folder: Path, name: str = "report") -> None:
         """Write ``report.json`` and ``report.md``, or files of another ``name``, into the folder of the run."""
         write_atomically(folder / f"{name}.json", json.dumps(self.figures, indent=2, ensure_ascii=False) + "\n")
         first, *others = self.tables
-        text = [f"# {first.title}", "", markdown(first), *(f"- {sentence}" for sentence in self.sentences), ""]
+        text = [f"# {first.title}", "", markdown(first)]
+        for title, group in self.notes.items():
+            text += [f"{title}:", "", *(f"- {sentence}" for sentence in group), ""]
         for table in others:
             text += [f"## {table.title}", "", markdown(table)]
         write_atomically(folder / f"{name}.md", "\n".join(text).rstrip() + "\n")
 
-    def show(self, tables: Sequence[ReportTable] | None = None) -> None:
-        """Print the tables, or those given, and the sentences on stdout."""
+    def show(self, tables: Sequence[ReportTable] | None = None, kept: Path | None = None) -> None:
+        """Print the tables, or those given, and the sentences: the first ones where all are ``kept`` in a file."""
         for table in self.tables if tables is None else tables:
             print_table(terminal(table))
-        for sentence in self.sentences:
+        shown = self.sentences
+        if kept is not None and len(shown) > MOST_SENTENCES:
+            first = next(iter(self.notes.values()))[: MOST_SENTENCES - 1]
+            shown = [*first, f"{len(shown) - len(first)} more notes on these figures are in {kept}."]
+        for sentence in shown:
             print(f"- {sentence}")
 
 
@@ -94,37 +140,60 @@ def markdown(table: ReportTable) -> str:
 
 
 def latex(table: ReportTable) -> str:
-    """A table in LaTeX: a ``tabular`` with rules of booktabs, plain ones without it; above, its title as a comment."""
-    rows = [
-        " & ".join("".join(LATEX.get(c, c) for c in cell) for cell in row) for row in (table.headings, *table.lines)
+    """A table in LaTeX: a ``tabular`` with rules of booktabs, plain ones without it; above, its title as a comment.
+
+    Texts are aligned left, numbers right, and the best value of a column is bold.
+    """
+    columns = {heading: [row[heading] for row in table.rows] for heading in table.headings}
+    sides = "".join("r" if any(isinstance(cell, Cell) for cell in cells) else "l" for cells in columns.values())
+    best = {heading: _best(table, heading) for heading in columns}
+    lines = [
+        [_bold(cell) if _shown(cell) == best[heading] else _latex(cell) for heading, cell in row.items()]
+        for row in table.rows
     ]
-    body = [rf"\begin{{tabular}}{{l{'r' * (len(table.headings) - 1)}}}", r"\toprule", rf"{rows[0]} \\", r"\midrule"]
+    rows = [" & ".join(cells) for cells in ([*map(_latex, table.headings)], *lines)]
+    body = [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", rf"{rows[0]} \\", r"\midrule"]
     body += [*(rf"{row} \\" for row in rows[1:]), r"\bottomrule", r"\end{tabular}"]
     plain = "".join(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule"))
     return "\n".join([f"% {' '.join(table.title.split())}", plain, *body]) + "\n"
 
 
-def comma_separated(table: ReportTable) -> str:
+def comma_separated(table: "ReportTable | DataFrame") -> str:
     """A table as CSV, with one number a cell; numbers are unrounded, what is undefined is empty."""
-    kinds = [
-        dict.fromkeys(key for line in table.lines for key in getattr(line[place], "numbers", ("",)))
-        for place in range(len(table.headings))
-    ]
-    headings = [f"{name} {key}".strip() for name, keys in zip(table.headings, kinds, strict=True) for key in keys]
-    lines = [
-        [_alone(cell, key) for cell, keys in zip(line, kinds, strict=True) for key in keys] for line in table.lines
-    ]
-    return csv_text([headings, *lines], "\n")
-
-
-def _alone(cell: Any, key: str) -> Any:
-    """One number of a cell, or the text of a cell without numbers."""
-    if isinstance(cell, Cell):
-        return cell.numbers.get(key)
-    return cell if not key and cell != "-" else ""
+    frame = table.frame if isinstance(table, ReportTable) else table
+    known = frame.astype(object).where(frame.notna(), None)
+    return csv_text([[*frame.columns], *known.itertuples(index=False, name=None)], "\n")
 
 
 FORMS = {"markdown": markdown, "latex": latex, "csv": comma_separated}
+
+
+def _values(cell: str) -> Mapping[str, Any]:
+    """The numbers of a cell, or its text."""
+    return cell.numbers if isinstance(cell, Cell) else {"": None if cell == UNDEFINED else cell}
+
+
+def _shown(cell: str) -> str:
+    """The value of a cell as text, without its interval."""
+    return cell.partition(" [")[0]
+
+
+def _best(table: ReportTable, heading: str) -> str | None:
+    """The best value of a column as text; ``None`` for a column that has no best one, and for a single row."""
+    if heading not in table.best or len(table.rows) < 2:
+        return None
+    cells = [row[heading] for row in table.rows]
+    known = {_shown(cell): value for cell in cells if (value := _values(cell).get("")) is not None}
+    return table.best[heading](known, key=known.__getitem__, default=None)
+
+
+def _bold(cell: str) -> str:
+    value = _shown(cell)
+    return rf"\textbf{{{_latex(value)}}}{_latex(cell.removeprefix(value))}"
+
+
+def _latex(cell: str) -> str:
+    return "".join(LATEX.get(character, character) for character in cell)
 
 
 def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
@@ -137,7 +206,7 @@ def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times:
 
 def number(value: float | None, spec: str) -> Cell:
     """A number in a cell; "-" where there is none."""
-    return Cell("-" if value is None else format(value, spec), {"": value})
+    return Cell(UNDEFINED if value is None else format(value, spec), {"": value})
 
 
 def probability(p: float | None) -> Cell:

@@ -17,7 +17,7 @@ from agenticiqa.signatures.types import PARSING_FAILED
 
 Row = Mapping[str, Any]
 Figures = Mapping[str, Any]
-Lines = Iterator[list[str]]
+Rows = Iterator[Mapping[str, str]]
 
 NO_OPTION = "names no option"
 
@@ -98,12 +98,11 @@ def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[s
 
 def question_report(figures: Figures) -> Report:
     """The report of the figures of a run, with its ``kind``, ``data``, ``backend`` and how many were ``left_out``."""
-    lines, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
+    rows, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
         figures["kind"]
     ]
-    headings, *rows = lines(figures)
-    table = ReportTable(title_of(figures), headings, rows, bold)
-    return Report(figures, [table], [f"{line}." for line in _sentences(figures)])
+    table = ReportTable(title_of(figures), [*rows(figures)], bold)
+    return Report(figures, [table], {"How to read it": [f"{line}." for line in _sentences(figures)]})
 
 
 def question_headline(figures: Figures) -> str:
@@ -129,53 +128,48 @@ def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
     return float(min(1.0, distribution[right:].sum()))
 
 
-def _choice(figures: Figures) -> Lines:
-    circular = figures["circular"] is not None
-    headings = ["questions", "n", "accuracy", "of the answered", "unparsed", "chance", "p"]
-    yield headings + (["circular", "circular chance"] if circular else [])
+def _choice(figures: Figures) -> Rows:
     named = {f"{key}: {name}": each for key, groups in figures["by"].items() for name, each in sorted(groups.items())}
     for name, each in {"all": figures, **named}.items():
-        vanilla, p = each["vanilla"], each["vanilla"]["p_of_chance"]
-        yield [
-            *(
-                name,
-                number(vanilla["n"], ",d"),
-                _percent(vanilla["accuracy"]),
-                _percent(vanilla["accuracy_of_answered"]),
-            ),
-            *(number(vanilla["unparsed"], ",d"), number(100 * vanilla["chance"], ".1f"), probability(p)),
-            *([_percent(each["circular"]["accuracy"])] if circular else []),
-            *([number(100 * each["circular"]["chance"], ".1f")] if circular else []),
-        ]
+        vanilla, circular = each["vanilla"], each["circular"]
+        yield {
+            "questions": name,
+            "n": number(vanilla["n"], ",d"),
+            "accuracy": _percent(vanilla["accuracy"]),
+            "of the answered": _percent(vanilla["accuracy_of_answered"]),
+            "unparsed": number(vanilla["unparsed"], ",d"),
+            "chance": number(100 * vanilla["chance"], ".1f"),
+            "p": probability(vanilla["p_of_chance"]),
+        } | (
+            {"circular": _percent(circular["accuracy"]), "circular chance": number(100 * circular["chance"], ".1f")}
+            if circular
+            else {}
+        )
 
 
-def _planning(figures: Figures) -> Lines:
-    yield ["field", "n", "accuracy", "always"]
-    yield ["whole plan", number(figures["questions"], ",d"), _percent(figures["whole"]), "-"]
+def _planning(figures: Figures) -> Rows:
+    def row(name: str, share: Mapping[str, Any], always: float | None = None) -> Mapping[str, str]:
+        expected = number(None if always is None else 100 * always, ".1f")
+        return {"field": name, "n": number(share["n"], ",d"), "accuracy": _percent(share), "always": expected}
+
+    yield row("whole plan", figures["whole"])
     for name, field in figures["fields"].items():
-        yield [
-            name,
-            number(field["accuracy"]["n"], ",d"),
-            _percent(field["accuracy"]),
-            number(100 * field["always"], ".1f"),
-        ]
+        yield row(name, field["accuracy"], field["always"])
     for key, groups in figures["by"].items():
         for name, share in sorted(groups.items()):
-            yield [f"whole plan, {key}: {name}", number(share["n"], ",d"), _percent(share), "-"]
+            yield row(f"whole plan, {key}: {name}", share)
 
 
-def _explanation(figures: Figures) -> Lines:
-    yield ["dimension (0 to 2)", "n", "mean", "% 0", "% 1", "% 2", "unscored"]
+def _explanation(figures: Figures) -> Rows:
     for name, each in {**figures["dimensions"], "sum (0 to 6)": figures["sum"]}.items():
-        shares = each.get("shares") or dict.fromkeys(range(3))
-        percents = [number(None if share is None else 100 * share, ".1f") for share in shares.values()]
-        yield [
-            name,
-            number(each["mean"]["n"], ",d"),
-            figure(each["mean"], ".2f"),
-            *percents,
-            number(each["unscored"], ",d"),
-        ]
+        shares = [*(each.get("shares") or dict.fromkeys(range(3))).values()]
+        yield {
+            "dimension (0 to 2)": name,
+            "n": number(each["mean"]["n"], ",d"),
+            "mean": figure(each["mean"], ".2f"),
+            **{f"% {k}": number(None if share is None else 100 * share, ".1f") for k, share in enumerate(shares)},
+            "unscored": number(each["unscored"], ",d"),
+        }
 
 
 def _sentences(figures: Figures) -> Iterator[str]:

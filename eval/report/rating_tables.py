@@ -1,17 +1,22 @@
 """The report of runs of ratings: the predictors' figures, breakdowns, and what the tables leave out, in sentences."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenticiqa.eval.intervals import FEW_CONTENTS, FEWEST_CONTENTS, contents_text
 from agenticiqa.eval.report.columns import OURS
-from agenticiqa.eval.report.model import Report, ReportTable, counted, figure, number, title_of
+from agenticiqa.eval.report.model import UNDEFINED, Report, ReportTable, counted, figure, number, title_of
 from agenticiqa.eval.report.predictors import BEST_TOOL
 from agenticiqa.eval.report.ratings import FIGURES
+from agenticiqa.programs.fusion.interval import SOURCES
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 FITTED_ON = "fitted on"
 HEADLINE = ("srcc", "plcc_fitted", "krcc", "plcc")
 FURTHER = ("plcc_fitted5", "rmse", "rmse_fitted", "rmse_fitted5", "pairs")
+BEST = {heading: min if key.startswith("rmse") else max for key, heading in FIGURES.items()}
 ENDS = {"value": "", "low": "_low", "high": "_high"}
 OVER_TASKS = (
     "Means over the tasks with a figure: each task counting the same, and each by its number of scored images. They "
@@ -24,85 +29,86 @@ Figures = Mapping[str, Any]
 def rating_report(figures: Figures) -> Report:
     """The report of a run's figures (``ratings.summarize``, with ``data`` and ``backend``).
 
-    The first two tables are all predictors', then one follows of splits, if there are, and one for each breakdown.
+    The first two tables are all predictors', then follow those of the differences to our score and of splits, if there
+    are any, and one for each breakdown.
     """
-    systems, best = _of(figures), figures["best_tool"]
-    labels = [[_label(system, best), counted(system["n"], system["unscored"])] for system in systems]
-    fitted_on = [", ".join(f"{way} {n}" for way, n in each["fitted_on"].items() if n) or "-" for each in systems]
-    correlations = [[figure(system[key]) for key in HEADLINE] for system in systems]
-    errors = [[figure(system[key], _digits(key, system[key])) for key in FURTHER] for system in systems]
-    headline = ReportTable(
-        title_of(figures),
-        ["predictor", "n", *(FIGURES[key] for key in HEADLINE), FITTED_ON],
-        [[*one, *cells, way] for one, way, cells in zip(labels, fitted_on, correlations, strict=True)],
-        bold=0,
-    )
-    further = ReportTable(
-        "Further figures",
-        ["predictor", "n", *(FIGURES[key] for key in FURTHER)],
-        [[*one, *cells] for one, cells in zip(labels, errors, strict=True)],
-        bold=0,
-    )
-    groups = [breakdown(figures, by) for by in figures["breakdowns"]]
-    splits = [splits_table(figures)] if figures.get("splits") else []
-    return Report(figures, [headline, further, *splits, *groups], [f"{sentence}." for sentence in _sentences(figures)])
+    best = figures["best_tool"]
+    headline, further = [], []
+    for system in _of(figures):
+        begin = {"predictor": _label(system, best), "n": counted(system["n"], system["unscored"])}
+        fitted_on = ", ".join(f"{way} {n}" for way, n in system["fitted_on"].items() if n) or UNDEFINED
+        headline.append({**begin, **{FIGURES[key]: figure(system[key]) for key in HEADLINE}, FITTED_ON: fitted_on})
+        further.append(begin | {FIGURES[key]: figure(system[key], _digits(key, system[key])) for key in FURTHER})
+    tables = [
+        ReportTable(title_of(figures), headline, bold=0, best=BEST),
+        ReportTable("Further figures", further, bold=0, best=BEST),
+        *([splits_table(figures)] if figures.get("splits") else []),
+        *([differences_table(figures)] if figures["srcc_differences"] else []),
+        *(breakdown(figures, by) for by in figures["breakdowns"]),
+    ]
+    notes = {title: [f"{sentence}." for sentence in found(figures)] for title, found in NOTES.items()}
+    return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
 
 
 def rating_headline(figures: Figures) -> str:
     """A run in one sentence."""
     ours = _of(figures)[0]
-    told = (
+    agreement = (
         f"{ours['name']} agrees with people with SRCC {figure(ours['srcc'])}, and PLCC {figure(ours['plcc_fitted'])} "
         f"after a curve, on {counted(ours['n'], ours['unscored'])} images of {figures['contents']:,} contents"
     )
     best = figures["srcc_differences"].get(BEST_TOOL)
-    return told + (f"; its SRCC minus that of the best single tool is {figure(best, '+.3f')}." if best else ".")
+    return agreement + (f"; its SRCC minus that of the best single tool is {figure(best, '+.3f')}." if best else ".")
 
 
 def splits_table(figures: Figures) -> ReportTable:
     """The median figures of every predictor over the test parts of splits."""
-    keys = ("srcc", "plcc_fitted", "krcc", "plcc")
-    lines = [
-        [name, number(each["n"], ",.0f"), *(number(each[key], ".3f") for key in keys)]
+    rows = [
+        {"predictor": name, "n": number(each["n"], ",.0f")}
+        | {FIGURES[key]: number(each[key], ".3f") for key in HEADLINE}
         for name, each in figures["splits"]["systems"].items()
     ]
-    title = f"Median over the test parts of {figures['splits']['of']}"
-    return ReportTable(title, ["predictor", "n", *(FIGURES[key] for key in keys)], lines, bold=0)
+    return ReportTable(f"Median over the test parts of {figures['splits']['of']}", rows, bold=0, best=BEST)
+
+
+def differences_table(figures: Figures) -> ReportTable:
+    """Our SRCC minus that of each baseline and of the best tool, on the images that both have a value for."""
+    ours, flattered = _of(figures)[0]["name"], _not_held_out(figures)
+    rows = [
+        {
+            "SRCC minus that of": name,
+            "n": number(each["n"], ",d"),
+            "difference": figure(each, "+.3f"),
+            "": "not held out" if {ours, name} & {*flattered} else "",
+        }
+        for name, each in figures["srcc_differences"].items()
+    ]
+    return ReportTable(f"SRCC of {ours} minus that of others, on the images with both", rows)
 
 
 def breakdown(figures: Figures, by: str) -> ReportTable:
     """The agreement of our score by the groups of one column of the labels."""
-    rows = figures["breakdowns"][by]
-    lines = [[each["group"], counted(each["n"], each["unscored"]), figure(each["srcc"])] for each in rows]
-    return ReportTable(f"{_of(figures)[0]['name']} by {by}", [by, "n", "SRCC"], lines)
-
-
-def numbers_table(reports: Mapping[str, Figures]) -> ReportTable:
-    """The figures of runs, by name, as numbers for other programs: a line for each run and predictor, with ends."""
-    ways = [*dict.fromkeys(way for each in reports.values() for system in _of(each) for way in system["fitted_on"])]
-    columns = [f"{key}{suffix}" for key in FIGURES for suffix in ENDS.values()]
-    headings = [
-        "run",
-        "data",
-        "part",
-        "backend",
-        "predictor",
-        "n",
-        "unscored",
-        *(f"fitted_on_{way}" for way in ways),
-        *columns,
+    rows = [
+        {by: each["group"], "n": counted(each["n"], each["unscored"]), "SRCC": figure(each["srcc"])}
+        for each in figures["breakdowns"][by]
     ]
-    lines = [
-        [
-            *(name, each["data"], each.get("part"), each["backend"]),
-            *(system["name"], system["n"], system["unscored"]),
-            *(system["fitted_on"].get(way, 0) for way in ways),
-            *(system[key][end] for key in FIGURES for end in ENDS),
-        ]
+    return ReportTable(f"{_of(figures)[0]['name']} by {by}", rows)
+
+
+def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
+    """The figures of runs, by name, as numbers for other programs: a line for each run and predictor, with ends."""
+    from pandas import DataFrame
+
+    ways = dict.fromkeys(way for each in reports.values() for system in _of(each) for way in system["fitted_on"])
+    rows = [
+        {"run": name, "data": each["data"], "part": each.get("part"), "backend": each["backend"]}
+        | {"predictor": system["name"], "n": system["n"], "unscored": system["unscored"]}
+        | {f"fitted_on_{way}": system["fitted_on"].get(way, 0) for way in ways}
+        | {f"{key}{suffix}": system[key][end] for key in FIGURES for end, suffix in ENDS.items()}
         for name, each in reports.items()
         for system in _of(each)
     ]
-    return ReportTable("", headings, lines)
+    return DataFrame(rows, dtype=object)
 
 
 def over_tasks(reports: Sequence[Figures]) -> Report:
@@ -116,23 +122,19 @@ def over_tasks(reports: Sequence[Figures]) -> Report:
         }
         for each in reports
     ]
-    equal, weighted = ([float(w) for w in weights] for weights in ([1] * len(tasks), [each["n"] for each in tasks]))
-    means = [{key: _mean([t[key] for t in tasks], weights) for key in HEADLINE} for weights in (equal, weighted)]
-    whole = {"task": "", **{key: sum(task[key] for task in tasks) for key in ("n", "unscored")}}
-    rows = [*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean, by images"} | means[1]]
-    lines = [
-        [
-            row["task"],
-            number(row["n"], ",d"),
-            number(row["unscored"], ",d"),
-            *(number(row[key], ".3f") for key in HEADLINE),
-        ]
-        for row in rows
+    means = [
+        {key: _mean([task[key] for task in tasks], weights) for key in HEADLINE}
+        for weights in ([1] * len(tasks), [task["n"] for task in tasks])
     ]
-    backend = reports[0]["backend"]
-    headings = ["task", "n", "unscored", *(FIGURES[key] for key in HEADLINE)]
-    figures = {"backend": backend, "tasks": tasks, "mean": means[0], "weighted_mean": means[1]}
-    return Report(figures, [ReportTable(f"all tasks, {backend}", headings, lines, bold=len(tasks) + 1)], [OVER_TASKS])
+    whole = {"task": "", **{key: sum(task[key] for task in tasks) for key in ("n", "unscored")}}
+    rows = [
+        {"task": row["task"], "n": number(row["n"], ",d"), "unscored": number(row["unscored"], ",d")}
+        | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
+        for row in (*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean, by images"} | means[1])
+    ]
+    figures = {"backend": reports[0]["backend"], "tasks": tasks, "mean": means[0], "weighted_mean": means[1]}
+    table = ReportTable(f"all tasks, {figures['backend']}", rows, bold=len(tasks) + 1)
+    return Report(figures, [table], {"How to read it": [OVER_TASKS]})
 
 
 def _of(figures: Figures) -> list[dict[str, Any]]:
@@ -164,60 +166,44 @@ def _digits(key: str, found: Figures) -> str:
     return ".2f" if key.startswith("rmse") and (found["value"] or 0) >= 1 else ".3f"
 
 
-def _sentences(figures: Figures) -> Iterator[str]:
-    systems, ours = _of(figures), _of(figures)[0]["name"]
-    reasons = _listed(figures["unscored_reasons"])
+def _not_held_out(figures: Figures) -> list[str]:
+    """The predictors that were fitted on some of these images."""
+    return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
+
+
+def _first(figures: Figures) -> Iterator[str]:
+    """What has to be known first: what was scored, and what makes the figures doubtful."""
+    ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
-    if figures.get("labels_note"):
-        yield figures["labels_note"]
-    few = f" (optimistic: fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
-    few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
-    yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}{few}"
-    yield (
-        "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted to all images; "
-        "pairs in order: of those whose opinions differ by more than their deviation, where the labels have one"
-    )
-    if (systems[0]["srcc"]["high"] or 0) < 0:
+    if (ours["srcc"]["high"] or 0) < 0:
         yield (
-            f"SRCC of {ours} is below zero with its whole interval: the labels may be lower-is-better, as a DMOS is; "
-            "then add --lower-is-better"
+            f"SRCC of {ours['name']} is below zero with its whole interval: the labels may be lower-is-better, as a "
+            "DMOS is; then add --lower-is-better"
         )
-    if figures["scale"]:
-        ends = "{low:g} to {high:g}".format(**figures["scale"])
-        yield f"RMSE is on the labels' scale, {ends}; raw: 1..5 is mapped to its ends, nothing fitted"
-    else:
-        yield "RMSE raw is missing, as the ends of the labels' scale are unknown"
-    yield from _about_tools(figures)
-    for share, found in figures["interval_coverage"].items():
-        yield (
-            f"The {share} % interval of {ours}'s score holds the opinion of {found['inside']} of {found['n']} images: "
-            f"{figure(found, '.2f')}"
-        )
-    flattered = [system["name"] for system in systems if any(system["fitted_on"].values())]
-    for name, difference in figures["srcc_differences"].items():
-        mark = " (not held out)" if {ours, name} & {*flattered} else ""
-        value = figure(difference, "+.3f")
-        yield f"SRCC of {ours} minus {name} on the {difference['n']} images with both: {value}{mark}"
-    if flattered:
+    if flattered := _not_held_out(figures):
         yield (
             f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, a "
             "calibration curve or the prompts of the predictor were fitted on; on new images a trained model agrees "
             "less with people"
         )
-    if ours == OURS:
-        yield f"Sources of the level probabilities: {_listed(figures['probability_sources']) or 'none'}"
-        stages = _listed(figures["rejected_answers"])
-        rejected = f"Images with rejected answers: {figures['images_with_rejected_answers']}"
-        yield rejected + (f" ({stages})" if stages else "")
-        yield f"Replanned: {figures['replanned']}; failed tool calls: {figures['failed_tool_calls']}"
-    if figures["ms_per_image"]:
-        median, mean = (figures["ms_per_image"][key] / 1000 for key in ("median", "mean"))
-        yield f"Time per image: median {median:.2f} s, mean {mean:.2f} s"
-    yield from _notes(figures)
+    few = f" (optimistic: fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
+    few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
+    yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}{few}"
+    if figures.get("labels_note"):
+        yield figures["labels_note"]
 
 
-def _about_tools(figures: Figures) -> Iterator[str]:
+def _about_figures(figures: Figures) -> Iterator[str]:
+    yield (
+        "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted to all images; "
+        "pairs in order: of those whose MOS differ by more than their deviation, where the labels have one"
+    )
+    if figures["scale"]:
+        ends = "{low:g} to {high:g}".format(**figures["scale"])
+        yield f"RMSE is on the labels' scale, {ends}; raw: 1..5 is mapped to its ends, nothing fitted"
+    else:
+        yield "RMSE raw is missing, as the ends of the labels' scale are unknown"
     chosen = next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None)
     if chosen:
         yield f"Best single tool: of every fifth of the contents the tool that is best on the others ({chosen} images)"
@@ -233,19 +219,47 @@ def _about_tools(figures: Figures) -> Iterator[str]:
             "A tool marked 'only where chosen' measured a part of the images, chosen by their damage, so its figures "
             "do not compare with those of others"
         )
+    yield from _undefined(figures)
 
 
-def _notes(figures: Figures) -> Iterator[str]:
-    """The notes of the figures, each once, with the figures that have it."""
-    notes: dict[str, list[str]] = {}
+def _undefined(figures: Figures) -> Iterator[str]:
+    """Why figures or intervals are missing: each reason once, with the predictors and the figures that have it."""
+    predictors: dict[tuple[str, str], list[str]] = {}
     for system in _of(figures):
+        headings: dict[str, list[str]] = {}
         for key, heading in FIGURES.items():
-            said = system[key]["note"]
+            note = system[key]["note"]
             counts_pairs = key == "pairs" and system[key]["low"] is not None  # the note is their number
             no_scale = key == "rmse" and figures["scale"] is None  # which has a sentence of its own
-            if said and not counts_pairs and not no_scale:
-                notes.setdefault(f"{system['name']}: {said}", []).append(heading)
-    yield from (f"{note} ({', '.join(headings)})" for note, headings in notes.items())
+            if note and not counts_pairs and not no_scale:
+                headings.setdefault(note, []).append(heading)
+        for note, found in headings.items():
+            predictors.setdefault((note, ", ".join(found)), []).append(system["name"])
+    yield from (f"{', '.join(names)}: {note} ({headings})" for (note, headings), names in predictors.items())
+
+
+def _about_run(figures: Figures) -> Iterator[str]:
+    ours = _of(figures)[0]["name"]
+    for share, found in figures["interval_coverage"].items():
+        yield (
+            f"The {share} % interval of {ours}'s score contains the MOS of {found['inside']} of {found['n']} images: "
+            f"{figure(found, '.2f')}"
+        )
+    if ours == OURS:
+        sources = {SOURCES.get(name, name): count for name, count in figures["probability_sources"].items()}
+        yield f"Sources of the level probabilities: {_listed(sources) or 'none'}"
+        stages = _listed(figures["rejected_answers"])
+        rejected = f"Images with rejected answers: {figures['images_with_rejected_answers']}"
+        yield (
+            f"{rejected}{f' ({stages})' if stages else ''}; replanned: {figures['replanned']}; failed tool calls: "
+            f"{figures['failed_tool_calls']}"
+        )
+    if figures["ms_per_image"]:
+        median, mean = (figures["ms_per_image"][key] / 1000 for key in ("median", "mean"))
+        yield f"Time per image: median {median:.2f} s, mean {mean:.2f} s"
+
+
+NOTES = {"Read this first": _first, "About the figures": _about_figures, "About the run": _about_run}
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -67,21 +67,31 @@ def shards_report(folders: Sequence[Path], names: Sequence[str]) -> Report:
     """What was found in each folder, and which images are the worst."""
     found = [read_figures(folder, name) for folder, name in zip(folders, names, strict=True)]
     figures = {each.name: _figures(each) for each in found}
-    headings = ("run", "images", "failed", "without a score", "mean", *(f"{share} %" for share in SHARES))
-    lines = [(each.name, *map(str, (each.images, each.failed, each.unscored)), *_cells(each.scores)) for each in found]
-    kinds = [*dict.fromkeys(kind for each in found for kind, _ in each.distortions.most_common())]
-    counts = [(kind, *(str(each.distortions[kind]) for each in found)) for kind in kinds]
-    tables = [
-        ReportTable("Scores, and the shares of images below them", headings, lines),
-        ReportTable("Main distortion, by images", ("distortion", *(each.name for each in found)), counts),
-        *(
-            ReportTable(
-                f"{each.name}: the lowest scores", ("score", "image"), [(number(s, ".2f"), n) for s, n in each.worst]
-            )
-            for each in found
-        ),
+    rows = [
+        {"run": each.name}
+        | {"images": number(each.images, "d"), "failed": number(each.failed, "d")}
+        | {"without a score": number(each.unscored, "d")}
+        | {key: number(value, ".2f") for key, value in _percentiles(each.scores).items()}
+        for each in found
     ]
-    return Report(figures, tables, [_unfinished(each.name) for each in found if not each.is_finished])
+    kinds = dict.fromkeys(kind for each in found for kind, _ in each.distortions.most_common())
+    counts = [
+        {"distortion": kind, **{each.name: number(each.distortions[kind], "d") for each in found}} for kind in kinds
+    ]
+    lowest = {
+        f"{each.name}: the lowest scores": [
+            {"score": number(score, ".2f"), "image": name} for score, name in each.worst
+        ]
+        for each in found
+    }
+    tables = {"Scores, and the shares of images below them": rows, "Main distortion, by images": counts, **lowest}
+    unfinished = [
+        f"{each.name} is not finished: the command that made it goes on with it."
+        for each in found
+        if not each.is_finished
+    ]
+    notes = {"How to read it": unfinished}
+    return Report(figures, [ReportTable(title, rows) for title, rows in tables.items() if rows], notes)
 
 
 def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
@@ -89,23 +99,27 @@ def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
     if len(folders) < 2:
         raise UserError("name at least two folders or files of results to compare")
     scores = {name: _by_image(folder) for folder, name in zip(folders, names, strict=True)}
-    lines, figures = [], []
+    rows, figures = [], []
     for first, second in combinations(scores, 2):
         (hashes, a), (others, b) = scores[first], scores[second]
         both, at, there = np.intersect1d(hashes, others, assume_unique=True, return_indices=True)
         x, y = a[at], b[there]
         blocks = [str(each) for each in (both % MOST_BLOCKS).tolist()]
-        rank, line = (interval(measure, x, y, blocks) if len(x) else None for measure in (srcc, plcc))
         change = float(np.mean(y - x)) if len(x) else None
         moved = float(np.mean(np.abs(y - x) >= 0.5)) if len(x) else None
-        about = f"{first} and {second}"
-        shown = (figure(rank), figure(line), number(change, "+.3f"), number(moved, ".1%"))
-        lines.append((about, str(len(both)), str(len(a) + len(b) - 2 * len(both)), *shown))
+        row = {
+            "runs": f"{first} and {second}",
+            "n": number(len(both), "d"),
+            "scored by one only": number(len(a) + len(b) - 2 * len(both), "d"),
+            "SRCC": figure(interval(srcc, x, y, blocks) if len(x) else None),
+            "PLCC": figure(interval(plcc, x, y, blocks) if len(x) else None),
+            "mean change": number(change, "+.3f"),
+            "changed by 0.5 or more": number(moved, ".1%"),
+        }
+        rows.append(row)
         figures.append({"runs": [first, second], "n": len(both), "mean_change": change, "moved_by_half": moved})
-    headings = ("runs", "n", "scored by one only", "SRCC", "PLCC", "mean change", "changed by 0.5 or more")
-    tables = [ReportTable("Agreement of scores", headings, lines)]
-    sentences = ["There are no labels: this says how alike two runs are, not which one is right."]
-    return Report(figures, tables, sentences)
+    note = "There are no labels: this says how alike two runs are, not which one is right."
+    return Report(figures, [ReportTable("Agreement of scores", rows)], {"How to read it": [note]})
 
 
 def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
@@ -128,19 +142,15 @@ def _main_distortion(evidence: Mapping[str, Any]) -> str | None:
 
 
 def _figures(found: ShardFigures) -> dict[str, Any]:
-    cells = dict(zip(("mean", *map(str, SHARES)), _numbers(found.scores), strict=True))
-    return {"images": found.images, "failed": found.failed, **cells, "distortions": dict(found.distortions)}
+    percentiles = {key.removesuffix(" %"): value for key, value in _percentiles(found.scores).items()}
+    return {"images": found.images, "failed": found.failed, **percentiles, "distortions": dict(found.distortions)}
 
 
-def _numbers(scores: Sequence[float]) -> list[float | None]:
-    if not len(scores):
-        return [None] * (1 + len(SHARES))
-    return [float(np.mean(scores)), *map(float, np.percentile(scores, SHARES))]
+def _percentiles(scores: Sequence[float]) -> dict[str, float | None]:
+    """The mean and the percentiles that are shown, by heading."""
+    values = [np.mean(scores), *np.percentile(scores, SHARES)] if len(scores) else [None] * (1 + len(SHARES))
+    return dict(zip(("mean", *(f"{share} %" for share in SHARES)), map(_float, values), strict=True))
 
 
-def _cells(scores: Sequence[float]) -> list[str]:
-    return [number(value, ".2f") for value in _numbers(scores)]
-
-
-def _unfinished(name: str) -> str:
-    return f"{name} is not finished: the command that made it goes on with it."
+def _float(value: Any) -> float | None:
+    return None if value is None else float(value)

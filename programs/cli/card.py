@@ -18,6 +18,7 @@ from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import entry_of
+from agenticiqa.programs.result import measured
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
 from agenticiqa.signatures.types import GLOBAL
@@ -128,7 +129,7 @@ def card(row: dict[str, Any]) -> Panel:
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))
         parts.append(table)
     if evidence["tool_log"]:
-        table = plain_table("tool", "for", "raw", "1..5")
+        table = plain_table("tool", "measures", "raw", "1..5")
         for call in evidence["tool_log"]:
             values = (
                 (with_unit(call["raw"], call.get("unit")), f"{call['calibrated']:.2f}")
@@ -161,7 +162,8 @@ def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
 
 def _subject(call: dict[str, Any]) -> str:
     """What a tool measured, and the size of its crop if it was not the whole image."""
-    about = call["distortion"] if call["region"] == "Global" else f"{call['distortion']} in {call['region']}"
+    subject = measured(call["tool"], call["distortion"])
+    about = subject if call["region"] == "Global" else f"{subject} in {call['region']}"
     if call.get("judged_as") == "generated":
         about = f"{about}, judged as: generated"
     if adapted := call.get("adapted"):

@@ -13,6 +13,7 @@ from rich.text import Text
 from agenticiqa.programs.cli.printable import printable, shortened
 from agenticiqa.programs.cli.render import COLORS, bar
 from agenticiqa.programs.fusion.formula import level_name
+from agenticiqa.programs.fusion.interval import SOURCES
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -30,18 +31,6 @@ TO_DO = {
     "distortion_analysis": "rate their severity",
     "tool_selection": "select tools",
     "tool_execution": "measure",
-}
-SOURCES = {
-    "logprobs": "the log-probabilities of the level's token",
-    "quality_probs": "the log-probabilities that the model wrote",
-    "probabilities": "the probabilities that the model wrote",
-    "percentages": "the percentages that the model wrote",
-    "salvaged_probs": "the probabilities in an answer that was rejected",
-    "salvaged_level": "the level in an answer that was rejected",
-    "reasoning": "the level that the reasoning names",
-    "uniform": "no model: all levels equally likely",
-    "measurements": "the measured severities",
-    "learned": "the learned model",
 }
 FROM_CACHE = {True: "from DSPy's cache", None: "perhaps from DSPy's cache"}
 HIDDEN = {"asked", "summarizing", "unreachable"}  # the step before or after says the same

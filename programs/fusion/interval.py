@@ -23,12 +23,17 @@ LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured whic
 PHOTO_SHARE = 0.8
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
 KINDS: dict[JudgedAs, str] = {"photo": "photos", "generated": "AI-generated pictures"}
-SOURCES = {  # each probability_source whose name is unclear in a sentence
-    "learned": "the learned model",
+SOURCES = {  # each probability_source in words
+    "logprobs": "the log-probabilities of the level's token",
+    "quality_probs": "the log-probabilities that the model wrote",
     "probabilities": "the probabilities that the model wrote",
     "percentages": "the percentages that the model wrote",
-    "salvaged_probs": "the probabilities in an answer that was rejected",
-    "salvaged_level": "the level alone, of an answer that was rejected",
+    "salvaged_probs": "the probabilities in a rejected answer",
+    "salvaged_level": "the level in a rejected answer",
+    "reasoning": "the level that the reasoning names",
+    "uniform": "no model: all levels equally likely",
+    "measurements": "the measured severities",
+    "learned": "the learned model",
 }
 
 
@@ -84,7 +89,7 @@ def fused_score(
     if mean is not None:
         count = len(evidence.overall_scores)
         made_of = f", fused from the tool mean {mean:.2f} (n={count}) and a level expectation of {expectation:.2f}"
-    how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES.get(source, source)}){note}."
+    how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
     without = apart = place = None
     if mean is not None and source not in OFFLINE:
         equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))

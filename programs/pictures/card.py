@@ -5,7 +5,7 @@ from textwrap import shorten, wrap
 
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
-from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, place_of, placed
+from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, measured, place_of, placed
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -74,7 +74,7 @@ def _tools(result: Assessment) -> list[Row]:
     rows = [
         (
             call.tool,
-            placed(call.distortion, call.region),
+            placed(measured(call.tool, call.distortion), call.region),
             "failed" if call.raw is None else with_unit(call.raw, call.unit),
             "-" if call.calibrated is None else f"{call.calibrated:.2f}",
         )

@@ -83,7 +83,7 @@ def _common(run: KeptRun, number: int) -> dict[str, Any]:
         "about": run.about,
         "headline": headline(run.figures),
         "tables": [*map(sections.folded, report.tables[:2]), *report.tables[2:]],
-        "sentences": report.sentences,
+        "notes": report.notes,
         "seconds": sections.seconds(run),
         "spent": sections.spent(run),
         "command": sections.command(run),

@@ -27,8 +27,8 @@ from agenticiqa.programs.errors import UserError
 
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
+SPENT = ("calls", "from the cache", "retries", "input tokens", "output tokens")
 BINS = 10  # of the reliability diagram
-BIN_HEADINGS = ("mean confidence", "images", "share at that level")
 
 
 class ResidualFit(NamedTuple):
@@ -68,15 +68,20 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
     right = level == np.array([np.floor(scale.to_1_5(point.mos) + 0.5) for point in points])
     bins = reliability(confidence, right)
     error = error_interval(calibration_error, confidence, right, [point.content for point in points])
-    lines = [
-        [f"{each.confidence:.2f}", str(each.n), f"{each.right:.2f} [{each.low:.2f}, {each.high:.2f}]"] for each in bins
+    rows = [
+        {
+            "mean confidence": f"{each.confidence:.2f}",
+            "images": str(each.n),
+            "share at that level": f"{each.right:.2f} [{each.low:.2f}, {each.high:.2f}]",
+        }
+        for each in bins
     ]
     return {
         "why": None,
         "n": len(points),
         "scale": f"{scale.low:g} to {scale.high:g}",
         "bins": bins,
-        "table": ReportTable("Reliability by confidence, with 95 % Wilson intervals", BIN_HEADINGS, lines),
+        "table": ReportTable("Reliability by confidence, with 95 % Wilson intervals", rows),
         "error": f"{error:.3f}{f' ({error.note})' if error.note else ''}",
     }
 
@@ -122,11 +127,13 @@ def _place(confidence: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def folded(table: ReportTable) -> ReportTable:
-    """Lines whose cells are the same but for the first become one; the first cell then has all their names."""
+    """Rows whose cells are the same but for the first become one; the first cell then has all their names."""
     names: dict[tuple[str, ...], list[str]] = {}
-    for first, *cells in table.lines:
+    for row in table.rows:
+        first, *cells = row.values()
         names.setdefault(tuple(cells), []).append(first)
-    return replace(table, lines=[[" = ".join(together), *cells] for cells, together in names.items()])
+    rows = [dict(zip(table.headings, [" = ".join(first), *cells], strict=True)) for cells, first in names.items()]
+    return replace(table, rows=rows)
 
 
 class Bar(NamedTuple):
@@ -177,11 +184,16 @@ def seconds(run: KeptRun) -> ReportTable:
     found = {stage: np.array([ms.get(stage, 0.0) for ms in run.timings]) / 1000 for stage in stages}
     if found:
         found["all"] = np.sum([*found.values()], axis=0)
-    lines = [
-        [stage, *(f"{value:.3f}" for value in (np.median(s), s.mean(), np.quantile(s, 0.95)))]
-        for stage, s in found.items()
+    rows = [
+        {
+            "stage": stage,
+            "median": f"{np.median(values):.3f}",
+            "mean": f"{values.mean():.3f}",
+            "95 % take at most": f"{np.quantile(values, 0.95):.3f}",
+        }
+        for stage, values in found.items()
     ]
-    return ReportTable("Seconds per image", ["stage", "median", "mean", "95 % take at most"], lines)
+    return ReportTable("Seconds per image", rows)
 
 
 def spent(run: KeptRun) -> ReportTable | None:
@@ -190,12 +202,13 @@ def spent(run: KeptRun) -> ReportTable | None:
     if not stages:
         return None
     stages["all"] = total(stages)
-    lines = [
-        [stage, *(f"{use[key]:,}" for key in COUNTS), "no price" if use["usd"] is None else f"{use['usd']:.4f}"]
+    rows = [
+        {"stage": stage}
+        | {heading: f"{use[key]:,}" for heading, key in zip(SPENT, COUNTS, strict=True)}
+        | {"USD": "no price" if use["usd"] is None else f"{use['usd']:.4f}"}
         for stage, use in stages.items()
     ]
-    headings = ["stage", "calls", "from the cache", "retries", "input tokens", "output tokens", "USD"]
-    return ReportTable("What models were asked, all attempts together", headings, lines)
+    return ReportTable("What models were asked, all attempts together", rows)
 
 
 def command(run: KeptRun) -> str:

@@ -89,7 +89,8 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
     out = capsys.readouterr().out
     assert "6 of 6 images scored, 0 unscored" in out
     assert "tool mean" in out
-    assert "the best single tool on these very images" in out
+    assert f"more notes on these figures are in {run / 'report.md'}." in out
+    assert "the best single tool on these very images" in (run / "report.md").read_text()
 
 
 def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(

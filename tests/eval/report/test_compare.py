@@ -177,13 +177,25 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     second = write_run(tmp_path / "b", rows([float(n) for n in range(19)] + [None]))
     table = tmp_path / "table.csv"
     assert main(["compare", str(first), str(second), "--csv", str(table), "--latex", "-"]) == 0
-    cells = [line for line in csv.reader(table.read_text().splitlines()) if line]
+    cells = [*csv.reader(table.read_text().splitlines())]
+    assert len({len(line) for line in cells}) == 1, "one table"
     assert cells[0][:8] == ["", "run", "judged by", "n", "n unscored", "SRCC", "SRCC low", "SRCC high"]
     assert cells[1][:5] == ["1", "b", "offline", "19", "1"]
     assert all(float(cell) <= 1 for cell in cells[2][5:])
-    out = capsys.readouterr().out
-    assert r"a\_1 & offline & 20" in out
+    beside = tmp_path / "table-differences-on-the-items-of-both.csv"
+    differences = [*csv.DictReader(beside.read_text().splitlines())]
+    assert [row["figure"] for row in differences] == ["SRCC", "PLCC fitted", "KRCC", "PLCC raw"]
+    out, err = capsys.readouterr()
+    assert beside.name in err
     assert "┃" not in out
+    assert r"\begin{tabular}{lllrrrrr}" in out, "texts to the left, numbers to the right"
+    assert r"1 & b & offline & 19 of 20 & \textbf{1.000}" in out
+    assert r"2 & a\_1 & offline & 20 & 0" in out
+    capsys.readouterr()
+    assert main(["compare", str(first), str(second), "--csv", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert out == table.read_text()
+    assert "Differences on the items of both" in err
 
 
 @pytest.mark.parametrize(
@@ -318,7 +330,7 @@ def test_a_run_of_a_part_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex: apt-get install texlive-latex-base")
 def test_latex_compiles(tmp_path: Path) -> None:
-    table = ReportTable("50 % of a_b", ["a_b & c", "p"], [['<x> {|} ~ ^ \\ # "q"', probability(0.0001)]])
+    table = ReportTable("50 % of a_b", [{"a_b & c": '<x> {|} ~ ^ \\ # "q"', "p": probability(0.0001)}])
     text = "\\documentclass{article}\\begin{document}\n" + latex(table) + "\\end{document}\n"
     (tmp_path / "table.tex").write_text(text)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]

@@ -172,7 +172,7 @@ def test_a_run_that_kept_no_command_says_so(run_folder: Path) -> None:
 
 
 def test_lines_and_bars_that_are_the_same_are_one() -> None:
-    table = ReportTable("t", ["", "n"], [["a", "1"], ["b", "2"], ["c", "1"]])
+    table = ReportTable("t", [{"": name, "n": n} for name, n in (("a", "1"), ("b", "2"), ("c", "1"))])
     assert folded(table).lines == [["a = c", "1"], ["b", "2"]]
     high, low = Interval(0.8, 0.6, 0.9, 9), Interval(0.1, -0.5, 0.3, 9)
     first, second = bars([("a", high), ("b", low), ("c", high), ("none", Interval(None, None, None, 0))])
@@ -389,7 +389,7 @@ def test_plans_name_the_fields_that_are_wrong(images: list[Path], tmp_path: Path
 def test_tables_of_questions(choices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "table.csv"
     assert main(["report", str(choices), "--csv", str(table)]) == OK
-    assert table.read_text().splitlines()[0].startswith("questions,n,accuracy,accuracy low,accuracy high,")
+    assert table.read_text().splitlines()[0].startswith("run,questions,n,accuracy,accuracy low,accuracy high,")
     capsys.readouterr()
     assert main(["report", str(choices)]) == OK
     assert "choices: qbench, offline\n\n| questions | n | accuracy |" in capsys.readouterr().out

@@ -142,8 +142,12 @@ def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> N
     tools = [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
     assert difference["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)) - srcc(tools, range(6)))
     assert (difference["n"], difference["value"] > 0) == (6, True)
-    expected = f"SRCC of AgenticIQA minus tool mean on the 6 images with both: +{difference['value']:.3f} ["
-    assert any(sentence.startswith(expected) for sentence in sentences(run_of_eight()))
+    table = next(
+        table for table in rating_report(named(run_of_eight())).tables if "SRCC minus that of" in table.headings
+    )
+    assert table.lines[0][:2] == ["tool mean", "6"]
+    assert table.lines[0][2].startswith(f"+{difference['value']:.3f} [")
+    assert table.frame["difference"][0] == difference["value"], "unrounded"
 
 
 def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> None:
@@ -254,8 +258,28 @@ def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_c
     shown = console.export_text()
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     cells = [cell.strip() for line in lines for cell in line.strip("|").split("|") if "---" not in cell]
-    assert len(cells) == 6 * (7 + 7)
+    assert len(cells) == 6 * (7 + 7) + 4 * 4, "predictors in two tables, and the differences to three of them"
     assert all(cell in shown for cell in cells)
+
+
+def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight images on which every predictor agrees completely, so that none has an interval."""
+    tools = [{"SSIM": 1 + n / 3, "GMSD": 1 + n / 4, "VIF": 1 + n / 5} for n in range(8)]
+    rows = [row(n, 1 + n / 4, tools[n], training_parts=[("clive", "train")]) for n in range(8)]
+    report = rating_report(named(rows, CALIBRATED))
+    report.write(tmp_path)
+    report.show(kept=tmp_path / "report.md")
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith("- ")]
+    assert len(shown) <= 5
+    assert shown[0] == "- 8 of 8 images scored, 0 unscored."
+    assert shown[-1].endswith(f"more notes on these figures are in {tmp_path / 'report.md'}.")
+    text = (tmp_path / "report.md").read_text()
+    assert all(f"- {sentence}" in text for sentence in report.sentences)
+    assert all(f"{title}:" in text for title in ("Read this first", "About the figures", "About the run"))
+    (complete,) = (sentence for sentence in report.sentences if "the agreement is complete" in sentence)
+    assert "SSIM, GMSD, VIF: no interval: the agreement is complete (SRCC, KRCC, " in complete
 
 
 def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
@@ -274,7 +298,9 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
     assert any(line.startswith("| NIQE | 6 |") and line.endswith("| curve 2 |") for line in lines)
     assert any(line.startswith("| PSNR | 6 |") and line.endswith("| - |") for line in lines)
     assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
-    assert all("(not held out)" in line for line in text.splitlines() if line.startswith("- SRCC of AgenticIQA minus"))
+    differences = text.partition("## SRCC of AgenticIQA minus that of others")[2].splitlines()[4:]
+    assert len(differences) == 3
+    assert all(line.endswith("| not held out |") for line in differences)
     assert not any("held out" in sentence for sentence in sentences(run_of_eight())), "on new images"
 
 

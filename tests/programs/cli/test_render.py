@@ -34,8 +34,19 @@ def test_a_card_tells_calls_and_price_of_a_result_with_a_model(examples: Path) -
     assert ", 0 calls and 5 from the cache" in again
 
 
-def test_a_card_of_an_offline_result_has_no_calls(examples: Path) -> None:
-    assert "calls" not in shown(AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict())
+def test_a_card_of_an_offline_result_has_no_calls_and_says_what_its_tool_rates(examples: Path) -> None:
+    """The tool was chosen for compression, and rates quality as a whole."""
+    row = AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict()
+    assert "calls" not in shown(row)
+    assert row["executor_evidence"]["tool_log"][0]["distortion"] == "Compression"
+    assert re.search(r"LEARNED-IQA +overall quality +2\.\d+", shown(row))
+
+
+def test_a_card_names_the_source_of_the_levels_in_words(examples: Path) -> None:
+    with fake_server(by_stage(SCRIPT)) as server:
+        row = program_for(server)(examples / "coffee_jpeg.jpg").to_dict()
+    assert row["probability_source"] == "quality_probs"
+    assert "(levels from the log-probabilities that the model wrote)" in row["quality_reasoning"]
 
 
 @pytest.mark.parametrize(("total", "terminal", "bar"), [(1, True, False), (2, True, True), (2, False, False)])
