@@ -12,8 +12,7 @@ import binascii
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -188,17 +187,13 @@ def history_settings() -> dict[str, Any]:
     return {"disable_history": not kept}
 
 
-@contextmanager
-def images_left_out(lm: dspy.BaseLM) -> Iterator[None]:
-    """After the question asked inside, each image in the model's history is its hash and size.
+def leave_out_images(lm: dspy.BaseLM) -> None:
+    """Make each image in the model's history its hash and size, where a history is kept.
 
     DSPy's other histories share these entries.
     """
-    try:
-        yield
-    finally:
-        for entry in lm.history[-NEWEST:] if current_ledger().history else ():
-            _without_images(entry.get("messages") or ())
+    for entry in lm.history[-NEWEST:] if current_ledger().history else ():
+        _without_images(entry.get("messages") or ())
 
 
 def _without_images(messages: Iterable[dict[str, Any]]) -> None:

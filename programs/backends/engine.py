@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import tenacity
 from dspy import lm15
@@ -16,14 +16,16 @@ from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.capabilities import ModelFeatures
-from agenticiqa.programs.backends.deferred import Deferring, answered_from, deferring
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
-from agenticiqa.programs.backends.ledger import AskedFor, Limits, current
+from agenticiqa.programs.backends.ledger import AskedFor, Limits, current_run
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 from agenticiqa.programs.backends.turn import Spent, spend
 from agenticiqa.signatures.answers.tokens import level_token_only
+
+if TYPE_CHECKING:
+    import httpx
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
@@ -34,8 +36,8 @@ class Wire(Protocol):
     def prepared(self, request: lm15.Request) -> lm15.Request:
         """The request as ``complete`` takes it, with the held images."""
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        """Send one request and return its answer. Raises lm15's errors."""
+    def complete(self, request: lm15.Request, post: Callable[[bytes], "httpx.Response"] | None = None) -> lm15.Response:
+        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
 
 
 @dataclass
@@ -74,42 +76,30 @@ class Model:
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted.
 
-        In a run by batches the answer is taken from there, or Pending is raised.
+        Where the run sends its requests in another way, the answer comes from there.
         """
-        run = deferring()
-        response = self._sent(request) if run is None else self._by_batch(run, request)
+        ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current_run()
+        if run.send is not None:
+            response = run.send(self, ready)
+        else:
+            limits = run.limits
+            attempts = tenacity.Retrying(
+                retry=tenacity.retry_if_exception(retries.worth_another),
+                wait=retries.wait,
+                stop=retries.stop_after(self.max_retries),
+                before_sleep=retries.log_retry(self.name),
+                sleep=limits.wait,
+                reraise=True,
+            )
+            with self.in_flight.place(limits) as place:
+                for attempt in attempts:
+                    with attempt, self.in_flight.attempt(place, limits):
+                        highest, number = self.highest_usd(ready), attempt.retry_state.attempt_number
+                        limits.admit(highest, self.in_flight.server)
+                        with self.accounted(limits, number, highest) as spent:
+                            response = self.recorded(spent, self.wire.complete(ready))
         self.features.accept(request)
         return response
-
-    def _by_batch(self, run: Deferring, request: lm15.Request) -> lm15.Response:
-        ready = self.wire.prepared(replace(request, model=self.wire_model))
-        share, highest = self.price.batch if self.price else 1.0, self._highest_usd(ready)
-        lookup = run.lookup(self, highest := None if highest is None else share * highest)
-        with self._accounted(Limits(), 1, highest) as spent, answered_from(lookup):
-            try:
-                return self._recorded(spent, self.wire.complete(ready), share)
-            finally:
-                lookup.settle(spent.usd)
-                if lookup.repeated:  # the image had this answer before: it counts as cached
-                    vars(spent).update(vars(Spent(cut_off=spent.cut_off)))
-
-    def _sent(self, request: lm15.Request) -> lm15.Response:
-        ready, limits = self.wire.prepared(replace(request, model=self.wire_model)), current()
-        attempts = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(retries.worth_another),
-            wait=retries.wait,
-            stop=retries.stop_after(self.max_retries),
-            before_sleep=retries.log_retry(self.name),
-            sleep=limits.wait,
-            reraise=True,
-        )
-        with self.in_flight.place(limits) as place:
-            for attempt in attempts:
-                with attempt, self.in_flight.attempt(place, limits):
-                    limits.admit(highest := self._highest_usd(ready), self.in_flight.server)
-                    with self._accounted(limits, attempt.retry_state.attempt_number, highest) as spent:
-                        return self._recorded(spent, self.wire.complete(ready))
-        raise AssertionError("tenacity either answers or raises")
 
     def close(self) -> None:
         """Connections are closed with the process."""
@@ -119,8 +109,11 @@ class Model:
         return self
 
     @contextmanager
-    def _accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
-        # Until the answer tells its price, the request may have cost all that was reserved for it.
+    def accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
+        """Record a request, sent for the time ``number``, which costs at most so much, and classify its error.
+
+        Until the answer tells its price, the request may have cost all that was reserved for it.
+        """
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:
             yield spent
@@ -136,7 +129,11 @@ class Model:
             limits.settle(highest, spent.usd, self.in_flight.server)
             spend(spent)
 
-    def _recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
+    def recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
+        """The response as DSPy may keep it, without secrets; ``spent`` gets its usage, at this share of the price.
+
+        Raises ``lm15.InvalidRequestError`` where the model refuses to answer.
+        """
         response = self._masked(response)
         spent.input_tokens = response.usage.input_tokens or 0
         spent.output_tokens = response.usage.output_tokens or 0
@@ -162,7 +159,8 @@ class Model:
         message, model = replace(response.message, parts=tuple(parts)), masked(response.model, self.secrets)
         return replace(response, id=response.id and masked(response.id, self.secrets), model=model, message=message)
 
-    def _highest_usd(self, request: lm15.Request) -> float | None:
+    def highest_usd(self, request: lm15.Request) -> float | None:
+        """The most that a request can cost; ``None`` without a price."""
         if self.price is None:
             return None
         parts = [part for message in request.messages for part in message.parts]

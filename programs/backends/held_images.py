@@ -12,9 +12,7 @@ Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -65,11 +63,6 @@ class Held(Protocol):
         """The bytes that are sent, as base64."""
 
 
-ServedAt = Callable[[str], str]  # from the name of an image to the address where a model fetches it
-
-_served_at: ContextVar[ServedAt | None] = ContextVar("agenticiqa_served_images", default=None)
-
-
 def address(image: Held) -> str:
     """The address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
@@ -79,19 +72,6 @@ def hold(images: Mapping[str, Held]) -> dict[str, dspy.Image]:
     """Hold these images, by the name of their input, for the current question; returns addresses for the prompt."""
     current_turn().images = {address(image): image for image in images.values()}
     return {name: dspy.Image(address(image)) for name, image in images.items()}
-
-
-@contextmanager
-def served_at(address_of: ServedAt) -> Iterator[None]:
-    """Requests inside carry the addresses of images; one that is sent as another file than its own still goes whole.
-
-    The address is put into the finished body only: its digest stays that of the image's content.
-    """
-    token = _served_at.set(address_of)
-    try:
-        yield
-    finally:
-        _served_at.reset(token)
 
 
 def _held() -> Mapping[str, Held]:
@@ -122,32 +102,48 @@ def marked(request: lm15.Request) -> lm15.Request:
             return given
         if given.url not in held:
             raise MissingImage
-        image, mark = held[given.url], _mark(given.url).decode()
-        if _served_at.get() is not None and image.sent_sha256 == image.sha256:
-            return lm15.ImagePart(media_type=image.mime, url=f"{HOST}{mark}")
-        return lm15.ImagePart(media_type=image.mime, data=mark)
+        return lm15.ImagePart(media_type=held[given.url].mime, data=_mark(given.url).decode())
 
-    return replace(
-        request,
-        messages=tuple(replace(message, parts=tuple(map(part, message.parts))) for message in request.messages),
-    )
+    return _with_parts(request, part)
+
+
+def by_address(request: lm15.Request) -> lm15.Request:
+    """A marked request in which addresses stand for images; one that is sent as another file than its own stays whole.
+
+    The addresses are put into the finished body only: its digest stays that of the images' content.
+    """
+    served = {_mark(place).decode() for place, image in _held().items() if image.sent_sha256 == image.sha256}
+
+    def part(given: Any) -> Any:
+        if isinstance(given, lm15.ImagePart) and given.data in served:
+            return lm15.ImagePart(media_type=given.media_type, url=f"{HOST}{given.data}")
+        return given
+
+    return _with_parts(request, part)
+
+
+def _with_parts(request: lm15.Request, change: Callable[[Any], Any]) -> lm15.Request:
+    messages = [replace(message, parts=tuple(map(change, message.parts))) for message in request.messages]
+    return replace(request, messages=tuple(messages))
 
 
 def _mark(place: str) -> bytes:
     return base64.b64encode(_MARK + hashlib.sha256(place.encode()).digest())
 
 
-def with_held_images(body: bytes) -> list[bytes]:
-    """A body in pieces, with the bytes of each held image, or the address where it is served, in place of its mark.
+def with_held_images(body: bytes, address_of: Callable[[str], str] | None = None) -> list[bytes]:
+    """A body in pieces, with the bytes of each held image in place of its mark.
 
-    Raises MissingImage for a mark of an image that is not held.
+    ``address_of`` gives the address of an image by the name of its file: see ``by_address``. Raises MissingImage for a
+    mark of an image that is not held.
     """
-    images, address_of = {_mark(place): image for place, image in _held().items()}, _served_at.get()
+    images = {_mark(place): image for place, image in _held().items()}
 
     def sent(mark: bytes) -> bytes:
         image = images[mark.removeprefix(HOST.encode())]
-        by_address = address_of if mark.startswith(HOST.encode()) else None
-        return by_address(image.source).encode("ascii") if by_address else image.base64
+        if address_of and mark.startswith(HOST.encode()):
+            return address_of(image.source).encode("ascii")
+        return image.base64
 
     try:
         return [sent(piece) if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]

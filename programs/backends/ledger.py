@@ -1,13 +1,14 @@
 """Usage of models by stage (calls, cached answers, tokens, money, time), and the limits of a run."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition, Event, Lock
 from typing import Any
 
 import dspy
+from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.backends.answer_cache import is_cached
@@ -276,20 +277,45 @@ class OtherModels(BaseCallback):
             current().count()
 
 
+@dataclass(frozen=True)
+class Run:
+    """What the requests of a run count towards, and how they are sent where that is not at once.
+
+    ``send`` answers the request of a model in place of its server, and ``judge`` judges images whose requests are sent
+    so: see ``provider_batches.rounds``.
+    """
+
+    limits: Limits
+    send: Callable[[Any, lm15.Request], lm15.Response] | None = None
+    judge: Callable[..., Any] | None = None
+
+
 @contextmanager
-def within(limits: Limits) -> Iterator[Limits]:
+def within(
+    limits: Limits,
+    send: Callable[[Any, lm15.Request], lm15.Response] | None = None,
+    judge: Callable[..., Any] | None = None,
+) -> Iterator[Limits]:
     """Count all requests to models inside, also those of DSPy's optimizers and in the threads that they start.
 
     ``limits.calls`` and ``limits.usd`` have what was sent so far. Past a limit a model of the configuration raises
-    LimitReached in place of sending; requests of other models are counted, and not refused.
+    LimitReached in place of sending; requests of other models are counted, and not refused. ``send`` and ``judge`` are
+    those of a ``Run``.
     """
+    run = current_run()
+    inner = Run(limits, send or run.send, judge or run.judge)
     callbacks = dspy.settings.callbacks or []
     if not any(isinstance(each, OtherModels) for each in callbacks):
         callbacks = [*callbacks, OtherModels()]
-    with dspy.context(agenticiqa_limits=limits, callbacks=callbacks):
+    with dspy.context(agenticiqa_run=inner, callbacks=callbacks):
         yield limits
+
+
+def current_run() -> Run:
+    """The run that requests belong to; one without limits where none was set."""
+    return dspy.settings.get("agenticiqa_run") or Run(Limits())
 
 
 def current() -> Limits:
     """The limits of the run; unlimited ones where none were set."""
-    return dspy.settings.get("agenticiqa_limits") or Limits()
+    return current_run().limits

@@ -11,7 +11,6 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import basic_login, without_login
-from agenticiqa.programs.backends.deferred import exchange
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.ledger import billed_output
@@ -27,6 +26,7 @@ BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Le
     "exclusiveMinimum",
     "exclusiveMaximum",
 }
+Post = Callable[[bytes], httpx.Response]
 NAMED = {"properties", "$defs"}  # the keys inside of these are our names, not keywords
 
 
@@ -55,17 +55,9 @@ class Server(ABC):
             request = replace(request, config=replace(request.config, extensions=extensions))
         return marked(request if self.provider.schema_bounds else with_schema(request, without_bounds))
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        """Send one request and return its answer. Raises lm15's errors."""
-        response = with_reasoning(self._answer(request), self.provider.reasoning_is_apart)
-        if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
-            # One token was asked for to continue the answer: it is not cut off, though it ends at its limit.
-            return replace(response, finish_reason="stop")
-        return response
-
     @abstractmethod
-    def _answer(self, request: lm15.Request) -> lm15.Response:
-        """Send one request and return its answer."""
+    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
+        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
 
 
 class ChatServer(Server):
@@ -84,25 +76,25 @@ class ChatServer(Server):
         transport = Transport(self.timeout, largest_answer(self.max_tokens), SENT)
         return openai_client(self, httpx.Client(transport=transport), {"Content-Type": "application/json"})
 
-    def _post(self, body: bytes) -> httpx.Response:
+    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
+        """See ``Server``. ``post`` is given the body, which has marks in place of held images."""
         import openai
 
+        body = self._dialect.build_request(request, stream=False).body
         try:
-            reply: httpx.Response = self._client.post("/chat/completions", cast_to=httpx.Response, content=body)
+            reply: httpx.Response = (
+                post(body) if post else self._client.post("/chat/completions", cast_to=httpx.Response, content=body)
+            )
         except openai.APIStatusError as error:
             reply = error.response
         except openai.APIConnectionError as error:
             raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
-        return reply
-
-    def _answer(self, request: lm15.Request) -> lm15.Response:
-        body = self._dialect.build_request(request, stream=False).body
-        reply = (exchange() or self._post)(body)
-        if reply.status_code < 400:
-            return lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
-        refused = self._dialect.normalize_error(reply.status_code, reply.text)
-        refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
-        raise refused
+        if reply.status_code >= 400:
+            refused = self._dialect.normalize_error(reply.status_code, reply.text)
+            refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
+            raise refused
+        response = lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
+        return finished(request, response, self.provider)
 
 
 class NativeServer(Server):
@@ -124,9 +116,10 @@ class NativeServer(Server):
     def _transport(self) -> Transport:
         return Transport(self.timeout, largest_answer(self.max_tokens))
 
-    def _answer(self, request: lm15.Request) -> lm15.Response:
-        answer: lm15.Response = self._connection.complete(request)
-        return answer
+    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
+        """See ``Server``. There is no other way to send it."""
+        assert post is None, "no batches are made for these providers"
+        return finished(request, self._connection.complete(request), self.provider)
 
     @contextmanager
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
@@ -175,18 +168,22 @@ def server(provider: Provider, model: str, address: str | None, key: str, timeou
     return kind(provider, model, address, key, timeout, max_tokens)
 
 
-def with_reasoning(response: lm15.Response, is_apart: bool) -> lm15.Response:
-    """The response with hidden reasoning among its output tokens, as it is billed.
+def finished(request: lm15.Request, response: lm15.Response, provider: Provider) -> lm15.Response:
+    """The response with hidden reasoning among its output tokens, as it is billed; more of it than output is apart.
 
-    ``is_apart``: the provider reports ``reasoning_tokens`` beside them. More reasoning than output is apart anyway.
+    One token that was asked for to continue an answer is not cut off, though it ends at its limit.
     """
     usage = response.usage
     asked, written, total, thought = (
         count or 0 for count in (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.reasoning_tokens)
     )
-    apart = written + thought if is_apart or thought > written else written
+    apart = written + thought if provider.reasoning_is_apart or thought > written else written
     billed = max(apart, billed_output(asked, written, total))
-    return response if billed == written else replace(response, usage=replace(usage, output_tokens=billed))
+    if billed != written:
+        response = replace(response, usage=replace(usage, output_tokens=billed))
+    if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":
+        response = replace(response, finish_reason="stop")
+    return response
 
 
 def _is_begun(request: lm15.Request) -> bool:

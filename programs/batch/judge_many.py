@@ -11,7 +11,7 @@ import pickle
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -24,13 +24,12 @@ import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
-from agenticiqa.programs.backends.deferred import deferring
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, OtherModels, current, within
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, OtherModels, current, current_run, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
-from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unforeseen, UserError
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
 from agenticiqa.programs.images import ImageSource
-from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.result import Assessment, is_unscored
 
 logger = logging.getLogger(__name__)
 
@@ -95,12 +94,8 @@ def judge_many(
     computes = _only_computes(program)
     if workers is None:
         workers = available_cores() if computes else WORKERS
-    if (run := deferring()) is not None and not computes:
-        from agenticiqa.programs.batch.rounds import BatchRun, judge_in_rounds
-
-        assert isinstance(run, BatchRun)
-        several = partial(_in_threads, workers)
-        yield from judge_in_rounds(run, judge, map(as_job, jobs), several, stop_when)
+    if (judge_otherwise := current_run().judge) is not None and not computes:
+        yield from judge_otherwise(judge, map(as_job, jobs), partial(_in_threads, workers), stop_when, stages_to_forget)
         return
     yield from run_many(judge, jobs, workers, stop_when, computes=computes, told=WAITING_FOR_MODEL)
 
@@ -151,6 +146,15 @@ def _in_threads(
     workers: int, judge: Callable[[Job], Any], jobs: Iterable[Job], stop_when: Callable[[Any], bool]
 ) -> Iterator[tuple[Job, Any]]:
     return run_many(judge, jobs, workers, stop_when, computes=False, told=WAITING_FOR_MODEL)
+
+
+def stages_to_forget(outcome: object) -> Collection[str]:
+    """The stages of which a later run must not be given the same answers again, as these came to nothing."""
+    if isinstance(outcome, Unanswered):
+        return [outcome.stage]
+    if isinstance(outcome, dict) and outcome.get("rejected_answers") and is_unscored(outcome):
+        return [*outcome["rejected_answers"]]
+    return []
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:

@@ -5,10 +5,10 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.programs.backends.batches.manifest import ALL, Batch
-from agenticiqa.programs.backends.batches.run import BatchRun
-from agenticiqa.programs.backends.batches.supported import open_manifest
 from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.provider_batches.driver import Batches
+from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch
+from agenticiqa.programs.backends.provider_batches.supported import open_manifest
 from agenticiqa.programs.cli.batching import batches_beside
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.render import print_lines
@@ -21,7 +21,7 @@ def run(args: Namespace) -> int:
     """Do what is asked for, and list the batches."""
     folder = folder_of(Path(args.run))
     if args.collect or args.cancel is not None:
-        batches = BatchRun(folder, Limits(), print_note)
+        batches = Batches(folder, Limits(), print_note)
         try:
             if args.cancel is not None:
                 batches.cancel(args.cancel)

@@ -5,19 +5,17 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
-from agenticiqa.programs.backends.batches.run import BatchRun
-from agenticiqa.programs.backends.batches.supported import refuse_without_batches, service_of
 from agenticiqa.programs.backends.connect import stage_models
-from agenticiqa.programs.backends.deferred import by_batches
-from agenticiqa.programs.backends.held_images import served_at
 from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
+from agenticiqa.programs.backends.provider_batches.supported import refuse_without_batches, service_of
 from agenticiqa.programs.batch.cost import Estimate, bytes_in_request, estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import tables
@@ -26,6 +24,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.sources import path_of
+from agenticiqa.programs.tools.tool import kept_calls
 
 _ADDRESS = re.compile(r"https?://[\w.:@-]+(/[!$-\[\]-~]*)?", re.ASCII | re.IGNORECASE)  # nothing that JSON escapes
 
@@ -141,18 +140,18 @@ def _print_batches(expected: Estimate) -> None:
 @contextmanager
 def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
     """``in_batches`` beside a results file, and with addresses of images, where the options ask for it."""
-    with ExitStack() as stack:
-        if args.batch:
-            stack.enter_context(in_batches(batches_beside(results), limits))
-            if args.image_urls is not None:
-                stack.enter_context(served_at(partial(address_of, args.image_urls)))
+    if not args.batch:
+        yield
+        return
+    with in_batches(batches_beside(results), limits, args.image_urls):
         yield
 
 
 @contextmanager
-def in_batches(folder: Path, limits: Limits) -> Iterator[None]:
+def in_batches(folder: Path, limits: Limits, image_urls: str | None = None) -> Iterator[None]:
     """Send the requests inside as batches, which are kept in a folder. Raises UserError as ``BatchRun``."""
-    run, told = BatchRun(folder, limits, print_note), set[int]()
+    addresses = None if image_urls is None else partial(address_of, image_urls)
+    run, told = BatchRun(folder, limits, print_note, addresses), set[int]()
 
     def new(record: logging.LogRecord) -> bool:
         """Not what was logged before: an image is judged again and again."""
@@ -167,7 +166,7 @@ def in_batches(folder: Path, limits: Limits) -> Iterator[None]:
     for handler in handlers:
         handler.addFilter(new)
     try:
-        with by_batches(run):
+        with run.sending(), kept_calls(run.manifest):  # so that a further pass costs little more than decoding
             yield
     finally:
         for handler in handlers:

@@ -33,7 +33,7 @@ TO_DO = {
     "tool_execution": "measure",
 }
 FROM_CACHE = {True: "from DSPy's cache", None: "perhaps from DSPy's cache"}
-HIDDEN = {"asked", "summarizing", "unreachable"}  # the step before or after says the same
+HIDDEN = {"asked", "summarizing"}  # the step before or after says the same
 
 Event = Mapping[str, Any]
 Row = tuple[str, Text]  # the label and the text beside it

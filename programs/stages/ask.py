@@ -10,9 +10,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import isclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
@@ -21,15 +21,12 @@ from pydantic import BaseModel, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
-from agenticiqa.programs.backends.call_log import history_settings, images_left_out, logging_settings
+from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
-from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.ledger import (
     AskedFor,
-    Halted,
-    LimitReached,
     answered_by,
     asking,
     note_reading,
@@ -37,7 +34,6 @@ from agenticiqa.programs.backends.ledger import (
 )
 from agenticiqa.programs.backends.turn import Turn
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
-from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.harmless import harmless
@@ -141,9 +137,47 @@ class CheckedPredict(StageModule, Generic[A]):
         ``evidence`` is a summary of what the model was shown, for the log of an answer that is rejected.
         When it comes to no accepted answer, DSPy's cache keeps nothing of the exchange.
         """
+        trace = opened_trace()
+        fixed = {name: harmless(value) for name, value in inputs.items()}
         turns: list[Turn] = []
+        reasons: list[str] = []
+        outputs: list[str] = []
+        raw, parsed = "", None
         try:
-            return self._attempts(inputs, check, check_tokens, turns, evidence)
+            for attempt in range(1, self.attempts + 1):
+                progress.asked(self.stage, attempt, self.attempts)
+                started = time.perf_counter()
+                try:
+                    with asking(self.stage, attempt, self.attempts) as turn:
+                        turns.append(turn)
+                        prediction, model = self._ask({**fixed, **self._correction(reasons)})
+                    parsed = prediction[self.field_name]
+                    raw = _as_text(parsed)
+                    if check:
+                        check(parsed)
+                    if check_tokens:
+                        check_tokens(parsed, prediction.get("logprobs"))
+                except AdapterParseError as error:
+                    raw = raw_text(error)
+                    empty = _all_thoughts(turn.thoughts) if turn.thoughts and not raw else ""
+                    reasons.append(CUT_OFF if _at_limit(turn) else empty or reason(error))
+                except RecursionError:  # a model that repeats an opening bracket for ever
+                    raw = ""
+                    reasons.append("the answer was nested too deeply")
+                except Rejected as error:
+                    reasons.append(str(error))
+                else:
+                    progress.answered(self.stage, attempt, turn.spent, time.perf_counter() - started)
+                    if trace is not None:
+                        trace.append(self._traced(fixed, prediction))
+                    note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
+                    rejected = {self.stage: reasons} if reasons else {}
+                    return Reply(parsed, prediction.get("logprobs"), rejected, model)
+                reasons[-1] = excerpt(reasons[-1])
+                outputs.append("" if too_much(raw) else raw)
+                progress.rejected(turn.place, reasons, time.perf_counter() - started, evidence)
+            progress.unanswered(self.stage, self.attempts, excerpt(turn.text or raw, LONGEST_LOGGED))
+            raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
         except Exception:
             forget_answers([asked for turn in turns for asked in turn.asked])
             raise
@@ -175,154 +209,78 @@ class CheckedPredict(StageModule, Generic[A]):
         """The name of the first of them, without the address of its server."""
         return without_place(self.models[0].model)
 
-    def _attempts(
-        self,
-        inputs: Mapping[str, Any],
-        check: Callable[[A], object] | None,
-        check_tokens: Callable[[A, Any], object] | None,
-        turns: list[Turn],
-        evidence: str,
-    ) -> Reply[A]:
-        """Attempt by attempt; each is noted in ``turns``."""
-        trace = opened_trace()
-        fixed = {name: harmless(value) for name, value in inputs.items()}
-        reasons: list[str] = []
-        outputs: list[str] = []
-        raw, parsed = "", None
-        for attempt in range(1, self.attempts + 1):
-            request = {**fixed, **self._correction(reasons)}
-            turn = {"stage": self.stage, "attempt": attempt, "attempts": self.attempts}
-            progress.asked(self.stage, attempt, self.attempts)
-            started = time.perf_counter()
-            try:
-                with asking(self.stage, attempt, self.attempts) as exchange:
-                    turns.append(exchange)
-                    prediction, lm = self._reach(request)
-                parsed = prediction[self.field_name]
-                raw = _as_text(parsed)
-                if check:
-                    check(parsed)
-                if check_tokens:
-                    check_tokens(parsed, prediction.get("logprobs"))
-            except AdapterParseError as error:
-                raw = raw_text(error)
-                empty = _all_thoughts(exchange.thoughts) if exchange.thoughts and not raw else ""
-                reasons.append(CUT_OFF if _at_limit(exchange) else empty or reason(error))
-            except RecursionError:  # a model that repeats an opening bracket for ever
-                raw = ""
-                reasons.append("the answer was nested too deeply")
-            except Rejected as error:
-                reasons.append(str(error))
-            else:
-                progress.answered(self.stage, attempt, exchange.spent, time.perf_counter() - started)
-                if trace is not None:  # its readers know dspy.Image, not LoadedImage
-                    shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in fixed.items()}
-                    predictor = self.predictor
-                    written = {name: prediction[name] for name in predictor.signature.output_fields}
-                    trace.append((predictor, shown, dspy.Prediction(**written)))
-                note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
-                rejected = {self.stage: reasons} if reasons else {}
-                return Reply(parsed, prediction.get("logprobs"), rejected, without_place(lm.model))
-            reasons[-1] = excerpt(reasons[-1])
-            outputs.append("" if too_much(raw) else raw)
-            seconds = round(time.perf_counter() - started, 3)
-            fields = event("rejected", **turn, reason=reasons[-1], seconds=seconds, evidence=evidence or None)
-            again = reasons[-2:] == [reasons[-1]] * 2
-            why = " for the same reason" if again else f": {reasons[-1]}"
-            given = f" (evidence: {evidence})" if evidence else ""
-            logger.warning("%s: attempt %d of %d rejected%s%s", *turn.values(), why, given, extra=fields)
-        logger.error(
-            "%s: the last answer was: %s",  # whoever catches the error reports that none was usable
-            self.stage,
-            excerpt(exchange.text or raw, LONGEST_LOGGED),
-            extra=event("unanswered", stage=self.stage, attempts=self.attempts),
-        )
-        raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
+    def _ask(self, request: dict[str, Any]) -> tuple[dspy.Prediction, str]:
+        """One attempt and the name of the model that answered: the fallback when the primary stays out of reach.
 
-    def _reach(self, request: dict[str, Any]) -> tuple[dspy.Prediction, dspy.BaseLM]:
-        """One attempt and who answered: the primary, or the fallback when it stays out of reach after its retries."""
-        *firsts, last = self.models
-        for lm in firsts:
-            try:
-                return self._ask(request, lm), lm
-            except (LimitReached, Halted, Pending):
-                raise
-            except dspy.LMError as error:
-                if not dspy.is_retryable_lm_error(error):
-                    raise
-                why = str(error).partition("\n")[0]
-                fields = event("fallback", stage=self.stage, model=lm.model, reason=why)
-                logger.warning("%s: %s is out of reach (%s); falling back", self.stage, lm.model, why, extra=fields)
-                self.backend.out_of_reach(lm)
-        try:
-            return self._ask(request, last), last
-        except Pending:
-            raise
-        except dspy.LMError as error:
-            fields = event("unreachable", stage=self.stage, reason=str(error))
-            # Whoever catches the error reports it to the user.
-            logger.info("%s: the model stays out of reach: %s", self.stage, error, extra=fields)
-            raise
-
-    def _ask(
-        self, request: dict[str, Any], lm: dspy.BaseLM, fewer: Mapping[str, Any] = MappingProxyType({})
-    ) -> dspy.Prediction:
-        """Ask one model. With an engine of ours the bytes of images are sent beside the prompt, not through it.
-
-        ``fewer`` has what is asked for in place of what the server refused, by the name of the field of ``AskedFor``.
+        A question that a server refuses for how it is asked is asked again with less: ``fewer`` has that, by the name
+        of the field of ``AskedFor``.
         """
-        # DSPy's own trace would keep every image in memory.
+        models = [*self.models]
+        fewer: dict[str, Any] = {}
+        while True:
+            lm = models[0]
+            engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
+            asked_for, settings, inputs = self._prepared(request, engine, fewer)
+            try:
+                with dspy.context(**settings), spending_of(lm) if engine is None else nullcontext():
+                    prediction = self.predict(**inputs, lm=lm)
+                break
+            except AdapterParseError as error:
+                if engine is not None:
+                    engine.features.keep(fewer)  # accepted all the same
+                prediction = _read_anyway(error)
+                break
+            except dspy.LMError as error:
+                even_fewer = engine.features.without_refused(asked_for, error) if engine is not None else None
+                if even_fewer is not None:
+                    fewer |= even_fewer
+                elif models[1:] and dspy.is_retryable_lm_error(error):
+                    progress.fell_back(self.stage, lm.model, error)
+                    self.backend.out_of_reach(models.pop(0))
+                    fewer = {}
+                else:
+                    raise
+            finally:
+                leave_out_images(lm)
+        if engine is not None:
+            engine.features.keep(fewer)
+        model = without_place(lm.model)
+        answered_by(model, asked_for)
+        return prediction, model
+
+    def _prepared(
+        self, request: dict[str, Any], engine: Model | None, fewer: Mapping[str, Any]
+    ) -> tuple[AskedFor, dict[str, Any], dict[str, Any]]:
+        """What a question uses of a model, DSPy's settings for it, and its inputs.
+
+        The bytes of images are sent beside the prompt, not through it, where the engine is one of ours.
+        """
         given = dspy.settings.adapter
         adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
-        settings = {"adapter": adapter, "trace": None, **history_settings()}
+        # DSPy's own trace would keep every image in memory.
+        settings = {"adapter": adapter, "trace": None, **history_settings(), **logging_settings(engine)}
+        inputs = dict(request)
         if self.predictor.demos:
-            request = {**request, "demos": shown_examples(self.predictor)}
+            inputs["demos"] = shown_examples(self.predictor)
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
-        engine = getattr(lm, "engine", None)
-        asked_for = AskedFor()
-        settings |= logging_settings(engine if isinstance(engine, Model) else None)
-        if isinstance(engine, Model):
-            by_form = isinstance(adapter, SteadyAdapter)
-            asked_for = replace(engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
-            if isinstance(adapter, SteadyAdapter):
-                adapter.form = asked_for.form or "off"
-            sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
-            tokens = {"config": {"logprobs": True, "top_logprobs": n}} if (n := asked_for.logprobs) else {}
-            settings["send_stream"] = None  # an engine of ours answers in one piece
-            try:
-                with images_left_out(lm):
-                    prediction = self._predict(settings, {**request, **tokens, **hold(sent)}, lm)
-            except dspy.LMError as error:
-                even_fewer = engine.features.without_refused(asked_for, error)
-                if even_fewer is None:
-                    raise
-                return self._ask(request, lm, {**fewer, **even_fewer})
-            except AdapterParseError:
-                engine.features.keep(fewer)  # accepted all the same
-                raise
-            engine.features.keep(fewer)
-        else:
-            inline = {name: image.to_dspy() for name, image in images.items()}
-            with spending_of(lm), images_left_out(lm):  # an engine of ours reports by itself what it spends
-                prediction = self._predict(settings, {**request, **inline}, lm)
-        answered_by(without_place(lm.model), asked_for)
-        return prediction
+        if engine is None:
+            return AskedFor(), settings, inputs | {name: image.to_dspy() for name, image in images.items()}
+        by_form = isinstance(adapter, SteadyAdapter)
+        asked_for = replace(engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
+        if isinstance(adapter, SteadyAdapter):
+            adapter.form = asked_for.form or "off"
+        if asked_for.logprobs:
+            inputs["config"] = {"logprobs": True, "top_logprobs": asked_for.logprobs}
+        settings["send_stream"] = None  # an engine of ours answers in one piece
+        sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
+        return asked_for, settings, inputs | hold(sent)
 
-    def _predict(self, settings: Mapping[str, Any], inputs: Mapping[str, Any], lm: dspy.BaseLM) -> dspy.Prediction:
-        """Ask under these settings. An answer that the user's adapter could not parse is read as ours would read it."""
-        try:
-            with dspy.context(**settings):
-                return self.predict(**inputs, lm=lm)
-        except AdapterParseError as error:
-            if isinstance(error.__cause__, Unreadable):  # it was our own adapter
-                raise
-            try:
-                fields = read_fields(raw_text(error), error.signature)
-            except Unreadable as why:
-                raise AdapterParseError(error.adapter_name, error.signature, error.lm_response, str(why)) from why
-            if fields is None:
-                raise
-            return dspy.Prediction(**fields)
+    def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
+        """An accepted answer as an entry of DSPy's trace, which has ``dspy.Image`` in place of LoadedImage."""
+        shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
+        predictor = self.predictor
+        written = {name: prediction[name] for name in predictor.signature.output_fields}
+        return predictor, shown, dspy.Prediction(**written)
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
         """The further input of an attempt after a rejected one, and the signature with its field."""
@@ -419,6 +377,19 @@ def opened_trace() -> list[Any] | None:
     """
     trace: list[Any] | None = dspy.settings.trace
     return None if trace is process_wide_setting("trace") else trace
+
+
+def _read_anyway(error: AdapterParseError) -> dspy.Prediction:
+    """An answer that the user's adapter could not parse, read as ours would read it. Raises AdapterParseError."""
+    if isinstance(error.__cause__, Unreadable):  # it was our own adapter
+        raise error
+    try:
+        fields = read_fields(raw_text(error), error.signature)
+    except Unreadable as why:
+        raise AdapterParseError(error.adapter_name, error.signature, error.lm_response, str(why)) from why
+    if fields is None:
+        raise error
+    return dspy.Prediction(**fields)
 
 
 def _at_limit(turn: Turn) -> bool:

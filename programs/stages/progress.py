@@ -179,6 +179,29 @@ def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
     _log("answered", "%s: answered in %.2f s, %s", *shown, stage=stage, attempt=attempt, **usage)
 
 
+def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, evidence: str) -> None:
+    """A model's answer was rejected, for the last of these reasons; ``evidence`` sums up what the model was shown."""
+    why = " for the same reason" if len(reasons) > 1 and reasons[-1] == reasons[-2] else f": {reasons[-1]}"
+    logger.warning(
+        "%s: attempt %d of %d rejected%s%s",
+        *(turn["stage"], turn["attempt"], turn["attempts"], why, f" (evidence: {evidence})" if evidence else ""),
+        extra=event("rejected", **turn, reason=reasons[-1], seconds=round(seconds, 3), evidence=evidence or None),
+    )
+
+
+def unanswered(stage: str, attempts: int, last: str) -> None:
+    """No attempt was valid; whoever catches the error reports that."""
+    extra = event("unanswered", stage=stage, attempts=attempts)
+    logger.error("%s: the last answer was: %s", stage, last, extra=extra)
+
+
+def fell_back(stage: str, model: str, error: Exception) -> None:
+    """A model stays out of reach after its retries, and the next one is asked."""
+    why = str(error).partition("\n")[0]
+    extra = event("fallback", stage=stage, model=model, reason=why)
+    logger.warning("%s: %s is out of reach (%s); falling back", stage, model, why, extra=extra)
+
+
 def done(result: dspy.Prediction, seconds: float) -> None:
     """The final answer, with the calls, tokens and time of all stages."""
     spent = total(result.usage_by_stage)

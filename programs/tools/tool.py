@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -225,24 +224,24 @@ def run_tool(
 class KeptCalls(Protocol):
     """Where calls are kept beyond the life of a loaded image, by a text that names tool and pixels."""
 
-    def get(self, key: str) -> str | None:
+    def measured(self, key: str) -> str | None:
         """A call as JSON; ``None`` when there is none."""
 
-    def keep(self, key: str, value: str) -> None:
+    def keep_measured(self, key: str, value: str) -> None:
         """Keep one."""
 
 
-_kept_calls: ContextVar[KeptCalls | None] = ContextVar("agenticiqa_kept_calls", default=None)
+_kept_calls: list[KeptCalls] = []  # by content, so that one store can serve all threads of the process
 
 
 @contextmanager
 def kept_calls(store: KeptCalls) -> Iterator[None]:
     """Inside, what was measured of the same pixels, in this process or an earlier one, is taken from the store."""
-    token = _kept_calls.set(store)
+    _kept_calls.append(store)
     try:
         yield
     finally:
-        _kept_calls.reset(token)
+        _kept_calls.remove(store)
 
 
 def _kept_or_measured(
@@ -250,16 +249,17 @@ def _kept_or_measured(
 ) -> "ToolCall":
     from agenticiqa.signatures.types import ToolCall
 
-    if (store := _kept_calls.get()) is None:
+    if not _kept_calls:
         return _measured(tool, image, reference, region, distortion)
     compared = (each for each in (image, reference) if each is not None)
     pixels = [each.memo.once("digest of pixels", partial(_digest, each)) for each in compared]
+    store = _kept_calls[-1]
     key = repr((version("agenticiqa"), tool.name, tool.calibration, pixels))
-    if (found := store.get(key)) is not None:
+    if (found := store.measured(key)) is not None:
         return ToolCall.model_validate_json(found)
     call = _measured(tool, image, reference, region, distortion)
     if call.error is None:
-        store.keep(key, call.model_dump_json())
+        store.keep_measured(key, call.model_dump_json())
     return call
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
-from agenticiqa.programs.backends.batches import run
+from agenticiqa.programs.backends.provider_batches import driver
 from support import question_archives as archives
 from support.batch_runs import KEY_VARIABLE, always, configuration, rows, script
 from support.batch_server import BatchServer, batch_server
@@ -24,8 +24,8 @@ KEY = "sk-batch-key"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(run, "FIRST_LOOK", 0.02)
-    monkeypatch.setattr(run, "LONGEST_LOOK", 0.05)
+    monkeypatch.setattr(driver, "FIRST_LOOK", 0.02)
+    monkeypatch.setattr(driver, "LONGEST_LOOK", 0.05)
     with batch_server(script(), key=KEY) as running:
         yield running
 

@@ -14,17 +14,16 @@ import pytest
 from dspy import lm15
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.batches import run as driver
-from agenticiqa.programs.backends.batches.manifest import Manifest
-from agenticiqa.programs.backends.batches.offline_file import OfflineFile
-from agenticiqa.programs.backends.batches.openai_files import OpenAIFiles
-from agenticiqa.programs.backends.batches.run import BatchRun
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.deferred import Pending, by_batches
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.provider_batches import driver
+from agenticiqa.programs.backends.provider_batches.manifest import Manifest
+from agenticiqa.programs.backends.provider_batches.offline_file import OfflineFile
+from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
+from agenticiqa.programs.backends.provider_batches.rounds import BatchRun, Pending
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.rounds import judge_in_rounds
+from agenticiqa.programs.batch.judge_many import stages_to_forget
 from agenticiqa.programs.errors import BackendError, UserError
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.loopback import Body
@@ -83,8 +82,9 @@ def judged(server: BatchServer, folder: Path, backend: str = "openai.m") -> Resu
 
     run = BatchRun(folder, Limits(), str)
     try:
-        with by_batches(run):
-            found = {job.name: out for job, out in judge_in_rounds(run, judge, JOBS, several, lambda outcome: False)}
+        with run.sending():
+            outcomes = run.judge_in_rounds(judge, JOBS, several, lambda outcome: False, stages_to_forget)
+            found = {job.name: outcome for job, outcome in outcomes}
     finally:
         run.close()
     return found

@@ -12,9 +12,9 @@ from agenticiqa.programs.backends.held_images import (
     HOST,
     MissingImage,
     address,
+    by_address,
     hold,
     marked,
-    served_at,
     with_held_images,
 )
 from agenticiqa.programs.backends.ledger import asking
@@ -63,21 +63,23 @@ def test_an_address_tells_an_image_by_its_content(large: Path, examples: Path) -
 
 def test_an_image_that_is_served_goes_as_its_address(examples: Path) -> None:
     """The body before has neither bytes nor address: its digest is the image's, wherever that is served."""
+
+    def request(part: lm15.ImagePart) -> lm15.Request:
+        message = lm15.Message.user([part, lm15.TextPart("What?")])
+        return lm15.Request(model="m", messages=(message,), config=lm15.Config(max_tokens=9))
+
     image = load(examples / "coffee_jpeg.jpg")
-    dialect = lm15.OpenAIChatLM(api_key="k")
     part = '{"type":"image_url","image_url":{"url":"https://h/coffee_jpeg.jpg?s=1"}}'
-    with served_at(lambda name: f"https://h/{Path(name).name}?s=1"), asking("scoring"):
-        shown = hold({"image": image})
-        message = lm15.Message.user([lm15.ImagePart(url=shown["image"].url), lm15.TextPart("What?")])
-        request = lm15.Request(model="m", messages=(message,), config=lm15.Config(max_tokens=9))
-        body = dialect.build_request(marked(request), stream=False).body
+    with asking("scoring"):
+        served = by_address(marked(request(lm15.ImagePart(url=hold({"image": image})["image"].url))))
+        body = lm15.OpenAIChatLM(api_key="k").build_request(served, stream=False).body
         assert b"coffee" not in body
-        assert part in b"".join(with_held_images(body)).decode()
+        whole = b"".join(with_held_images(body, lambda name: f"https://h/{Path(name).name}?s=1"))
+        assert part in whole.decode()
     converted = image.sent_as({"image/png"})
-    with served_at(lambda name: "https://h/"), asking("scoring"):
-        shown = hold({"image": converted})
-        request = lm15.Request(model="m", messages=(lm15.Message.user([lm15.ImagePart(url=shown["image"].url)]),))
-        assert marked(request).messages[0].parts[0].data, "another file than the one that is served goes whole"
+    with asking("scoring"):
+        served = by_address(marked(request(lm15.ImagePart(url=hold({"image": converted})["image"].url))))
+        assert served.messages[0].parts[0].data, "another file than the one that is served goes whole"
 
 
 def test_a_body_gets_the_bytes_of_images_that_are_held_and_no_other_is_sent(examples: Path) -> None:

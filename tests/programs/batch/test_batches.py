@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from PIL import Image
 
-from agenticiqa.programs.backends.batches import run
+from agenticiqa.programs.backends.provider_batches import driver
 from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
@@ -37,8 +37,8 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(run, "FIRST_LOOK", 0.02)
-    monkeypatch.setattr(run, "LONGEST_LOOK", 0.05)
+    monkeypatch.setattr(driver, "FIRST_LOOK", 0.02)
+    monkeypatch.setattr(driver, "LONGEST_LOOK", 0.05)
 
 
 @pytest.fixture(scope="session")
@@ -186,7 +186,7 @@ def test_images_without_an_address_are_told_before(
 
 
 def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path: Path) -> None:
-    from agenticiqa.programs.backends.batches.manifest import Manifest
+    from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 
     config = configuration(tmp_path, server.url)
     (tmp_path / "scores.jsonl").touch()
@@ -206,7 +206,7 @@ def test_what_is_under_way_is_listed_and_canceled(
 
     with batch_server(script(), key=KEY, hours=30) as server:
         with monkeypatch.context() as patch:
-            patch.setattr(run.BatchRun, "look", interrupted)
+            patch.setattr(driver.Batches, "look", interrupted)
             assert assess(album, configuration(tmp_path, server.url), out, "--batch") == 130
         assert main(["batches", str(out), "--json"]) == 0
         (listed,) = json.loads(capsys.readouterr().out)

@@ -14,8 +14,8 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.batches.openai_files import answer_in, framed
 from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.provider_batches.openai_files import answer_in, framed
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitKeeper
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
 from agenticiqa.programs.scale.shard_judge import ShardRun

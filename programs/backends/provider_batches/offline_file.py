@@ -7,8 +7,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from agenticiqa.programs.backends.batches.openai_files import answers_in
-from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError
+from agenticiqa.programs.backends.provider_batches.openai_files import answers_in
+from agenticiqa.programs.backends.provider_batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.wire import Server
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.programs.backends.batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.failures import redacted
+from agenticiqa.programs.backends.provider_batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import OPENAI, SENT, Server, openai_client
 

@@ -1,39 +1,28 @@
-"""The driver of a run by batches: collect requests, send them, look after them, and give answers back.
+"""Collect requests into batches, send them to their providers, look after them, and take in their answers."""
 
-A request is looked up while its image is judged: its answer is there, or it waits and the image ends as Pending.
-Nothing else of an image is kept: it is judged again, from its file, when its answers are there. So neither memory nor
-threads grow with the images, and a process that is killed leaves nothing behind that the manifest does not know.
-"""
-
-import hashlib
 import json
 import logging
 import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING
 
-import httpx
-
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.addresses import secrets_in, without_login
-from agenticiqa.programs.backends.batches.manifest import ALL, Batch, Request
-from agenticiqa.programs.backends.batches.openai_files import framed
-from agenticiqa.programs.backends.batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
-from agenticiqa.programs.backends.batches.supported import open_manifest, service_of
 from agenticiqa.programs.backends.connect import server_of
-from agenticiqa.programs.backends.deferred import Pending
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.ledger import LimitReached, Limits
-from agenticiqa.programs.backends.turn import current_turn
+from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Request
+from agenticiqa.programs.backends.provider_batches.openai_files import framed
+from agenticiqa.programs.backends.provider_batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
+from agenticiqa.programs.backends.provider_batches.supported import open_manifest, service_of
 from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:
@@ -50,28 +39,6 @@ UNANSWERED = json.dumps({"error": {"message": f"{MOST_TRIES} batches gave no ans
 
 
 @dataclass
-class ImageRequests:
-    """What one image asked for: requests that wait, the answers it was given, by stage, and whether one had no room."""
-
-    pending: set[str] = field(default_factory=set)
-    given: dict[str, list[str]] = field(default_factory=dict)
-    lacks_room: bool = False
-
-
-_asked: ContextVar[ImageRequests | None] = ContextVar("agenticiqa_asked", default=None)
-
-
-@contextmanager
-def one_image() -> Iterator[ImageRequests]:
-    """What is asked inside is asked for one image."""
-    token = _asked.set(asked := ImageRequests())
-    try:
-        yield asked
-    finally:
-        _asked.reset(token)
-
-
-@dataclass
 class Spool:
     """A file of requests that is being written; ``requests`` has their tries and highest prices."""
 
@@ -82,36 +49,22 @@ class Spool:
     size: int = 0
 
 
-@dataclass
-class KeptLookup:
-    """See ``deferred.Lookup``."""
-
-    run: "BatchRun"
-    model: "Model"
-    highest: float | None
-    kept: Request | None = None
-    repeated: bool = False
-
-    def __call__(self, body: bytes) -> httpx.Response:
-        """See ``deferred.Lookup``."""
-        self.kept, self.repeated = self.run.answer(self.model, self.highest, body)
-        return httpx.Response(self.kept.status or 0, content=self.kept.content)
-
-    def settle(self, usd: float | None) -> None:
-        """See ``deferred.Lookup``."""
-        if self.kept is not None:
-            self.run.settle(self.kept, 0.0 if (self.kept.status or 0) >= 400 else usd)
-
-
-class BatchRun:
-    """A run whose requests go as batches; ``services`` has what a provider does, ``manifest`` what is kept.
+class Batches:
+    """The batches of a run; ``services`` has what a provider does, ``manifest`` what is kept.
 
     ``limits`` counts all requests of the manifest, those under way with the most that they may cost. ``tell`` is given
-    a line about each thing that happens. Raises UserError while another process has the folder.
+    a line about each thing that happens. With ``address_of`` requests carry the address of an image in place of its
+    bytes, by the name of its file. Raises UserError while another process has the folder.
     """
 
-    def __init__(self, folder: Path, limits: Limits, tell: Callable[[str], None]) -> None:
-        self.folder, self.limits, self.tell = folder, limits, tell
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits,
+        tell: Callable[[str], None],
+        address_of: Callable[[str], str] | None = None,
+    ) -> None:
+        self.folder, self.limits, self.tell, self.address_of = folder, limits, tell, address_of
         self.manifest = open_manifest(folder)
         self._lock, self._sending = RLock(), RLock()
         self._spools: dict[str, Spool] = {}
@@ -136,31 +89,23 @@ class BatchRun:
 
     # While an image is judged, in any thread.
 
-    def lookup(self, model: "Model", highest_usd: float | None) -> KeptLookup:
-        """See ``deferred.Deferring``."""
-        return KeptLookup(self, model, highest_usd)
+    def answered(self, id: str) -> Request | None:
+        """A request with its answer; ``None`` while it has none."""
+        kept = self.manifest.request(id)
+        return kept if kept is not None and kept.status is not None else None
 
-    def answer(self, model: "Model", highest_usd: float | None, body: bytes) -> tuple[Request, bool]:
-        """The answer to a body, and whether the image had it before. Raises Pending while there is none."""
-        turn = current_turn()
-        id = f"{turn.stage}-{turn.attempt}-{hashlib.sha256(model.name.encode() + b' ' + body).hexdigest()[:32]}"
-        asked, full = _asked.get() or ImageRequests(), None
+    def collect(self, model: "Model", id: str, highest_usd: float | None, body: bytes) -> bool:
+        """Add a request to the next batch, unless it waits for one already; false when the limits have no room."""
+        full = None
         with self._lock:
-            kept = self.manifest.request(id)
-            if kept is not None and kept.status is not None:
-                given = asked.given.setdefault(turn.stage, [])
-                repeated = id in given
-                given.append(id)
-                return kept, repeated
             if id not in self.under_way:
                 if not self._has_room(highest_usd):
-                    asked.lacks_room = True
-                    raise Pending
+                    return False
+                kept = self.manifest.request(id)
                 full = self._collect(model, id, (kept.tries if kept else 0) + 1, highest_usd, body)
-            asked.pending.add(id)
         if full is not None:
             self._send_or_tell(full)
-        raise Pending(frozenset({id}))
+        return True
 
     def settle(self, kept: Request, usd: float | None) -> None:
         """Note what an answer cost, once."""
@@ -180,7 +125,7 @@ class BatchRun:
         stage = _stage_of(model)
         offered = self._service(stage)
         before, after = framed(id)
-        pieces = [before, *with_held_images(body), after, b"\n"]
+        pieces = [before, *with_held_images(body, self.address_of), after, b"\n"]
         size = sum(map(len, pieces))
         if size > offered.most_bytes:
             self.limits.settle(highest, 0.0)
@@ -421,8 +366,3 @@ def _stage_of(model: "Model") -> StageConfig:
 def counted(number: int, one: str, more: str = "") -> str:
     """A number and what it counts."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
-
-
-def stages_given(asked: ImageRequests, stages: Collection[str]) -> list[str]:
-    """The ids of the answers that an image was given in these stages; of all where none is named."""
-    return [id for stage, ids in asked.given.items() if not stages or stage in stages for id in ids]

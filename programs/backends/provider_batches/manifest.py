@@ -7,6 +7,7 @@ is on disk before the next step begins, so that whatever ends a process, the nex
 A request that waits for no batch and has no answer is sent with the next one.
 """
 
+import hashlib
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterable, Mapping
@@ -190,15 +191,15 @@ class Manifest:
         self.forget(failed)
 
     def measured(self, key: str) -> str | None:
-        """What a tool measured, as it was kept."""
+        """What a tool measured, as it was kept; see ``tools.tool.KeptCalls``."""
         with self._lock:
-            row = self._rows.execute("SELECT value FROM measured WHERE key = ?", (key,)).fetchone()
+            row = self._rows.execute("SELECT value FROM measured WHERE key = ?", (_digest(key),)).fetchone()
         return row[0] if row else None
 
     def keep_measured(self, key: str, value: str) -> None:
         """Keep what a tool measured, on disk with the next change of a batch."""
         with self._lock:
-            self._rows.execute("INSERT OR REPLACE INTO measured VALUES (?, ?)", (key, value))
+            self._rows.execute("INSERT OR REPLACE INTO measured VALUES (?, ?)", (_digest(key), value))
 
     def answered(self) -> dict[int, int]:
         """By batch, how many of its requests are answered."""
@@ -206,3 +207,7 @@ class Manifest:
             return dict(
                 self._rows.execute("SELECT batch, count(*) FROM request WHERE answer IS NOT NULL GROUP BY batch")
             )
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from agenticiqa.configs import StageConfig
-from agenticiqa.programs.backends.batches.manifest import Manifest
-from agenticiqa.programs.backends.batches.offline_file import OfflineFile
-from agenticiqa.programs.backends.batches.openai_files import OpenAIFiles
-from agenticiqa.programs.backends.batches.services import Service
+from agenticiqa.programs.backends.provider_batches.manifest import Manifest
+from agenticiqa.programs.backends.provider_batches.offline_file import OfflineFile
+from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
+from agenticiqa.programs.backends.provider_batches.services import Service
 from agenticiqa.programs.errors import BackendError, UserError
 from agenticiqa.programs.images.files import printable_path
 

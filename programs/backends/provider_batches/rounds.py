@@ -1,0 +1,163 @@
+"""Assess images through a provider's Batch API. An image is reprocessed each time more of its answers arrive.
+
+A request is looked up while its image is assessed: its answer is there, or it waits and the image ends as Pending.
+Nothing else of an image is kept: it is assessed again, from its file, when its answers are there. So neither memory nor
+threads grow with the images, and a process that is killed leaves nothing behind that the manifest does not know.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import dspy
+import httpx
+from dspy import lm15
+
+from agenticiqa.programs.backends.held_images import by_address
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
+from agenticiqa.programs.backends.provider_batches.driver import Batches
+from agenticiqa.programs.backends.provider_batches.manifest import Request
+from agenticiqa.programs.backends.turn import current_turn
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.backends.engine import Model
+
+J = TypeVar("J")
+T = TypeVar("T")
+
+Judge = Callable[[J], T]
+Several = Callable[[Judge[J, T], Iterable[J], Callable[[T], bool]], Iterable[tuple[J, T]]]
+Unusable = Callable[[T], Collection[str]]
+
+
+class Pending(dspy.LMError):
+    """Raised when a request has no answer yet. Its image is assessed again when the request is answered."""
+
+    def __init__(self) -> None:
+        super().__init__("the request waits for its batch")
+
+
+@dataclass
+class ImageRequests:
+    """The requests about one image.
+
+    ``pending`` are those that wait, ``given`` the answers that came, by stage; ``lacks_room``: a limit kept one back.
+    """
+
+    batches: Batches
+    pending: set[str] = field(default_factory=set)
+    given: dict[str, list[str]] = field(default_factory=dict)
+    lacks_room: bool = False
+
+    def complete(self, model: "Model", request: lm15.Request) -> lm15.Response:
+        """The answer to a request, from a batch that is collected. Raises Pending while there is none."""
+        batches, share, highest = self.batches, model.price.batch if model.price else 1.0, model.highest_usd(request)
+        highest = None if highest is None else share * highest
+        kept = None
+
+        def from_batch(body: bytes) -> httpx.Response:
+            nonlocal kept
+            kept = self._answered(model, highest, body)
+            return httpx.Response(kept.status or 0, content=kept.content)
+
+        if batches.address_of:
+            request = by_address(request)
+        # The limits of the run count a request when it is collected for a batch, not here.
+        with model.accounted(Limits(), 1, highest) as spent:
+            try:
+                return model.recorded(spent, model.wire.complete(request, from_batch), share)
+            finally:
+                if kept is not None:
+                    batches.settle(kept, 0.0 if (kept.status or 0) >= 400 else spent.usd)
+                    given = self.given.setdefault(current_turn().stage, [])
+                    if kept.id in given:  # the image had this answer before: it counts as cached
+                        spent.calls, spent.input_tokens, spent.output_tokens, spent.usd = 0, 0, 0, None
+                    given.append(kept.id)
+
+    def _answered(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
+        """The request of this body, with its answer. Raises Pending while there is none."""
+        turn = current_turn()
+        digest = hashlib.sha256(model.name.encode() + b" " + body).hexdigest()[:32]
+        id = f"{turn.stage}-{turn.attempt}-{digest}"
+        kept = self.batches.answered(id)
+        if kept is None:
+            if self.batches.collect(model, id, highest_usd, body):
+                self.pending.add(id)
+            else:
+                self.lacks_room = True
+            raise Pending
+        return kept
+
+
+class BatchRun(Batches):
+    """A run whose requests go to providers in batches: see ``Batches``."""
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Requests inside go in batches; ``judge_many`` assesses its images in rounds."""
+        with within(self.limits, send=ImageRequests(self).complete, judge=self.judge_in_rounds):
+            yield
+
+    def judge_in_rounds(
+        self,
+        judge: Judge[J, T],
+        jobs: Iterable[J],
+        several: Several[J, T],
+        stop_when: Callable[[T], bool],
+        unusable: Unusable[T],
+    ) -> Generator[tuple[J, T], None, None]:
+        """Yield each job with its outcome, as ``judge_many`` does. ``several`` judges jobs side by side, in one pass.
+
+        A pass judges every image whose answers have come; each ends with a result, or with further requests that wait.
+        ``unusable`` names the stages of an outcome whose answers a later run must not be given again.
+        """
+        asked_by: dict[int, ImageRequests] = {}  # of images that were judged, until they are taken from this pass
+        stopped = False
+
+        def judge_once(job: J) -> T:
+            asked = ImageRequests(self)
+            with within(self.limits, send=asked.complete):
+                outcome = judge(job)
+            if isinstance(outcome, Pending):
+                asked_by[id(job)] = asked
+            elif stages := unusable(outcome):
+                self.manifest.forget(id for stage in stages for id in asked.given.get(stage, ()))
+            return outcome
+
+        def should_stop(outcome: T) -> bool:
+            nonlocal stopped
+            stopped = stopped or (not isinstance(outcome, Pending) and stop_when(outcome))
+            return stopped
+
+        waiting: list[tuple[J, ImageRequests]] = []
+        ready: Iterable[J] = jobs
+        while True:
+            for job, outcome in several(judge_once, ready, should_stop):
+                if isinstance(outcome, Pending):
+                    waiting.append((job, asked_by.pop(id(job))))
+                else:
+                    yield job, outcome
+            self.flush()
+            if not (stopped or waiting):
+                self.finish()
+            if stopped or not waiting:
+                return
+            chosen = set[int]()
+            while not chosen:
+                if self.under_way:
+                    self.wait()
+                elif all(asked.lacks_room for _, asked in waiting):
+                    yield from self._without_room(waiting[0][0], stop_when)
+                    return
+                chosen = {id(job) for job, asked in waiting if not asked.pending & self.under_way}
+            ready = [job for job, _ in waiting if id(job) in chosen]
+            waiting = [each for each in waiting if id(each[0]) not in chosen]
+
+    def _without_room(self, job: J, stop_when: Callable[[Any], bool]) -> Iterable[tuple[J, Any]]:
+        limits = self.limits
+        most = f"{limits.max_usd:g} USD" if limits.max_usd is not None else f"{limits.max_calls} calls"
+        error = LimitReached(f"the next requests would exceed the limit of {most} ({limits.calls} requests were sent)")
+        stop_when(error)
+        yield job, error
