@@ -1,36 +1,39 @@
 """The offline twin of every stage that asks a model: the same Protocol, answered by rules and measurements."""
 
 import math
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterable, Mapping
 from statistics import fmean
 
 from agenticiqa.programs.images import LoadedImage
+from agenticiqa.programs.images.regions import crop
 from agenticiqa.programs.offline.answers.answer import answer_from_evidence
+from agenticiqa.programs.offline.answers.fixed_words import Question
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE
-from agenticiqa.programs.offline.answers.own_words import answer_from_file
+from agenticiqa.programs.offline.answers.parts import measured_parts
 from agenticiqa.programs.offline.answers.planner import plan_question
-from agenticiqa.programs.offline.by_region import (
-    Findings,
-    PartsMeasured,
-    findings_by_region,
-    findings_for_evidence,
-    locate,
-    opinions_by_region,
-    statistics_by_region,
-)
+from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
-from agenticiqa.programs.offline.measured.opinion import learned_model_applies
-from agenticiqa.programs.stages.protocols import Analyzed, Answered, Detected, Located, Planned, Scored, Selected
+from agenticiqa.programs.offline.measured.opinion import estimate_opinion, learned_model_applies
+from agenticiqa.programs.stages.protocols import (
+    Analyzed,
+    Answered,
+    Detected,
+    Located,
+    Measurements,
+    Planned,
+    Scored,
+    Selected,
+)
 from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot
 from agenticiqa.programs.stages.tool_runs import table_choice
 from agenticiqa.programs.tools.adapter import Adapter
-from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
-from agenticiqa.programs.tools.outside_training import in_words
+from agenticiqa.programs.tools.saliency import background_box, saliency, subject_box
+from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.types import (
     GLOBAL,
-    UNABLE,
+    Box,
     Boxes,
     DamagedPart,
     DistortionAnalysis,
@@ -38,6 +41,12 @@ from agenticiqa.signatures.types import (
     ExecutorOutput,
 )
 from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+Findings = Mapping[DetectableDistortion, Finding]
+
+_WHICH = r"(?:the )?(?:(?:whole|entire|main|primary|central|principal) )*"
+SUBJECT = re.compile(rf"{_WHICH}(?:subject|object|motif|figure|foreground)", re.I)
+BACKGROUND = re.compile(rf"{_WHICH}(?:background|backdrop)", re.I)
 
 
 class RulePlanner(StageModule):
@@ -56,12 +65,21 @@ class RulePlanner(StageModule):
 
 
 class SaliencyLocator(StageModule):
-    """Finds the subject and the background by the embedded saliency network, and nothing else."""
+    """Finds the subject and the background by the embedded saliency network, and nothing else.
+
+    The subject is what is most salient, the background the largest free rectangle beside it. The network does not
+    recognize things by name, so people, faces, skies, vehicles and the like have no box.
+    """
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
+        boxes: Boxes = dict.fromkeys(regions)
         with cpu_slot():
-            boxes = locate(image, regions)
+            for region in regions:
+                if SUBJECT.fullmatch(region):
+                    boxes[region] = subject_box(saliency(image), image.size)
+                elif BACKGROUND.fullmatch(region):
+                    boxes[region] = background_box(saliency(image), image.size)
         return Located(boxes)
 
 
@@ -73,8 +91,7 @@ class MeasuredDetector(StageModule):
     ) -> Detected:
         """See ``protocols.DetectorStage``."""
         with cpu_slot():
-            by_region = findings_by_region(image, reference, regions, boxes)
-            measurements = statistics_by_region(image, regions, boxes)
+            by_region, measurements = measured_regions(image, reference, regions, boxes)
         found: Distortions = {
             region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
             for region, findings in by_region.items()
@@ -90,8 +107,7 @@ class MeasuredAnalyst(StageModule):
     ) -> Analyzed:
         """See ``protocols.AnalystStage``."""
         with cpu_slot():
-            by_region = findings_by_region(image, reference, distortion_set, boxes)
-            measurements = statistics_by_region(image, distortion_set, boxes)
+            by_region, measurements = measured_regions(image, reference, distortion_set, boxes)
         found = {
             region: [(name, finding) for name, finding in worst_first(findings) if name in distortion_set[region]]
             for region, findings in by_region.items()
@@ -129,10 +145,14 @@ class MeasuredScorer(StageModule):
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
         """See ``protocols.ScorerStage``."""
+        boxes = evidence.boxes or {}
         with cpu_slot():
-            by_region = findings_for_evidence(image, reference, evidence)
-            opinions = opinions_by_region(image, reference, evidence, by_region, self.adapter)
-        distributions = [opinion.probabilities() for opinion in opinions.values()]
+            by_region, _ = measured_regions(image, reference, boxes if any(boxes.values()) else [GLOBAL], boxes)
+            opinions = [
+                estimate_opinion(*cropped(image, reference, boxes.get(region)), findings, self.adapter)
+                for region, findings in by_region.items()
+            ]
+        distributions = [opinion.probabilities() for opinion in opinions]
         summaries = [
             f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()
         ]
@@ -142,7 +162,7 @@ class MeasuredScorer(StageModule):
             },
             source="learned" if learned_model_applies(image, reference) else "measurements",
             reasoning=" ".join(summaries),
-            spread=math.sqrt(fmean(opinion.spread**2 for opinion in opinions.values())),
+            spread=math.sqrt(fmean(opinion.spread**2 for opinion in opinions)),
         )
 
 
@@ -158,15 +178,33 @@ class EvidenceAnswerer(StageModule):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.AnswererStage``. Several regions are answered one by one; by one letter only if all agree."""
-        alone = reference is None
-        if not options and (told := answer_from_file(query, image.size, alone=alone)):
-            return Answered(told.answer or UNABLE, told.in_words)
+        question = Question(query, options, evidence, image.size, alone=reference is None)
         with cpu_slot():
-            answered = answer_from_evidence(query, options, PartsMeasured(image, reference, evidence), evidence)
-            reasons = [each for each in outside_training(image.judged) if each != "gray"] if alone else []
-        if not reasons or answered.final_answer == UNABLE:
-            return answered
-        return replace(answered, reasoning=f"{answered.reasoning} {in_words(reasons, image.judged.size)}")
+            return answer_from_evidence(question, measured_parts(image, reference, evidence.boxes or {}))
+
+
+def measured_regions(
+    image: LoadedImage, reference: LoadedImage | None, regions: Iterable[str], boxes: Boxes
+) -> tuple[dict[str, Findings], Measurements]:
+    """The findings and the named measurements of each region.
+
+    They are those of its crop; for a region without a box, those of the whole image, and findings in parts of it.
+    """
+    found: dict[str, Findings] = {}
+    measurements: Measurements = {}
+    for region in regions:
+        box = boxes.get(region)
+        part, part_of_reference = cropped(image, reference, box)
+        found[region] = findings_of_whole(part, part_of_reference) if box else findings_of(image, reference)
+        measurements[region] = dict(all_statistics(part))
+    return found, measurements
+
+
+def cropped(
+    image: LoadedImage, reference: LoadedImage | None, box: Box | None
+) -> tuple[LoadedImage, LoadedImage | None]:
+    """The part of both in a box; without one what is judged of both."""
+    return crop(image, box), crop(reference, box) if reference else None
 
 
 def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> list[DamagedPart]:

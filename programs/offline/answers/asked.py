@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from agenticiqa.programs.offline.answers.measured_image import HUES
 from agenticiqa.programs.offline.answers.question_reader import (
     EXTENT,
     KINDS,
@@ -21,6 +20,7 @@ from agenticiqa.programs.offline.answers.question_reader import (
     main_kind,
     read_text,
 )
+from agenticiqa.programs.offline.measured.findings import HUES
 from agenticiqa.programs.questions.instructions import without_instructions
 from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.questions.scale import RatingScale, in_digits, stated_scale
@@ -91,6 +91,16 @@ class Asked:
     def terms(self) -> list[Term]:
         """The words for distortions and for the quality in it."""
         return terms_in(self.text)
+
+    @property
+    def senses(self) -> set[str]:
+        """What these words do: find fault, praise, or neither."""
+        return {term.meaning.sense for term in self.terms}
+
+    @property
+    def named(self) -> list[Meaning]:
+        """The distortions that it names."""
+        return [term.meaning for term in self.terms if term.meaning.subject not in ("any", "quality")]
 
 
 def read_question(query: str, options: Mapping[str, str], regions: Sequence[str], listed: bool) -> Asked:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from agenticiqa.programs.offline.answers.asked import Asked
-from agenticiqa.programs.offline.answers.measured_image import OBJECTIONABLE, PRESENT, VISIBLE, MeasuredImage
+from agenticiqa.programs.offline.answers.measured_image import (
+    OBJECTIONABLE,
+    PRESENT,
+    REFERENCE,
+    VISIBLE,
+    Look,
+    MeasuredImage,
+)
+from agenticiqa.programs.offline.answers.places import name_places, place_offered
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
     NOUNS,
@@ -19,16 +27,19 @@ from agenticiqa.programs.offline.answers.question_reader import (
     read_text,
 )
 from agenticiqa.programs.offline.answers.rule_answer import (
+    NO_REFERENCE,
+    NOT_UNDERSTOOD,
     TIE,
     RuleAnswer,
     cannot_exclude,
     cannot_grade,
     cannot_tell,
+    is_yes_no,
     nearest,
     nearest_degree,
-    not_understood,
+    yes_no_letter,
 )
-from agenticiqa.programs.offline.answers.table import LEVEL_OF, Look, change
+from agenticiqa.programs.offline.answers.table import AGAINST_REFERENCE, ANSWERS, LEVEL_OF, change, not_measured
 from agenticiqa.programs.offline.measured.findings import severity_word
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
@@ -45,7 +56,7 @@ _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
 _OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
 _BOTH = re.compile(r"(?:all|both)(?: (?:of )?(?:the|these|them|above))*", re.I)
-ABSENT = re.compile(
+_ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
     re.I,
 )
@@ -70,9 +81,25 @@ def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
     return named if len(named) == len(options) and "reference" in named.values() else {}
 
 
-def names_reference(text: str) -> bool:
-    """Whether a text names the reference."""
-    return bool(_REFERENCE.search(text))
+def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """The answer about one image or part: by its kind of question, or the one of the options that fits."""
+    rule, options = ANSWERS[asked.what], asked.options
+    compares = bool(_REFERENCE.search(asked.text))
+    if rule is not_measured and compares and look(REFERENCE) is None:
+        return NO_REFERENCE
+    if not options or is_yes_no(options):
+        return yes_no_letter(options, rule(asked, measured, look))
+    if name_places(options) or asked.what in ("where", "half", "half-clean"):
+        return place_offered(asked, look)
+    if pictures_in(options):
+        return choose_picture(asked, measured, look)
+    if chosen := choose_quality(asked, measured) or choose_change(asked, measured, look):
+        return chosen
+    if asked.subject != "reference" and compares and not measured.has_reference:
+        return NO_REFERENCE
+    if rule is not_measured and not _ABSENT.search(asked.text):
+        return rule(asked, measured, look)
+    return choose(asked, measured)
 
 
 def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
@@ -83,8 +110,7 @@ def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAns
     more_in_image = (found > 0) == (asked.what != "compare-reference")
     chosen = "same" if abs(found) < VISIBLE else "image" if more_in_image else "reference"
     letters = [letter for letter, picture in pictures_in(asked.options).items() if picture == chosen]
-    reason = "Against the reference, a difference counts from slight on."
-    return RuleAnswer(letters[0] if len(letters) == 1 else None, reason)
+    return RuleAnswer(letters[0] if len(letters) == 1 else None, AGAINST_REFERENCE)
 
 
 def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer | None:
@@ -93,9 +119,9 @@ def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnsw
     for letter, text in asked.options.items():
         degree = 3.0 if _MUCH.search(text) else float(SEVERITIES.index(fold_severity(text.split()[0]) or "slight"))
         sign = 0 if _SAME.search(text) else -1 if _BETTER.search(text) else 1 if _WORSE.search(text) else None
-        places[letter] = None if sign is None else sign * (degree or 1.0)
-    if None in places.values():
-        return None
+        if sign is None:
+            return None
+        places[letter] = sign * (degree or 1.0)
     fault = replace(asked.fault, kind="") if asked.fault else Meaning("any", "fault")
     found = change(replace(asked, fault=fault), measured, look)
     return found if isinstance(found, RuleAnswer) else nearest(places, found, (), "difference from the reference")
@@ -104,9 +130,8 @@ def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnsw
 def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     """The option nearest to the quality; ``None`` unless all are levels of it."""
     levels = {letter: _level(text) for letter, text in asked.options.items()}
-    others = [term for term in asked.terms if term.meaning.subject not in ("quality", "any")]
     said = f"{asked.text} {' '.join(asked.options.values())}"
-    if None in levels.values() or others or (asked.text and not _QUALITY.search(said)):
+    if None in levels.values() or asked.named or (asked.text and not _QUALITY.search(said)):
         return None
     return nearest(levels, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} between 1 and 5)")
 
@@ -121,24 +146,23 @@ def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
     kinds = {term.meaning.kind for text in asked.options.values() for term in terms_in(text)} - {""}
     if len({main_kind(name) for name in faults}) > 1 or len(kinds) > 1 or faults >= OPPOSITES:
         unclear = min(option.about.category for option in read.values()) < READ
-        return not_understood([]) if unclear or AMOUNT in clear else _worst(asked, read, measured)
+        return NOT_UNDERSTOOD if unclear or AMOUNT in clear else _worst(asked, read, measured)
     about = _one_fault(asked, faults, clear)
     if about is None or OTHER in clear:
-        return not_understood([])
+        return NOT_UNDERSTOOD
     return _nearest_degree(about, asked.options, {letter: each.level for letter, each in read.items()}, measured)
 
 
 def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     """The option, "High" or "Poor", nearest to how much there is of a property; ``None`` if not all are such."""
-    meanings = [term.meaning for term in asked.terms if term.meaning.subject not in ("quality", "any")]
     levels = {letter: _level(text) for letter, text in asked.options.items()}
     if (
         None in levels.values()
-        or {each.sense for each in meanings} != {"neutral"}
-        or len({each.scale for each in meanings}) > 1
+        or {each.sense for each in asked.named} != {"neutral"}
+        or len({each.scale for each in asked.named}) > 1
     ):
         return None
-    fault = Meaning(meanings[0].subject, "fault")
+    fault = Meaning(asked.named[0].subject, "fault")
     of_amount = re.search(r"\b(?:high|low)\b", " ".join(asked.options.values()), re.I)
     if of_amount and fault.subject in TWO_SIDED:
         signed = measured.signed_severity(fault.subject)
@@ -190,7 +214,7 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     named |= {letter: tuple(every) for letter in both}
     severities = {fault: _severity(fault, every, measured) for fault in every}
     known = {fault: severity for fault, severity in severities.items() if severity is not None}
-    highest, absent = max(known.values(), default=0.0), bool(ABSENT.search(asked.text))
+    highest, absent = max(known.values(), default=0.0), bool(_ABSENT.search(asked.text))
     several = any(len(faults) > 1 for faults in named.values())
     for fault in severities.keys() - known.keys():  # it may be the worst: the severity of its category is the bound
         bound = measured.severity(replace(fault, kind=""))

@@ -1,10 +1,10 @@
 """The findings about an image, queried in the terms of a question."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import hypot
 
-from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
+from agenticiqa.programs.offline.measured.findings import GRAY, HUES, TONED, Finding, severity_word
 from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_in
 from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
@@ -17,18 +17,13 @@ UNDERESTIMATED = frozenset({"color cast", UPPER["Color distortions"], LOWER["Col
 Of 60 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured (study at commit 0a7818c).
 """
 CERTAIN = 2.5  # the severity from which these are as severe as measured
-NO_COLOR, TONING = (
-    4.0,
-    2.0,
-)  # what a question about missing color is answered by in a gray picture, about a tint in sepia
+NO_COLOR = 4.0  # what a question about missing color is answered by in a gray picture
+TONING = 2.0  # what a question about a tint is answered by in sepia
 
-# The direction of each hue on CIELAB's a* and b*.
-HUES: dict[str, tuple[float, float]] = {
-    "red cast": (1.0, 0.0),
-    "green cast": (-1.0, 0.0),
-    "blue cast": (0.0, -1.0),
-    "yellow cast": (0.0, 1.0),
-}
+IMAGE = ""  # the whole image, against the reference if there is one
+REFERENCE = "the reference"  # by itself
+REFERENCE_BESIDE_IMAGE = "the reference beside the image"  # against the image: what only the reference has
+
 HUE_ANGLE = 0.5  # cosine of the largest angle between a tint and the hue that names it
 
 
@@ -39,6 +34,7 @@ class MeasuredImage:
     ``has_reference``: the findings are of what differs from the reference. ``tint`` is the shift of what should be
     neutral on CIELAB's a* (red) and b* (yellow), ``None`` if unknown. ``unsure`` are kinds of color distortion that may
     be there although no finding says so: without a reference they cannot be told from the colors of the scene.
+    ``remark`` is a sentence for an image that is outside of what the networks were trained on.
     """
 
     findings: Mapping[DetectableDistortion, Finding]
@@ -46,6 +42,7 @@ class MeasuredImage:
     has_reference: bool = False
     tint: tuple[float, float] | None = None
     unsure: frozenset[str] = frozenset()
+    remark: str = ""
 
     def severity(self, meaning: Meaning) -> float | None:
         """The severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements cannot tell.
@@ -67,10 +64,10 @@ class MeasuredImage:
 
     def may_be_more(self, meaning: Meaning) -> bool:
         """Whether what ``meaning`` names is visible, but may be more severe than measured."""
-        category = self.worst_of(meaning.categories)
-        if self.has_reference or category is None or meaning.subject == "any" or self.findings[category].local:
+        about = self.about(meaning)
+        if self.has_reference or not about or meaning.subject == "any" or self.findings[about[0]].local:
             return False
-        kind = without_hue(meaning.kind) or self.kind_of(category)
+        kind = without_hue(meaning.kind) or self.kind_of(about[0])
         return kind in UNDERESTIMATED and VISIBLE <= (self.severity(meaning) or 0.0) < CERTAIN
 
     def signed_severity(self, subject: Subject) -> float | None:
@@ -103,10 +100,10 @@ class MeasuredImage:
         """The highest severity of all findings; 0 without any."""
         return max((finding.severity for finding in self.findings.values()), default=0.0)
 
-    def worst_of(self, categories: Sequence[DetectableDistortion]) -> DetectableDistortion | None:
-        """The category with the worst finding, or ``None`` if none of them was measured."""
-        measured = [name for name in categories if name in self.findings]
-        return max(measured, key=lambda name: self.findings[name].severity, default=None)
+    def about(self, meaning: Meaning) -> list[DetectableDistortion]:
+        """The category with the worst finding of those that are meant, in a list; empty if none was measured."""
+        measured = [name for name in meaning.categories if name in self.findings]
+        return sorted(measured, key=lambda name: -self.findings[name].severity)[:1]
 
     def describe(self, category: DetectableDistortion) -> str:
         """The finding in words, "moderate motion blur" or "no visible noise"."""
@@ -116,6 +113,10 @@ class MeasuredImage:
         if finding.severity < VISIBLE:
             return f"no visible {everyday_name(category)}"
         return f"{severity_word(finding.severity)} {finding.subtype or everyday_name(category)}"
+
+    def described(self, categories: Iterable[DetectableDistortion]) -> str:
+        """Several findings in words."""
+        return " and ".join(map(self.describe, categories))
 
     def named(self, category: DetectableDistortion) -> str:
         """The finding by its category, "Blurs (moderate, motion blur)"."""
@@ -148,6 +149,10 @@ class MeasuredImage:
         if not meaning.kind:  # an over-sharpened picture is not an unclear one
             return 0.0 if meaning.subject == "clarity" and kind == UPPER["clarity"] else severity
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
+
+
+Look = Callable[[str], MeasuredImage | None]
+"""What was measured under a name: one of those above, or a part of the image; ``None`` for what is not there."""
 
 
 def without_hue(kind: str) -> str:

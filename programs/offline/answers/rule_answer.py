@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.signatures.lexicon import Meaning
+from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 YES, NO = "Yes", "No"
 NOTHING_VISIBLE = "No visible distortion was measured"
 REFERENCE_OR_MODEL = "the reference picture (--reference) or a vision-language model (--backend)"
 MOST_SEVERE = 4.0
-TIE = 0.05
-"""Two options whose distances differ by less than this are equally near: the measurements are not more precise."""
+MOST_SCORES = 4
+TIE = 0.05  # of two options whose distances differ by less none is nearer: the measurements are not more precise
 
-
-_YES, _NO = (
-    re.compile(r"(?:yes|true)\b", re.I),
-    re.compile(r"(?:false|no)(?:$|\s*[,.;:]|\s+(?:it|there|they|the|this)\b)", re.I),
-)
+_YES = re.compile(r"(?:yes|true)\b", re.I)
+_NO = re.compile(r"(?:false|no)(?:$|\s*[,.;:]|\s+(?:it|there|they|the|this)\b)", re.I)
 _UNSURE = re.compile(
     r"\b(?:not sure|unsure|uncertain|unknown|maybe|(?:can ?not|can't|impossible to|hard to|unable to) (?:be )?"
     r"(?:tell|say|judge|determined?)|don't know|not applicable)\b",
@@ -50,14 +48,19 @@ class RuleAnswer:
         return "" if self.answer else f"An answer needs {self.needed}."
 
 
+NO_REFERENCE = RuleAnswer(
+    None, "A comparison needs the reference picture, and none was given.", needed="the reference picture (--reference)"
+)
+NOT_UNDERSTOOD = RuleAnswer(None, "The question names no single thing that is measured.")
+
+
 def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
     """The verdict if the severity of ``meaning`` is not known from the measurements."""
-    worst = measured.worst_of(meaning.categories)
-    if worst is None:
+    about = measured.about(meaning)
+    if not about:
         return RuleAnswer(None, f"{' and '.join(meaning.categories) or 'This'} was not measured.")
-    return RuleAnswer(
-        None, f"The measurements show {measured.describe(worst)} and cannot tell {meaning.kind} apart.", [worst]
-    )
+    shown = measured.describe(about[0])
+    return RuleAnswer(None, f"The measurements show {shown} and cannot tell {meaning.kind} apart.", about)
 
 
 def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
@@ -69,28 +72,15 @@ def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
 
 def cannot_grade(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
     """The verdict on how much there is of what may be more than is measured."""
-    about = [name for name in (measured.worst_of(meaning.categories),) if name]
-    shown = " and ".join(map(measured.describe, about))
-    return RuleAnswer(
-        None, f"At least {shown} was measured, and without a reference it may be more.", about, REFERENCE_OR_MODEL
-    )
+    about = measured.about(meaning)
+    reason = f"At least {measured.described(about)} was measured, and without a reference it may be more."
+    return RuleAnswer(None, reason, about, REFERENCE_OR_MODEL)
 
 
-def not_understood(words: Sequence[str]) -> RuleAnswer:
-    """The verdict for a question with words that no word list has, or, without such words, with no definite claim."""
-    if not words:
-        return RuleAnswer(None, "The question names no single thing that is measured.")
-    return RuleAnswer(None, f"Measurements do not tell what is asked with {quoted(words)}.")
-
-
-def not_measured(terms: Sequence[str]) -> RuleAnswer:
-    """The verdict for distortions that no tool measures."""
-    return RuleAnswer(None, f"No tool here measures {quoted(terms)}.")
-
-
-def quoted(words: Sequence[str]) -> str:
-    """The words in quotation marks, each once: ``'car', 'red'``."""
-    return ", ".join(f"'{word}'" for word in dict.fromkeys(words))
+def yes_or_no(holds: bool, reason: str, meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
+    """Yes or no, and beside it the finding that it is about."""
+    about = measured.about(meaning)
+    return RuleAnswer(f"{YES if holds else NO}, {measured.described(about)}", reason, about)
 
 
 def nearest_degree(
@@ -100,16 +90,9 @@ def nearest_degree(
 
     No answer if two are equally near, or if it may be more and another one is then the nearest.
     """
-    about = measured.worst_of(meaning.categories)
-    chosen = nearest(places, severity, [about] if about else [], f"severity ({severity:.1f} between 0 and 4)")
-    return unless_more(chosen, places, MOST_SEVERE, meaning, measured)
-
-
-def unless_more(
-    chosen: RuleAnswer, places: Mapping[str, float | None], end: float, meaning: Meaning, measured: MeasuredImage
-) -> RuleAnswer:
-    """The choice; none where there may be more of what ``meaning`` names, up to ``end``, to which another is nearer."""
-    if measured.may_be_more(meaning) and chosen.answer != nearest(places, end, chosen.categories, "").answer:
+    about = measured.about(meaning)
+    chosen = nearest(places, severity, about, f"severity ({severity:.1f} between 0 and 4)")
+    if measured.may_be_more(meaning) and chosen.answer != nearest(places, MOST_SEVERE, about, "").answer:
         return cannot_grade(meaning, measured)
     return chosen
 
@@ -136,7 +119,9 @@ def is_yes_no(options: Mapping[str, str]) -> bool:
 
 
 def yes_no_letter(options: Mapping[str, str], answer: RuleAnswer) -> RuleAnswer:
-    """The answer with the letter of its yes or no."""
+    """The answer, with the letter of its yes or no if options were offered."""
+    if not options:
+        return answer
     word = (answer.answer or "").partition(",")[0]
     if word not in (YES, NO):
         return replace(answer, answer=None)
@@ -144,3 +129,20 @@ def yes_no_letter(options: Mapping[str, str], answer: RuleAnswer) -> RuleAnswer:
     if len(letters) != 1:
         return RuleAnswer(None, f"The answer would be {word}, which no single option is.", answer.categories)
     return replace(answer, answer=letters[0])
+
+
+def as_measured(details: list[str]) -> list[str]:
+    """The sentence of the reasoning that quotes measurements, in a list; an empty list without any."""
+    return [f"Measured: {'; '.join(details)}."] if details else []
+
+
+def scores_in_words(evidence: ExecutorOutput) -> list[str]:
+    """The scores of the tools, one sentence part for each tool and region, with all that it was asked about."""
+    asked: dict[tuple[str, str, float], list[str]] = {}
+    for region, row in (evidence.quality_scores or {}).items():
+        for distortion, (tool, score) in row.items():
+            asked.setdefault((tool, region, score), []).append(distortion)
+    return [
+        f"{tool} scores {score:.2f} of 5 for {'the image' if region == GLOBAL else region}, {' and '.join(distortions)}"
+        for (tool, region, score), distortions in [*asked.items()][:MOST_SCORES]
+    ]

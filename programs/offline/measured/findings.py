@@ -17,6 +17,13 @@ NO_DISTORTION = SEVERITIES[0]
 BY_NETWORK = "A trained network finds this; no measured value shows it by itself."
 # Subtypes of color distortions in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
+# The direction of each hue on CIELAB's a* and b*.
+HUES: dict[str, tuple[float, float]] = {
+    "red cast": (1.0, 0.0),
+    "green cast": (-1.0, 0.0),
+    "blue cast": (0.0, -1.0),
+    "yellow cast": (0.0, 1.0),
+}
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from PIL import Image
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
-from agenticiqa.programs.offline.by_region import with_local_damage
+from agenticiqa.programs.offline.answers.parts import with_local_damage
 from agenticiqa.programs.offline.measured.findings import Finding, LocalDamage
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import UNABLE

@@ -12,8 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.offline.answers.answer import IMAGE, REFERENCE, answer_from_evidence
-from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
+from agenticiqa.programs.offline.answers.answer import answer_from_evidence
+from agenticiqa.programs.offline.answers.fixed_words import Question
+from agenticiqa.programs.offline.answers.measured_image import IMAGE, REFERENCE, Look, MeasuredImage
 from agenticiqa.programs.offline.measured.findings import GRAY, Finding
 from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.stages.protocols import Answered
@@ -48,6 +49,10 @@ def evidence_of(regions: list[str]) -> ExecutorOutput:
     return ExecutorOutput(distortion_analysis={region: [row] for region in regions} or None)
 
 
+def answer_of(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:
+    return answer_from_evidence(Question(query, options, evidence), look)
+
+
 def answered(case: Mapping[str, Any]) -> Answered:
     """The answer to a case of the table, whose regions are all found and measured like the image."""
     found, regions = case["found"], case.get("regions", [])
@@ -62,7 +67,7 @@ def answered(case: Mapping[str, Any]) -> Answered:
         return image if name == IMAGE or name in regions else None
 
     options = case.get("options", parse_options(case["query"]))
-    return answer_from_evidence(case["query"], options, look, evidence_of(regions))
+    return answer_of(case["query"], options, look, evidence_of(regions))
 
 
 def yes_or_no(query: str, **found: tuple[float, str]) -> str:
@@ -167,7 +172,7 @@ def test_a_region_that_is_not_found_is_not_answered_from_the_whole_image() -> No
     case = {"query": "Is the vehicle blurry? A. Yes B. No", "found": {"Blurs": (2.0, "")}}
     assert answered({**case, "regions": ["vehicle"]}).final_answer == "A"
     evidence = ExecutorOutput(boxes={"vehicle": None})
-    result = answer_from_evidence("Is the vehicle blurry?", {}, {IMAGE: halves("left")}.get, evidence)
+    result = answer_of("Is the vehicle blurry?", {}, {IMAGE: halves("left")}.get, evidence)
     assert result.final_answer == UNABLE
     assert "vehicle" in result.reasoning
 
@@ -175,7 +180,7 @@ def test_a_region_that_is_not_found_is_not_answered_from_the_whole_image() -> No
 def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
     found = findings_of({"Noise": (2.0, "Gaussian noise")})
-    result = answer_from_evidence("Is it noisy?", {}, lambda name: MeasuredImage(found, 3.0), evidence)
+    result = answer_of("Is it noisy?", {}, lambda name: MeasuredImage(found, 3.0), evidence)
     assert result.final_answer == "Yes, moderate Gaussian noise"
     for part in ("moderate", "It measures 2.00", "BRISQUE", "2.60"):
         assert part in result.reasoning
@@ -183,7 +188,7 @@ def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() 
 
 def test_a_metric_asked_for_by_name_is_answered_in_its_own_unit() -> None:
     call = ToolCall(tool="PSNR", region="Global", distortion="Overall", raw=31.4159, unit="dB", calibrated=3.1, ms=1)
-    result = answer_from_evidence("What is the psnr?", {}, lambda name: None, ExecutorOutput(tool_log=[call]))
+    result = answer_of("What is the psnr?", {}, lambda name: None, ExecutorOutput(tool_log=[call]))
     assert result.final_answer == "PSNR 31.42 dB (3.10 of 5)"
 
 
@@ -204,7 +209,7 @@ def test_a_tie_names_the_options_that_fit_equally_well() -> None:
 def test_without_any_measurement_nothing_is_answered() -> None:
     for case in (case for group, case in CASES if group not in ("paper", "words_alone")):
         options = parse_options(case["query"])
-        result = answer_from_evidence(case["query"], options, lambda name: None, ExecutorOutput())
+        result = answer_of(case["query"], options, lambda name: None, ExecutorOutput())
         assert result.final_answer == UNABLE
 
 
@@ -233,7 +238,7 @@ def test_hidden_colors_may_be_what_is_wrong_where_little_else_is_found(query: st
     def answer(noise: Finding = NOTHING, colors: Finding = NOTHING) -> str:
         found = {name: {"Noise": noise, "Color distortions": colors}.get(name, NOTHING) for name in DETECTABLE}
         look = {IMAGE: MeasuredImage(found, 4.0, unsure=frozenset({"desaturation"}))}.get
-        return answer_from_evidence(query, {}, look, ExecutorOutput()).final_answer
+        return answer_of(query, {}, look, ExecutorOutput()).final_answer
 
     assert answer(slight) == UNABLE
     assert answer(slight, gray) == UNABLE
@@ -247,7 +252,7 @@ def test_options_of_degrees_are_not_chosen_by_colors_that_nothing_tells() -> Non
     found = dict.fromkeys(DETECTABLE, NOTHING)
     for unsure, letter in ((frozenset({"desaturation"}), UNABLE), (frozenset[str](), "A")):
         look = {IMAGE: MeasuredImage(found, 4.0, unsure=unsure)}.get
-        assert answer_from_evidence("The colors are:", options, look, ExecutorOutput()).final_answer == letter
+        assert answer_of("The colors are:", options, look, ExecutorOutput()).final_answer == letter
 
 
 def halves(name: str) -> MeasuredImage:
@@ -272,7 +277,7 @@ def halves(name: str) -> MeasuredImage:
 )
 def test_which_part(query: str, answer: str) -> None:
     evidence = evidence_of([side for side in ("left half", "right half") if side in query and "Which" not in query])
-    assert answer_from_evidence(query, parse_options(query), halves, evidence).final_answer.startswith(answer)
+    assert answer_of(query, parse_options(query), halves, evidence).final_answer.startswith(answer)
 
 
 @pytest.mark.parametrize(("least", "answer"), [(1.0, "Everywhere, no part stands out"), (0.4, UNABLE)])
@@ -281,7 +286,7 @@ def test_everywhere_is_only_where_every_part_shows_it(least: float, answer: str)
         severity = least + 0.3 if "left" in name else least
         return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
 
-    assert answer_from_evidence("Which half is noisier?", {}, look, ExecutorOutput()).final_answer == answer
+    assert answer_of("Which half is noisier?", {}, look, ExecutorOutput()).final_answer == answer
 
 
 @pytest.mark.parametrize("query", ["Is it noisy? " * 5000, "the sky of the sea of " * 5000 + "is noisy?", "a " * 60000])

@@ -3,8 +3,9 @@
 import skimage.data
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.offline.answers.evidence_text import quoting, scores_in_words
+from agenticiqa.programs.offline.answers.answer import quoting
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
+from agenticiqa.programs.offline.answers.rule_answer import scores_in_words
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 

@@ -1,0 +1,109 @@
+"""What is measured of an image, its reference and its parts, as the rules of ``answers`` ask for it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from agenticiqa.programs.images.boxes import area, shared_area
+from agenticiqa.programs.images.loaded import LoadedImage
+from agenticiqa.programs.images.regions import crop, in_pixels, place_in_frame
+from agenticiqa.programs.offline.answers.measured_image import (
+    IMAGE,
+    PRESENT,
+    REFERENCE,
+    REFERENCE_BESIDE_IMAGE,
+    Look,
+    MeasuredImage,
+)
+from agenticiqa.programs.offline.answers.places import NINTHS
+from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_of_whole
+from agenticiqa.programs.offline.measured.opinion import estimate_opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
+from agenticiqa.programs.tools.outside_training import in_words
+from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
+from agenticiqa.signatures.categories import COLOR
+from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning
+from agenticiqa.signatures.types import Box, Boxes
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+# Below these a color distortion can be excluded without a reference; chosen on the dev photos of eval/research.
+NEUTRAL_TINT = 10.0  # CIELAB units between what should be neutral and gray
+USUAL_COLORFULNESS = 45.0  # Hasler and Süsstrunk's
+FADED = 0.25  # severity of desaturation
+LEAST_SHARE = 0.25  # of a part that local damage must cover to count for it
+
+
+def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Boxes) -> Look:
+    """Return a function that gives what is measured of an image, its reference or a part, by name; each once.
+
+    ``IMAGE`` is the whole image (against the reference, if there is one), ``REFERENCE`` the reference by itself,
+    ``REFERENCE_BESIDE_IMAGE`` it against the image. Any other name is a part: one that has a box, or a place in the
+    frame ("left half"). ``None`` stands for what is not there.
+    """
+
+    @cache
+    def look(name: str) -> MeasuredImage | None:
+        if name == IMAGE:
+            found = measured_image(image, reference, parts=True)
+            reasons = [each for each in outside_training(image.judged) if each != "gray"] if reference is None else []
+            return replace(found, remark=in_words(reasons, image.judged.size)) if reasons else found
+        if name in (REFERENCE, REFERENCE_BESIDE_IMAGE):
+            return measured_image(reference, image if name == REFERENCE_BESIDE_IMAGE else None) if reference else None
+        box = boxes.get(name) or place_in_frame(name, image.size)
+        if name in NINTHS:
+            column, row = NINTHS[name]
+            box = in_pixels((column, row, column + 1, row + 1), image.size, 3)
+        if box is None:
+            return None
+        part = measured_image(crop(image, box), crop(reference, box) if reference else None)
+        whole = look(IMAGE)
+        return with_local_damage(part, whole.findings, box) if whole else part
+
+    return look
+
+
+def with_local_damage(part: MeasuredImage, whole: Mapping[DetectableDistortion, Finding], box: Box) -> MeasuredImage:
+    """What was measured of a part, with the damage that was found in a part of the image, as far as it is in ``box``.
+
+    What is measured of a crop is robust, so that damage in less than half of it hardly counts.
+    """
+    findings = dict(part.findings)
+    for name, finding in whole.items():
+        if finding.local is None:
+            continue
+        share = shared_area(finding.local.box, box) / area(box)
+        severity = severity_of_whole(finding.local.severity, share) if share >= LEAST_SHARE else 0.0
+        if severity > findings[name].severity:
+            findings[name] = replace(finding, severity=severity)
+    return replace(part, findings=findings)
+
+
+def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: bool = False) -> MeasuredImage:
+    """The findings of an image in the terms of a question, with its estimated level and tint.
+
+    With ``parts`` damage in a part of it counts, too.
+    """
+    findings = findings_of(image, reference) if parts else findings_of_whole(image.judged, reference)
+    image = image.judged
+    red, yellow = neutral_tint(tone_of(image))
+    if reference is not None:
+        before = neutral_tint(tone_of(reference))
+        red, yellow = red - before[0], yellow - before[1]
+    level = estimate_opinion(image, reference, findings).score
+    measured = MeasuredImage(findings, level, reference is not None, (red, yellow))
+    return measured if reference else replace(measured, unsure=hidden_colors(measured, tone_of(image)))
+
+
+def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
+    """The kinds of color distortion that an image may have although its finding is weak: the scene may look so, too."""
+    if measured.findings[COLOR].subtype in (GRAY, TONED):
+        return frozenset()
+    faded = measured.severity(Meaning(COLOR, "fault", LOWER[COLOR])) or 0.0
+    open_kinds = {
+        "color cast": math.hypot(*measured.tint or (0.0, 0.0)) > NEUTRAL_TINT,
+        UPPER[COLOR]: colorfulness(tone) > USUAL_COLORFULNESS,
+        LOWER[COLOR]: FADED < faded < PRESENT,
+    }
+    return frozenset(kind for kind, is_open in open_kinds.items() if is_open)

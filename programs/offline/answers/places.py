@@ -1,0 +1,149 @@
+"""Answers about parts of an image: where a distortion is, in which half, and which of two parts has more of it."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from agenticiqa.programs.offline.answers.asked import Asked
+from agenticiqa.programs.offline.answers.measured_image import IMAGE, VISIBLE, Look, MeasuredImage
+from agenticiqa.programs.offline.answers.rule_answer import NOT_UNDERSTOOD, RuleAnswer, cannot_tell, yes_or_no
+from agenticiqa.signatures.lexicon import Meaning
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+MARGIN = 0.6  # severity by which a part must be worse than the others to be named
+HALVES = ("left half", "right half", "top half", "bottom half")
+_ROWS = "top left, top middle, top right, left middle, center, right middle, bottom left, bottom middle, bottom right"
+# The nine parts by their place (column and row), and which of them a side has.
+NINTHS = {f"{name} ninth": (index % 3, index // 3) for index, name in enumerate(_ROWS.split(", "))}
+SIDES = {side: [part for part in NINTHS if side in part] for side in ("left", "right", "top", "bottom")}
+_PLACE = re.compile(
+    r"(?:(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[\s-]+hand)?[\s-]*)+"
+    r"(?:half|side|corner|part|area|third|quarter|quadrant|region|section|edge|end|border)?(?: of .*)?"
+)
+_ACROSS = re.compile(r"\bleft\b|\bright\b", re.I)
+_UPRIGHT = re.compile(r"\btop\b|\bbottom\b|\bupper\b|\blower\b|\babove\b|\bbelow\b", re.I)
+_LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest|not)\b", re.I)
+_BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", re.I)
+_NO_PART = "No part shows it visibly."
+_NO_ONE_PART = "No one part stands out."
+
+
+def where(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """The part of the image where the distortion is worst."""
+    severities = _measured(NINTHS, asked, look)
+    if isinstance(severities, RuleAnswer):
+        return severities
+    place = _worst_part(severities)
+    return _unless_alike(severities, asked) or RuleAnswer(
+        place[0].upper() + place[1:], _reason(severities), _about(asked)
+    )
+
+
+def half(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """The half of the image that shows more, or for "half-clean" less, of the distortion than the opposite one."""
+    names = HALVES[:2] if _ACROSS.search(asked.text) else HALVES[2:] if _UPRIGHT.search(asked.text) else HALVES
+    severities = _measured(names, asked, look)
+    if isinstance(severities, RuleAnswer):
+        return severities
+    if alike := _unless_alike(severities, asked):
+        return alike
+    reason = _reason(severities)
+    margins = {name: severities[name] - severities[names[index ^ 1]] for index, name in enumerate(names)}
+    first, second, *_ = sorted(margins, key=margins.__getitem__, reverse=asked.what != "half-clean")
+    if abs(margins[first] - margins[second]) < MARGIN / 2:
+        return RuleAnswer(None, f"{reason} {_NO_ONE_PART}", _about(asked))
+    return RuleAnswer(f"The {first}", reason, _about(asked))
+
+
+def place_offered(asked: Asked, look: Look) -> RuleAnswer:
+    """The letter of the place, of those that are offered, where the distortion is worst, or least if that is asked."""
+    names = {letter: place_named(text) for letter, text in asked.options.items()}
+    severities = _measured(names.values(), asked, look)
+    if isinstance(severities, RuleAnswer):
+        return severities
+    least, reason = asked.what == "half-clean" or _wants_least(asked), _reason(severities)
+    if not least and max(severities.values()) < VISIBLE:
+        return RuleAnswer(None, f"{reason} {_NO_PART}")
+    ranked = sorted(names, key=lambda letter: severities[names[letter]], reverse=not least)
+    if abs(severities[names[ranked[0]]] - severities[names[ranked[1]]]) < MARGIN / 2:
+        return RuleAnswer(None, f"{reason} {_NO_ONE_PART}")
+    return RuleAnswer(ranked[0], reason)
+
+
+def compared_parts(asked: Asked, parts: Mapping[str, MeasuredImage]) -> RuleAnswer:
+    """Whether the first of two parts has more of the distortion than the second."""
+    (one, first), (other, second), *_ = parts.items()
+    fault = asked.fault or Meaning("any", "fault")
+    worse, better = first.severity(fault), second.severity(fault)
+    if worse is None or better is None or re.search(r"\b(?:equal\w*|same)\b", asked.text):
+        return RuleAnswer(None, "The difference that the question asks for was not measured.")
+    reason = f"The severity is {worse:.1f} in {one} and {better:.1f} in {other}."
+    if VISIBLE / 2 < abs(worse - better) < VISIBLE:
+        return RuleAnswer(None, f"{reason} That is too near to call.")
+    holds = abs(worse - better) >= VISIBLE and (worse > better) != asked.is_denial
+    return yes_or_no(holds, reason, fault, first)
+
+
+def name_places(options: Mapping[str, str]) -> bool:
+    """Whether every option is nothing but a place in the frame: then the question asks where."""
+    return bool(options) and all(_PLACE.fullmatch(place_named(text)) for text in options.values())
+
+
+def place_named(text: str) -> str:
+    """The name of a place, as ``place_in_frame`` takes it: "In the upper-left corner" is "upper-left corner"."""
+    before = r"^\W*(?:(?:it is|mostly|only|in|on|at|near|to|towards?)\s+)*(?:the\s+)?"
+    return re.sub(before, "", text.lower()).strip(" .")
+
+
+def _wants_least(asked: Asked) -> bool:
+    """Whether the part is asked for that shows it least: "sharper", "less noisy", but not "less sharp"."""
+    judged = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
+    if judged is None:
+        return bool(_BEST.search(asked.text) or _LESS.search(asked.text))
+    praised = judged.meaning.sense == "virtue" or bool(_BEST.search(asked.text))
+    return praised ^ bool(_LESS.search(asked.text[: judged.start]))
+
+
+def _measured(names: Iterable[str], asked: Asked, look: Look) -> dict[str, float] | RuleAnswer:
+    """The severity in each part; or why it is not known."""
+    if asked.fault is None:
+        return NOT_UNDERSTOOD
+    found: dict[str, float] = {}
+    for name in names:
+        measured = look(name)
+        severity = measured.severity(asked.fault) if measured else None
+        if severity is None:
+            whole = look(IMAGE)
+            unknown = RuleAnswer(None, "Not every part that is offered can be found in the image.")
+            return cannot_tell(asked.fault, whole) if measured and whole else unknown
+        found[name] = severity
+    return found
+
+
+def _unless_alike(severities: Mapping[str, float], asked: Asked) -> RuleAnswer | None:
+    """That no part shows the distortion, or all of them alike; ``None`` where the parts differ."""
+    highest, lowest, reason = max(severities.values()), min(severities.values()), _reason(severities)
+    if highest < VISIBLE:
+        return RuleAnswer(None, f"{reason} {_NO_PART}", _about(asked))
+    if highest - lowest >= MARGIN:
+        return None
+    everywhere = "Everywhere, no part stands out" if lowest >= VISIBLE else None
+    return RuleAnswer(everywhere, f"{reason} {_NO_ONE_PART}", _about(asked))
+
+
+def _reason(severities: Mapping[str, float]) -> str:
+    return f"Measured part by part: {', '.join(f'{name} {value:.1f}' for name, value in severities.items())} of 4."
+
+
+def _about(asked: Asked) -> Sequence[DetectableDistortion]:
+    return asked.fault.categories if asked.fault and len(asked.fault.categories) == 1 else ()
+
+
+def _worst_part(severities: Mapping[str, float]) -> str:
+    """The side, if all of it is worse than the rest; otherwise the single worst part."""
+    worst = max(severities, key=lambda name: severities[name])
+    bad = {name for name, value in severities.items() if value > (severities[worst] + min(severities.values())) / 2}
+    for side, parts in SIDES.items():
+        if {*parts} <= bad and len(bad) <= len(parts) + 3 and fmean(severities[part] for part in parts) > VISIBLE:
+            return f"the {side} side"
+    return f"the {worst.removesuffix(' ninth')}"
