@@ -1,11 +1,11 @@
 """Answer a question from measurements, or from its own words; what does not follow from them is not answered."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from agenticiqa.programs.offline.answers import choices, places, rules
 from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question
-from agenticiqa.programs.offline.answers.choices import answer_about
 from agenticiqa.programs.offline.answers.fixed_words import Question, fixed_answer
 from agenticiqa.programs.offline.answers.measured_image import (
     IMAGE,
@@ -16,7 +16,6 @@ from agenticiqa.programs.offline.answers.measured_image import (
     kinds_in,
     without_hue,
 )
-from agenticiqa.programs.offline.answers.places import compared_parts, name_places
 from agenticiqa.programs.offline.answers.question_reader import LONGEST_TEXT
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO,
@@ -29,16 +28,35 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     scores_in_words,
     yes_no_letter,
 )
-from agenticiqa.programs.offline.answers.table import quality_claim
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
-_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # which is asked about a cast, and names none
+_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # rules.which is asked about a cast, and names none
 _COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
 _JOINT = re.compile(r"\b(and|or)\b", re.I)
 _VERB = re.compile(r"\W*\b(?:is|are|was|were|does|do|has|have)\b", re.I)
+
+
+Rule = Callable[[Asked, MeasuredImage, Look], RuleAnswer]
+ANSWERS: Mapping[str, Rule] = {
+    "presence": rules.presence,
+    "degree": rules.degree,
+    "which": rules.which,
+    "where": places.where,
+    "half": places.half,
+    "half-clean": places.half,
+    "compare-presence": rules.compare,
+    "compare-image": rules.compare,
+    "compare-reference": rules.compare,
+    "compare-category": rules.changes,
+    "rating": rules.rating,
+    "metric": rules.no_value,
+    "unanswerable": rules.not_measured,
+    "": rules.not_measured,
+}
+"""By what is asked; see ``asked.Asked``."""
 
 
 def answer_from_evidence(question: Question, look: Look) -> Answered:
@@ -46,7 +64,7 @@ def answer_from_evidence(question: Question, look: Look) -> Answered:
 
     ``look`` gives what was measured of the whole image, of the reference, or of a part. The final answer is a letter of
     the options, or words, or ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in
-    sentences which rule and which measurements gave the answer, or what is missing.
+    sentences rules.which rule and rules.which measurements gave the answer, or what is missing.
     """
     if fixed := fixed_answer(question):
         return Answered(fixed.answer or UNABLE, fixed.in_words)
@@ -75,14 +93,14 @@ def answer_from_evidence(question: Question, look: Look) -> Answered:
 
 def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
     """The answer, and the measurements that it is about."""
-    if claim := quality_claim(asked, whole):
+    if claim := rules.quality_claim(asked, whole):
         return yes_no_letter(asked.options, claim), whole
     if asked.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
             return replace(NO_REFERENCE, reason="The question is about the reference, and none was given."), whole
         return answer_about(asked, reference, look), reference
-    if asked.subject != "part" or name_places(asked.options):
+    if asked.subject != "part" or places.name_places(asked.options):
         return answer_about(asked, whole, look), whole
     each = dict.fromkeys(sorted(asked.regions, key=asked.text.find), asked)
     return _of_parts(each, "", asked.options, look, whole)
@@ -101,7 +119,7 @@ def _of_parts(
         return RuleAnswer(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
     asked = next(iter(each.values()))
     if not joint and len(found) == 2 and _COMPARES.search(asked.text):
-        return yes_no_letter(options, compared_parts(asked, found)), whole
+        return yes_no_letter(options, places.compared_parts(asked, found)), whole
     answers = {region: answer_about(asked, found[region], look) for region, asked in each.items()}
     first, *others = answers.values()
     if not joint and all(other.answer == first.answer for other in others):
@@ -118,10 +136,31 @@ def _of_parts(
     return RuleAnswer(None if joint or options else shown, reason if joint else f"The regions differ. {reason}"), whole
 
 
+def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """The answer about one image or part: by its kind of question, or the one of the options that fits."""
+    rule, options = ANSWERS[asked.what], asked.options
+    compares = choices.names_reference(asked.text)
+    if rule is rules.not_measured and compares and look(REFERENCE) is None:
+        return NO_REFERENCE
+    if not options or is_yes_no(options):
+        return yes_no_letter(options, rule(asked, measured, look))
+    if places.name_places(options) or asked.what in ("where", "half", "half-clean"):
+        return places.place_offered(asked, look)
+    if choices.pictures_in(options):
+        return choices.choose_picture(asked, measured, look)
+    if chosen := choices.choose_quality(asked, measured) or choices.choose_change(asked, measured, look):
+        return chosen
+    if asked.subject != "reference" and compares and not measured.has_reference:
+        return NO_REFERENCE
+    if rule is rules.not_measured and not choices.ABSENT.search(asked.text):
+        return rule(asked, measured, look)
+    return choices.choose(asked, measured)
+
+
 def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
     """What a question for yes or no claims of each of two parts, and "and" or "or" between two claims of their own.
 
-    "Is the left half noisy and the right one sharp?" claims one thing of each, "Are the left and the right half noisy?"
+    "Is the left places.half noisy and the right one sharp?" claims one thing of each, "Are the left and the right places.half noisy?"
     the same of both; other questions claim nothing of them.
     """
     text = question_alone(query)[:LONGEST_TEXT]
@@ -144,7 +183,7 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
 
 
 def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
-    """The answer with the words of the chosen option beside its letter, which the question may not show."""
+    """The answer with the words of the chosen option beside its letter, rules.which the question may not show."""
     letter = answer.answer or ""
     if letter not in options:
         return answer
@@ -153,7 +192,7 @@ def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
 
 
 def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
-    """The measurements with explanations about the kinds that a question names, where they were measured.
+    """The measurements with explanations about the kinds that a question names, places.where they were measured.
 
     A finding explains the kind that fits best: of an image that is colorful and has no cast, its colorfulness. If it is
     visible, the kind that was asked about is explained beside it.

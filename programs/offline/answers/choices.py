@@ -10,12 +10,10 @@ from agenticiqa.programs.offline.answers.asked import Asked
 from agenticiqa.programs.offline.answers.measured_image import (
     OBJECTIONABLE,
     PRESENT,
-    REFERENCE,
     VISIBLE,
     Look,
     MeasuredImage,
 )
-from agenticiqa.programs.offline.answers.places import name_places, place_offered
 from agenticiqa.programs.offline.answers.question_reader import (
     AMOUNT,
     NOUNS,
@@ -27,19 +25,16 @@ from agenticiqa.programs.offline.answers.question_reader import (
     read_text,
 )
 from agenticiqa.programs.offline.answers.rule_answer import (
-    NO_REFERENCE,
     NOT_UNDERSTOOD,
     TIE,
     RuleAnswer,
     cannot_exclude,
     cannot_grade,
     cannot_tell,
-    is_yes_no,
     nearest,
     nearest_degree,
-    yes_no_letter,
 )
-from agenticiqa.programs.offline.answers.table import AGAINST_REFERENCE, ANSWERS, LEVEL_OF, change, not_measured
+from agenticiqa.programs.offline.answers.rules import AGAINST_REFERENCE, LEVEL_OF, change
 from agenticiqa.programs.offline.measured.findings import severity_word
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
@@ -56,7 +51,7 @@ _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
 _OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
 _BOTH = re.compile(r"(?:all|both)(?: (?:of )?(?:the|these|them|above))*", re.I)
-_ABSENT = re.compile(
+ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
     re.I,
 )
@@ -81,25 +76,9 @@ def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
     return named if len(named) == len(options) and "reference" in named.values() else {}
 
 
-def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The answer about one image or part: by its kind of question, or the one of the options that fits."""
-    rule, options = ANSWERS[asked.what], asked.options
-    compares = bool(_REFERENCE.search(asked.text))
-    if rule is not_measured and compares and look(REFERENCE) is None:
-        return NO_REFERENCE
-    if not options or is_yes_no(options):
-        return yes_no_letter(options, rule(asked, measured, look))
-    if name_places(options) or asked.what in ("where", "half", "half-clean"):
-        return place_offered(asked, look)
-    if pictures_in(options):
-        return choose_picture(asked, measured, look)
-    if chosen := choose_quality(asked, measured) or choose_change(asked, measured, look):
-        return chosen
-    if asked.subject != "reference" and compares and not measured.has_reference:
-        return NO_REFERENCE
-    if rule is not_measured and not _ABSENT.search(asked.text):
-        return rule(asked, measured, look)
-    return choose(asked, measured)
+def names_reference(text: str) -> bool:
+    """Whether a text names the reference."""
+    return bool(_REFERENCE.search(text))
 
 
 def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
@@ -214,7 +193,7 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     named |= {letter: tuple(every) for letter in both}
     severities = {fault: _severity(fault, every, measured) for fault in every}
     known = {fault: severity for fault, severity in severities.items() if severity is not None}
-    highest, absent = max(known.values(), default=0.0), bool(_ABSENT.search(asked.text))
+    highest, absent = max(known.values(), default=0.0), bool(ABSENT.search(asked.text))
     several = any(len(faults) > 1 for faults in named.values())
     for fault in severities.keys() - known.keys():  # it may be the worst: the severity of its category is the bound
         bound = measured.severity(replace(fault, kind=""))

@@ -1,7 +1,6 @@
-"""The answer to each kind of question from what was measured: ``ANSWERS`` has a small function for each."""
+"""Answer a question about one image or one part of it from what was measured: a function for each kind of question."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from agenticiqa.programs.fusion.formula import level_name
@@ -15,7 +14,6 @@ from agenticiqa.programs.offline.answers.measured_image import (
     Look,
     MeasuredImage,
 )
-from agenticiqa.programs.offline.answers.places import half, where
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO,
     NO_REFERENCE,
@@ -268,23 +266,3 @@ def not_measured(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswe
 def no_value(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """That the metric was not measured."""
     return RuleAnswer(None, "The metric gave no value.")
-
-
-Rule = Callable[[Asked, MeasuredImage, Look], RuleAnswer]
-ANSWERS: Mapping[str, Rule] = {
-    "presence": presence,
-    "degree": degree,
-    "which": which,
-    "where": where,
-    "half": half,
-    "half-clean": half,
-    "compare-presence": compare,
-    "compare-image": compare,
-    "compare-reference": compare,
-    "compare-category": changes,
-    "rating": rating,
-    "metric": no_value,
-    "unanswerable": not_measured,
-    "": not_measured,
-}
-"""By what is asked; see ``asked.Asked``."""
