@@ -8,7 +8,7 @@ from statistics import fmean
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import crop
 from agenticiqa.programs.offline.answers.answer import answer_from_evidence
-from agenticiqa.programs.offline.answers.fixed_words import Question
+from agenticiqa.programs.offline.answers.fixed_words import UserQuestion
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE
 from agenticiqa.programs.offline.answers.parts import measured_parts
 from agenticiqa.programs.offline.answers.planner import plan_question
@@ -178,7 +178,7 @@ class EvidenceAnswerer(StageModule):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.AnswererStage``. Several regions are answered one by one; by one letter only if all agree."""
-        question = Question(query, options, evidence, image.size, alone=reference is None)
+        question = UserQuestion(query, options, evidence, image.size, alone=reference is None)
         with cpu_slot():
             return answer_from_evidence(question, measured_parts(image, reference, evidence.boxes or {}))
 

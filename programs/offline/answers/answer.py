@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agenticiqa.programs.offline.answers import choices, places, rules
 from agenticiqa.programs.offline.answers.asked import Asked, question_alone, read_question
-from agenticiqa.programs.offline.answers.fixed_words import Question, fixed_answer
+from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
 from agenticiqa.programs.offline.answers.measured_image import (
     IMAGE,
     REFERENCE,
@@ -33,7 +33,7 @@ from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
-_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # rules.which is asked about a cast, and names none
+_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # which is asked about a cast, and names none
 _COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
 _JOINT = re.compile(r"\b(and|or)\b", re.I)
 _VERB = re.compile(r"\W*\b(?:is|are|was|were|does|do|has|have)\b", re.I)
@@ -59,12 +59,12 @@ ANSWERS: Mapping[str, Rule] = {
 """By what is asked; see ``asked.Asked``."""
 
 
-def answer_from_evidence(question: Question, look: Look) -> Answered:
+def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     """Answer a question: by fixed words (``fixed_words``), else from the measurements.
 
     ``look`` gives what was measured of the whole image, of the reference, or of a part. The final answer is a letter of
     the options, or words, or ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in
-    sentences rules.which rule and rules.which measurements gave the answer, or what is missing.
+    sentences which rule and which measurements gave the answer, or what is missing.
     """
     if fixed := fixed_answer(question):
         return Answered(fixed.answer or UNABLE, fixed.in_words)
@@ -160,7 +160,7 @@ def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswe
 def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
     """What a question for yes or no claims of each of two parts, and "and" or "or" between two claims of their own.
 
-    "Is the left places.half noisy and the right one sharp?" claims one thing of each, "Are the left and the right places.half noisy?"
+    "Is the left half noisy and the right one sharp?" claims one thing of each, "Are the left and the right half noisy?"
     the same of both; other questions claim nothing of them.
     """
     text = question_alone(query)[:LONGEST_TEXT]
@@ -183,7 +183,7 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
 
 
 def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
-    """The answer with the words of the chosen option beside its letter, rules.which the question may not show."""
+    """The answer with the words of the chosen option beside its letter, which the question may not show."""
     letter = answer.answer or ""
     if letter not in options:
         return answer
@@ -192,7 +192,7 @@ def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
 
 
 def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
-    """The measurements with explanations about the kinds that a question names, places.where they were measured.
+    """The measurements with explanations about the kinds that a question names, where they were measured.
 
     A finding explains the kind that fits best: of an image that is colorful and has no cast, its colorfulness. If it is
     visible, the kind that was asked about is explained beside it.

@@ -1,6 +1,6 @@
 """Kinds of questions that their words give away: they are answered before the network reads the question.
 
-``RULES`` has a function for each kind. It takes a ``Question`` and returns its answer, or ``None`` for any other
+``RULES`` has a function for each kind. It takes a ``UserQuestion`` and returns its answer, or ``None`` for any other
 question. To add a kind, write its function and add it to ``RULES``; no network has to be trained for it.
 """
 
@@ -31,7 +31,7 @@ SHORT = 3  # words of a query that asks for a metric's value by its name alone
 
 
 @dataclass(frozen=True)
-class Question:
+class UserQuestion:
     """A question with the answers offered, by letter, and what is known beside the measurements.
 
     ``size`` is the image's width and height in pixels, ``None`` if unknown; ``alone`` says that there is no reference.
@@ -65,7 +65,7 @@ _ASKS_WHICH = re.compile(
 _LISTS = re.compile(r"\bor\b|\breference\b|\boriginal\b|\bparts?\b|\bregions?\b|\bhal(?:f|ves)\b|\bcorners?\b|\bside\b")
 
 
-def size_of_image(question: Question) -> RuleAnswer | None:
+def size_of_image(question: UserQuestion) -> RuleAnswer | None:
     """How many pixels the image has."""
     if question.options or question.size is None or not _ASKS_SIZE.fullmatch(_without_politeness(question)):
         return None
@@ -76,7 +76,7 @@ def size_of_image(question: Question) -> RuleAnswer | None:
     return RuleAnswer(answer, "This is the size of the image as it was read.")
 
 
-def best_of_several(question: Question) -> RuleAnswer | None:
+def best_of_several(question: UserQuestion) -> RuleAnswer | None:
     """Which of several images is the best: another command compares them. With a reference it may mean that."""
     asked = _without_politeness(question)
     if question.options or not question.alone or not _ASKS_WHICH.fullmatch(asked) or _LISTS.search(asked):
@@ -85,7 +85,7 @@ def best_of_several(question: Question) -> RuleAnswer | None:
     return RuleAnswer(None, "The question is about several images, and one is given.", needed=needed)
 
 
-def _without_politeness(question: Question) -> str:
+def _without_politeness(question: UserQuestion) -> str:
     asked = " ".join(readable(question.query).lower().replace("\u2019", "'").split())
     return _POLITE.sub("", asked)
 
@@ -97,7 +97,7 @@ _NAMED = re.compile(
 _NONE = re.compile(r"(?:none|neither)\b.*|nothing|no (?:object|distortion|flaw)s?", re.I)
 
 
-def named_in_quoted_query(question: Question) -> RuleAnswer | None:
+def named_in_quoted_query(question: UserQuestion) -> RuleAnswer | None:
     """The one option that a quoted query names, or the one that says none."""
     text, options = readable(question_part(question.query)), question.options
     found = _QUERY.search(text)
@@ -118,7 +118,7 @@ _ONE_TO_FIVE = re.compile(r"\b(?:from )?1 (?:to|-) 5\b", re.I)
 _FOLLOWS = re.compile(r"\bverdict\b|\b(?:follows?|implie[sd]|concluded?|conclusion)\b[^.?!]*\?", re.I)
 
 
-def level_of_score(question: Question) -> RuleAnswer | None:
+def level_of_score(question: UserQuestion) -> RuleAnswer | None:
     """The level, "bad" to "excellent", that follows from a score of 1 to 5 that the question states."""
     text = _unquoted(question)
     scores = {float(score) for score in _SCORE.findall(text)}
@@ -145,7 +145,7 @@ _DENIED = re.compile(
 _TOOL = re.compile(r"\b(?:tool|metric|measure|index)s?\b", re.I)
 
 
-def metric_without_reference(question: Question) -> RuleAnswer | None:
+def metric_without_reference(question: UserQuestion) -> RuleAnswer | None:
     """Which metric, or whether one, gives a value where there is no reference: the toolbox knows."""
     text, options = _unquoted(question), question.options
     asked = _QUOTED.sub(" ", text)
@@ -167,13 +167,13 @@ def metric_without_reference(question: Question) -> RuleAnswer | None:
     return RuleAnswer(alone_of[0], f"Of the metrics offered, only {tools[alone_of[0]]} needs no reference picture.")
 
 
-def _unquoted(question: Question) -> str:
+def _unquoted(question: UserQuestion) -> str:
     """The text of a question with options; "" for one that quotes a query."""
     text = readable(question_part(question.query)) if question.options else ""
     return "" if _QUERY.search(text) else text
 
 
-def about_metrics(question: Question) -> RuleAnswer | None:
+def about_metrics(question: UserQuestion) -> RuleAnswer | None:
     """What a metric is good for."""
     if asks_about_tools(question.query) and (not question.options or is_yes_no(question.options)):
         return RuleAnswer(None, "The question is about the metrics themselves.")
@@ -187,7 +187,7 @@ _VALUE = re.compile(
 )
 
 
-def values_of_metrics(question: Question) -> RuleAnswer | None:
+def values_of_metrics(question: UserQuestion) -> RuleAnswer | None:
     """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
     query, evidence = question.query, question.evidence
     named = [] if question.options else names_tools(query, [call.tool for call in evidence.tool_log])
@@ -205,7 +205,7 @@ def values_of_metrics(question: Question) -> RuleAnswer | None:
     return RuleAnswer("; ".join(dict.fromkeys(values)), reason)
 
 
-Rule = Callable[[Question], RuleAnswer | None]
+Rule = Callable[[UserQuestion], RuleAnswer | None]
 RULES: tuple[Rule, ...] = (
     size_of_image,
     best_of_several,
@@ -218,6 +218,6 @@ RULES: tuple[Rule, ...] = (
 """The kinds of questions, in the order in which they are tried."""
 
 
-def fixed_answer(question: Question) -> RuleAnswer | None:
+def fixed_answer(question: UserQuestion) -> RuleAnswer | None:
     """The answer to a question of one of these kinds; ``None`` for any other."""
     return next((answer for rule in RULES if (answer := rule(question))), None)

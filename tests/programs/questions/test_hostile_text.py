@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.programs.images.regions import place_in_frame
 from agenticiqa.programs.offline.answers.asked import read_question
-from agenticiqa.programs.offline.answers.fixed_words import Question, fixed_answer
+from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
 from agenticiqa.programs.offline.answers.planner import asking_part, plan_question
 from agenticiqa.programs.offline.answers.question_reader import corrected
 from agenticiqa.programs.questions.instructions import readable
@@ -36,8 +36,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "plan_question": lambda text: plan_question(text, reference_given=False, known_tools=["SSIM", "NIQE"]),
     "asking_part": asking_part,
     "read_question": lambda text: read_question(text, {}, [], False),
-    "fixed_answer": lambda text: fixed_answer(Question(text, size=(100, 100), alone=True)),
-    "fixed_answer to options": lambda text: fixed_answer(Question(text, GIVEN)),
+    "fixed_answer": lambda text: fixed_answer(UserQuestion(text, size=(100, 100), alone=True)),
+    "fixed_answer to options": lambda text: fixed_answer(UserQuestion(text, GIVEN)),
     "spelled_tools": lambda text: spelled_tools(text, ["SSIM"]),
     "names_tools": lambda text: names_tools(text, ["SSIM"]),
     "asks_about_tools": asks_about_tools,

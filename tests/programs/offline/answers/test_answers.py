@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agenticiqa.programs.offline.answers.answer import answer_from_evidence
-from agenticiqa.programs.offline.answers.fixed_words import Question
+from agenticiqa.programs.offline.answers.fixed_words import UserQuestion
 from agenticiqa.programs.offline.answers.measured_image import IMAGE, REFERENCE, Look, MeasuredImage
 from agenticiqa.programs.offline.measured.findings import GRAY, Finding
 from agenticiqa.programs.questions.options import parse_options, question_part
@@ -50,7 +50,7 @@ def evidence_of(regions: list[str]) -> ExecutorOutput:
 
 
 def answer_of(query: str, options: Mapping[str, str], look: Look, evidence: ExecutorOutput) -> Answered:
-    return answer_from_evidence(Question(query, options, evidence), look)
+    return answer_from_evidence(UserQuestion(query, options, evidence), look)
 
 
 def answered(case: Mapping[str, Any]) -> Answered:

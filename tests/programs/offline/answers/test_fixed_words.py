@@ -3,7 +3,7 @@
 import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.offline.answers.fixed_words import Question, fixed_answer
+from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
 from agenticiqa.signatures.types import UNABLE
 from support.distortion_levels import scene
 
@@ -24,13 +24,13 @@ from support.distortion_levels import scene
     ],
 )
 def test_the_size_of_the_image_is_told(query: str) -> None:
-    verdict = fixed_answer(Question(query, size=(6000, 4000), alone=True))
+    verdict = fixed_answer(UserQuestion(query, size=(6000, 4000), alone=True))
     assert verdict is not None
     assert verdict.answer == "6000 x 4000 pixels (24.0 megapixels)"
 
 
 def test_a_small_image_has_its_part_of_a_megapixel() -> None:
-    verdict = fixed_answer(Question("How many megapixels?", size=(512, 384), alone=True))
+    verdict = fixed_answer(UserQuestion("How many megapixels?", size=(512, 384), alone=True))
     assert verdict is not None
     assert verdict.answer == "512 x 384 pixels (0.2 megapixels)"
 
@@ -41,11 +41,11 @@ def test_a_small_image_has_its_part_of_a_megapixel() -> None:
      "Which one looks better?", "which of my 5 shots is the least blurry"],
 )  # fmt: skip
 def test_of_several_images_compare_is_named(query: str) -> None:
-    verdict = fixed_answer(Question(query, size=(512, 384), alone=True))
+    verdict = fixed_answer(UserQuestion(query, size=(512, 384), alone=True))
     assert verdict is not None
     assert verdict.answer is None
     assert "agenticiqa compare" in verdict.in_words
-    assert fixed_answer(Question(query, size=(512, 384), alone=False)) is None, "it may be about the reference"
+    assert fixed_answer(UserQuestion(query, size=(512, 384), alone=False)) is None, "it may be about the reference"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_of_several_images_compare_is_named(query: str) -> None:
     ],
 )
 def test_other_questions_are_left_to_the_measurements(query: str) -> None:
-    assert fixed_answer(Question(query, size=(512, 384), alone=True)) is None
+    assert fixed_answer(UserQuestion(query, size=(512, 384), alone=True)) is None
 
 
 def test_the_program_answers_so() -> None:
