@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TextIO
 
@@ -45,7 +45,7 @@ from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
-from agenticiqa.programs.stages.side_by_side import cpu_slot, side_by_side
+from agenticiqa.programs.stages.side_by_side import beside, cpu_slot
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL, outside_training
@@ -310,10 +310,12 @@ class AgenticIQA(SavedProgram):
         record: RunRecord,
     ) -> tuple[Summarized, ReplanVerdict]:
         """The answer, and beside it the verdict of the judge of the evidence, who needs no answer."""
-
-        def answer() -> Summarized:
-            with record.timed("summarizer"):
-                summarized = self.summarizer(
+        judge = None
+        if self.replan.needs_verdict(plan, evidence, iteration, limit):
+            judge = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)
+        with beside(judge) as verdict, record.timed("summarizer"):
+            summarized = record.noted(
+                self.summarizer(
                     image=pair.image,
                     query=query,
                     plan=plan,
@@ -321,11 +323,8 @@ class AgenticIQA(SavedProgram):
                     reference=pair.compared,
                     options=options,
                 )
-            return record.noted(summarized)
-
-        if not self.replan.needs_verdict(plan, evidence, iteration, limit):
-            return answer(), ReplanVerdict()
-        return side_by_side(answer, lambda: self.replan.verdict(query_for_stages(query, options), plan, evidence))
+            )
+        return summarized, verdict.result() if judge else ReplanVerdict()
 
 
 class Stages(NamedTuple):

@@ -17,7 +17,7 @@ from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
 from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
-from agenticiqa.programs.stages.side_by_side import StageModule, cpu_slot, side_by_side
+from agenticiqa.programs.stages.side_by_side import StageModule, beside, cpu_slot
 from agenticiqa.programs.stages.tool_runs import (
     judging,
     named_tools,
@@ -89,11 +89,11 @@ class Executor(StageModule):
                 work.measurements |= found.measurements
                 progress.detected(detected)
         distortions = detected if detected is not None else plan.named_distortions
-        analyze, measure = partial(self._analyze, work, distortions), partial(self._measure, work, distortions)
-        if flags.distortion_analysis and (flags.tool_selection or flags.tool_execution):
-            analysis, (selected, tool_log) = side_by_side(analyze, measure)
-        else:
-            analysis, (selected, tool_log) = analyze(), measure()
+        measure = partial(self._measure, work, distortions)
+        both = flags.distortion_analysis and (flags.tool_selection or flags.tool_execution)
+        with beside(measure if both else None) as measured:
+            analysis = self._analyze(work, distortions)
+        selected, tool_log = measured.result() if both else measure()
         evidence = ExecutorOutput(
             distortion_set=detected,
             distortion_analysis=analysis.distortion_analysis if analysis else None,

@@ -17,7 +17,7 @@ from agenticiqa.programs.stages import protocols
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.programs.stages.protocols import Planned, RejectedAnswers
-from agenticiqa.programs.stages.side_by_side import StageModule, side_by_side
+from agenticiqa.programs.stages.side_by_side import StageModule, beside
 from agenticiqa.programs.tools.tool import Tool, find_tool, unknown_tool
 from agenticiqa.programs.tools.tool_names import spelled_tools, without_options
 from agenticiqa.signatures.lexicon import distortions_in
@@ -91,12 +91,10 @@ class Planner(StageModule):
             "feedback": feedback or None,
             **(prompt_inputs(image, reference) if self.sees_images else {}),
         }
-        ask = partial(self.ask, inputs=inputs, check=check)
+        prefetch = partial(self.prefetch, image, query, reference) if self.prefetch and not feedback else None
         try:
-            if self.prefetch and not feedback:
-                reply, _ = side_by_side(ask, partial(self.prefetch, image, query, reference))
-            else:
-                reply = ask()
+            with beside(prefetch):
+                reply = self.ask(inputs=inputs, check=check)
         except Unanswered as gave_up:
             rejected = {gave_up.stage: gave_up.account}
             if isinstance(gave_up.last_answer, PlanAnswer):

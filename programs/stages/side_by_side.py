@@ -1,7 +1,7 @@
-"""The threads of a run: two calls at the same time, a module that is awaited, and as many threads at work as cores."""
+"""The threads of a run: a call beside another, a module that is awaited, and as many threads at work as cores."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
@@ -18,7 +18,6 @@ from agenticiqa.programs.errors import StateError
 P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
-B = TypeVar("B")
 
 MOST_AWAITED = 64  # questions in flight; DSPy's own pool has 8 threads, and its ``async_max_workers`` may ask for more
 
@@ -26,22 +25,30 @@ _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("
 _here = local()  # by thread, not by context: a context is copied into threads that have no core
 
 
-def side_by_side(first: Callable[[], A], second: Callable[[], B]) -> tuple[A, B]:
-    """Call both at the same time, ``second`` in a thread; an exception is raised once both have ended.
+@contextmanager
+def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
+    """Run ``second`` in a thread while the body runs, and wait for it; the future given has its result afterwards.
 
-    If both raise one, it is the first's. Call it only if both have something to do: a thread is not free.
+    Without one, the result is not there. If both raise an exception, it is the body's. Use it only if both have
+    something to do: a thread is not free.
     """
+    if second is None:
+        yield Future()
+        return
     if dspy.settings.send_stream is not None:  # dspy.streamify can be sent to by this thread only
-        return first(), second()
+        later: Future[A] = Future()
+        yield later
+        later.set_result(second())
+        return
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(copy_context().run, second)  # DSPy's settings are in the context
         try:
-            one = first()
+            yield running
         finally:
             # Not left to the pool, which joins its thread: before Python 3.13 a Ctrl-C during Thread.join marks the
             # thread as ended while it runs (python/cpython#90882), and a thread in C++ code at exit aborts the process.
             wait([running])
-    return one, running.result()
+    running.result()
 
 
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -15,9 +15,16 @@ import pytest
 
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.stages import side_by_side as module
-from agenticiqa.programs.stages.side_by_side import MOST_AWAITED, StageModule, cpu_slot, in_thread, side_by_side
+from agenticiqa.programs.stages.side_by_side import MOST_AWAITED, StageModule, beside, cpu_slot, in_thread
 
 MANY = 4 * available_cores() + 4
+
+
+def side_by_side(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
+    """Both results."""
+    with beside(second) as running:
+        one = first()
+    return one, running.result()
 
 
 def fail(message: str) -> None:
