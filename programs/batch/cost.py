@@ -11,8 +11,9 @@ counted: a model's hidden reasoning, worked examples of tuned prompts, discounts
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ import dspy
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
-from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.backends.image_tokens import image_tokens, within
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
@@ -61,6 +62,7 @@ SIGNATURES: Mapping[str, Any] = {  # but for the planner's, which depends on its
     "scoring": ScoreQuality,
     "answering": AnswerQuestion,
 }
+LAST = {"scoring", "answering"}  # a question leads to one of these stages
 BYTES_PER_TOKEN = 4
 FRAME = (1024, 768)  # pixels, in which it does not matter where a named region lies
 
@@ -94,17 +96,6 @@ class StageEstimate:
     least_usd: float | None = None
     bytes: int = 0
 
-    def add(self, cost: "StageCost", images: int, sizes: int) -> None:
-        """Add one question, whose images have so many tokens and, in a request, bytes."""
-        self.calls_at_most += cost.at_most
-        self.bytes += cost.calls * (sizes + BYTES_PER_TOKEN * cost.text)
-        self.image_tokens += images
-        of_a_call = {"calls": cost.calls, "input_tokens": cost.text + images, "output_tokens": cost.answer}
-        for name, count in of_a_call.items():
-            setattr(self, name, getattr(self, name) + count)
-            if cost.is_sure:
-                setattr(self, f"least_{name}", getattr(self, f"least_{name}") + count)
-
 
 @dataclass
 class Estimate:
@@ -123,9 +114,9 @@ class Estimate:
     def total(self) -> StageEstimate:
         """The sum over all stages. ``usd`` is ``None`` when one of them has no price."""
         sums: dict[str, Any] = {}
-        for name in vars(StageEstimate("", "")).keys() - {"stage", "model"}:
-            values = [getattr(stage, name) for stage in self.stages]
-            sums[name] = None if None in values else sum(values, 0.0 if "usd" in name else 0)
+        for each in fields(StageEstimate)[2:]:
+            values = [getattr(stage, each.name) for stage in self.stages]
+            sums[each.name] = None if None in values else sum(values, 0.0 if "usd" in each.name else 0)
         return StageEstimate("total", "", **sums)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -142,6 +133,13 @@ class StageCost(NamedTuple):
     answer: int = 0
     images: tuple[str, ...] = ()
     is_sure: bool = True  # whether it is asked whatever is planned and found
+
+    def counts(self, image_tokens: int, image_bytes: int) -> dict[str, int]:
+        """The numbers of ``StageEstimate`` for one image, or pair, of so many tokens and bytes."""
+        asked = {"calls": self.calls, "input_tokens": self.text + image_tokens, "output_tokens": self.answer}
+        sure = {f"least_{name}": count for name, count in asked.items()} if self.is_sure else {}
+        size = self.calls * (image_bytes + BYTES_PER_TOKEN * self.text)
+        return {**asked, **sure, "calls_at_most": self.at_most, "image_tokens": image_tokens, "bytes": size}
 
 
 # The levels scorer's fixed text and its beginning of an answer, with a chat template's own marks: one token comes back.
@@ -169,7 +167,7 @@ def estimate(
     config = config.in_profile()
     tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
-    sums = {stage: StageEstimate(stage, section_of(config, stage).backend) for stage in SECTIONS}
+    sums = {stage: Counter[str]() for stage in SECTIONS}
     found, images = Estimate(), set()
     tokens_of = lru_cache(maxsize=65536)(image_tokens)
     for job in jobs:
@@ -179,9 +177,10 @@ def estimate(
                 by_question[key] = _costs(config, tools, job)
             except ToolError as error:
                 by_question[key] = error
-        costs = by_question[key]
         try:
-            sizes = _sizes(job, config)
+            costs, size = by_question[key], within(size_of(job.image), config.max_side)
+            is_sized = job.reference is None or job.resize_reference
+            sizes = {"image": size, "reference": size if is_sized else within(size_of(job.reference), config.max_side)}
             if isinstance(costs, ToolError):
                 raise costs
         except (ImageError, ToolError) as error:
@@ -191,14 +190,18 @@ def estimate(
         images.add(path_of(job.image) or id(job.image))
         for stage, cost in costs.items():
             given = [job.image if name == "image" else job.reference or job.image for name in cost.images]
-            images_of = sum(tokens_of(sums[stage].model, sizes[name]) for name in cost.images)
-            sums[stage].add(cost, images_of, sum(map(bytes_of, given)))
+            model = section_of(config, stage).backend
+            in_tokens = sum(tokens_of(model, sizes[name]) for name in cost.images)
+            sums[stage].update(cost.counts(in_tokens, sum(map(bytes_of, given))))
     found.images = len(images)
-    found.stages = [row for row in sums.values() if row.calls_at_most]
-    for row in found.stages:
-        if price := section_of(config, row.stage).price:
-            row.usd = price.usd(row.input_tokens, row.output_tokens)
-            row.least_usd = price.usd(row.least_input_tokens, row.least_output_tokens)
+    for stage, counts in sums.items():
+        if counts["calls_at_most"]:
+            section = section_of(config, stage)
+            row = StageEstimate(stage, section.backend, **counts)
+            if price := section.price:
+                row.usd = price.usd(row.input_tokens, row.output_tokens)
+                row.least_usd = price.usd(row.least_input_tokens, row.least_output_tokens)
+            found.stages.append(row)
     return found
 
 
@@ -219,29 +222,29 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     if config.profile == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
+    asked, replans = query_for_stages(query, options), config.max_replan_iterations
 
     def planned(feedback: str = "") -> PlannerOutput:
-        asked = query_for_stages(query, options)
         return plan_question(asked, reference_given=reference, known_tools=tuple(tools), feedback=feedback)
 
-    plan, replans = planned(), config.max_replan_iterations
+    plan = planned()
     tokens = _tokens(plan, query, options, tools, reference)
     if not config.planner.is_offline:
-        # A model may plan anything: every stage may be asked in every round, of scoring and answering only one.
-        rounds = [set(SECTIONS) - ({"scoring", "answering"} - set(tokens))] * (replans + 1)
-        unsure = set(SECTIONS) - {"planner", "scoring", "answering"}
+        # A model may plan anything: every stage may be asked in every round, of the last ones only one.
+        unsure = set(SECTIONS) - LAST - {"planner"}
+        turns = Counter(dict.fromkeys(unsure | {"planner"} | LAST & tokens.keys(), replans + 1))
     else:
-        rounds = [set(tokens)]
-        if replans and plan.plan.any() and (wider := planned("it fell short")) != plan:
-            rounds.append(set(_tokens(wider, query, options, tools, reference)))  # a third plan would equal the second
         unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
-    if config.executor.select == "table" and detect_query_type(query_for_stages(query, options)) is QueryType.SCORING:
+        turns = Counter(tokens.keys())
+        if replans and plan.plan.any() and (wider := planned("it fell short")) != plan:
+            turns.update(_tokens(wider, query, options, tools, reference).keys())  # a third would equal the second
+    if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
-        rounds = [stages - {"tool_selection"} for stages in rounds]
-    turns = {stage: sum(stage in stages for stages in rounds) for stage in SECTIONS}
+        turns["tool_selection"] = 0
     turns["replan"] = min(turns["distortion_analysis"], replans)  # all doubts come from the analysis
     costs = {}
-    for stage, section in ((stage, section_of(config, stage)) for stage in SECTIONS if turns[stage]):
+    for stage in (stage for stage in SECTIONS if turns[stage]):
+        section = section_of(config, stage)
         if stage == "scoring" and config.levels:
             costs[stage] = _LEVELS._replace(calls=int(stage in tokens), at_most=turns[stage])
         elif not section.is_offline:
@@ -324,13 +327,3 @@ def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
     contents = [message["content"] for message in adapter.format(signature, [], inputs)]
     parts = [part for each in contents for part in ([{"text": each}] if isinstance(each, str) else each)]
     return sum(text_tokens(part.get("text", "")) for part in parts)
-
-
-def _sizes(job: Job, config: Config) -> dict[str, Size]:
-    """The sizes in which the images will be sent, from their headers.
-
-    Raises ImageError for what is no image.
-    """
-    image = size_of(job.image)
-    pristine = image if job.reference is None or job.resize_reference else size_of(job.reference)
-    return {"image": within(image, config.max_side), "reference": within(pristine, config.max_side)}
