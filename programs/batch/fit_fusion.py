@@ -4,14 +4,15 @@
 
     to_row = rows_with_fit_inputs(program)
     rows = [row for _, row in judge_many(program, album, 4, to_row) if not isinstance(row, Exception)]
-    fused = fuse_auto(rows, program.summarizer.fusion)
-    fused.message, fused.profile, fused.rows[0]["fusion"]["score_default"], fused.rows[0]["quality_score"]
+    fit, message = fit_auto(rows)
+    fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
+    fused[0]["fusion"]["score_default"], fused[0]["quality_score"]
 
 Nothing depends on the order of the rows.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -58,15 +59,6 @@ class FusionFit:
     profile: FusionProfile
     subject: Subject
     left_out: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class AutoFused:
-    """The rows with both scores, the profile (``None``: the default is shown), and one line that says which and why."""
-
-    rows: list[Row]
-    profile: FusionProfile | None
-    message: str
 
 
 def fit_rows(
@@ -156,22 +148,19 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
     )
 
 
-def fuse_auto(rows: Sequence[Row], default: ScoreFusion, fewest: int = FEWEST_FOR_AUTO) -> AutoFused:
-    """Fit a profile to the ratings among the rows themselves, and show the score that it makes.
+def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[FusionFit | None, str]:
+    """Fit a profile to the ratings of a run, from which ``fuse_row`` makes their score; and say so in one line.
 
-    ``default`` is the fusion that the rows were made with. Of fewer than ``fewest`` images that can be fitted to, the
-    default's score is shown. Rows in which no model rated, and those of another model or of other tools than most, keep
-    theirs. ``fuse_row`` says what a row then has.
+    There is no fit, and the line says why, where fewer than ``fewest`` images can be fitted to. ``fuse_row`` then shows
+    the default's score.
     """
     try:
         fit = fit_rows(rows)
         if fit.profile.images < fewest:
             raise UserError(f"{fit.profile.images} images were rated by {fit.subject.model}, and a fit takes {fewest}")
     except UserError as error:
-        unfitted = [fuse_row(row, None, default) for row in rows]
-        return AutoFused(unfitted, None, f"the score of the default fusion is shown: {error}")
-    fused = [fuse_row(row, fit, default) for row in rows]
-    return AutoFused(fused, fit.profile, f"{fitted_text(fit)}; its score is shown")
+        return None, f"fusion: the score of the default fusion is shown: {error}"
+    return fit, f"fusion: {fitted_text(fit)}; its score is shown"
 
 
 def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:

@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
@@ -13,7 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, compact, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
-from agenticiqa.programs.cli.fusing import show_default, show_fitted
+from agenticiqa.programs.cli.fusing import fusion_of_program, show_default, show_fitted, why_not_fitted
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
@@ -169,7 +170,13 @@ def _compacted(jobs: list[Job], results: ResultsFile) -> int:
 
 def _fused(args: Namespace, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
     """Let the file show the score that was asked for; a line about it. A file that cannot be written is told."""
+    default = fusion_of_program(plan.program)
     try:
-        return show_fitted(results, jobs, plan, summary) if args.fuse == "auto" else show_default(results, jobs, plan)
+        if args.fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_judged)):
+            return why
+        if default is None:
+            return None
+        show = partial(show_fitted, summary=summary) if args.fuse == "auto" else show_default
+        return show(results, jobs, plan, default=default)
     except OSError as error:
         return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}), and stays as it was"

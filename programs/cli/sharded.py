@@ -9,7 +9,7 @@ from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.fusing import fusion_of_program
+from agenticiqa.programs.cli.fusing import fusion_of_program, why_not_fitted
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
@@ -55,12 +55,11 @@ def run(args: Namespace) -> int:
             ended = run_shards(shard_run, judge_here, args.shard_images, watch)
     status = _told(ended, args.parquet)
     if fusion := fusion_of_program(program) if program.questions else None:
+        folder = ShardFolder(args.parquet)
         if args.fuse == "default":
-            show_default(ShardFolder(args.parquet), fusion)
-        elif ended.unfinished:
-            print_note("fusion: not fitted, as not all was judged")
+            show_default(folder, fusion)
         else:
-            print_note(show_fitted(ShardFolder(args.parquet), fusion))
+            print_note(why_not_fitted(program, ended.unfinished) or show_fitted(folder, fusion))
     return status
 
 

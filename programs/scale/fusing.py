@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, FusionFit, fit_rows, fitted_text, fuse_row
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.batch.fit_fusion import FusionFit, fit_auto, fuse_row
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import profile_text
 from agenticiqa.programs.scale.table import Row, ShardFolder, placed_rows
@@ -19,16 +18,13 @@ def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
     Of fewer than 50 images that a model rated the default's score is shown.
     """
     numbers = folder.shards()
-    try:
-        fit = fit_rows(_sample(folder, numbers))
-        if fit.profile.images < FEWEST_FOR_AUTO:
-            raise UserError(f"{fit.profile.images} images were rated, and a fit takes {FEWEST_FOR_AUTO}")
-    except UserError as error:
+    fit, message = fit_auto(_sample(folder, numbers))
+    if fit is None:
         show_default(folder, default)
-        return f"fusion: the score of the default fusion is shown: {error}"
+        return message
     folder.write(PROFILE, profile_text(fit.profile).encode())
     _rewrite(folder, numbers, fit, default)
-    return f"fusion: {fitted_text(fit)}; its score is shown; the profile is in {folder.place}/{PROFILE}"
+    return f"{message}; the profile is in {folder.place}/{PROFILE}"
 
 
 def show_default(folder: ShardFolder, default: ScoreFusion) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from agenticiqa.programs.batch.fit_fusion import (
     ANOTHER,
+    fit_auto,
     fit_rows,
-    fuse_auto,
     fuse_row,
     fusion_row,
     left_out_text,
@@ -70,12 +70,14 @@ def rows() -> list[Row]:
 
 
 def test_the_order_of_the_rows_changes_no_digit(rows: list[Row]) -> None:
-    fit, fused = fit_rows(rows), fuse_auto(rows, DEFAULT)
+    fit, (auto, _) = fit_rows(rows), fit_auto(rows)
+    fused = {each["image"]: fuse_row(each, auto, DEFAULT) for each in rows}
     for seed in range(3):
         shuffled = random.Random(seed).sample(rows, len(rows))
-        assert fit_rows(shuffled).profile == fit.profile == fused.profile
-        again = {each["image"]: each for each in fuse_auto(shuffled, DEFAULT).rows}
-        assert [again[each["image"]] for each in fused.rows] == fused.rows
+        again, _ = fit_auto(shuffled)
+        assert auto is not None
+        assert fit_rows(shuffled).profile == fit.profile == auto.profile
+        assert {each["image"]: fuse_row(each, again, DEFAULT) for each in shuffled} == fused
 
 
 def test_a_profile_says_what_it_is_of_and_uses_labels(rows: list[Row]) -> None:
@@ -114,7 +116,7 @@ def test_rows_that_cannot_be_fitted_to_are_left_out_and_counted(rows: list[Row],
     assert unusable(changed[0]) == reason
     fit = fit_rows(changed)
     assert (fit.profile.images, fit.left_out) == (55, {reason: 5})
-    assert fuse_auto(changed, DEFAULT).rows[:5] == changed[:5], "they stay as they are"
+    assert [fuse_row(each, fit_auto(changed)[0], DEFAULT) for each in changed[:5]] == changed[:5], "they stay"
     assert fit.profile == fit_rows(rows[5:]).profile
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.programs import AgenticIQA, judge_many, load_config
-from agenticiqa.programs.batch.fit_fusion import fit_rows, fuse_auto
+from agenticiqa.programs.batch.fit_fusion import fit_auto, fit_rows, fuse_row
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import outputs
@@ -182,12 +182,15 @@ def test_in_python_rows_are_fused_as_on_the_command_line(album: Path, server: Se
     program = AgenticIQA.from_config(load_config(config))
     paths = sorted(map(str, album.iterdir()), reverse=True)
     rows: list[Any] = [row for _, row in judge_many(program, paths, 3, rows_with_fit_inputs(program))]
-    fused = fuse_auto(rows, program.summarizer.fusion)
-    assert fused.profile == read_fusion_profile(f"{out}.fusion.yaml")
+    fit, _ = fit_auto(rows)
+    fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
+    assert fit is not None
+    assert fit.profile == read_fusion_profile(f"{out}.fusion.yaml")
     expected = {name: row["quality_score"] for name, row in rows_of(out).items()}
-    assert {Path(row["image"]).name: row["quality_score"] for row in fused.rows} == expected
+    assert {Path(row["image"]).name: row["quality_score"] for row in fused} == expected
     other = [{**row, "fusion": {**row["fusion"], "prompts": "other"}} for row in rows[:9]]
-    mixed = fuse_auto([*rows[9:], *other], program.summarizer.fusion, fewest=40)
-    assert "(not used: 9 of another model, other prompts or other tools than most)" in mixed.message
-    assert [row["fusion"]["shown"] for row in mixed.rows] == ["fitted"] * (IMAGES - 9) + ["default"] * 9
+    mixed, message = fit_auto([*rows[9:], *other], fewest=40)
+    assert "(not used: 9 of another model, other prompts or other tools than most)" in message
+    shown = [fuse_row(row, mixed, program.summarizer.fusion)["fusion"]["shown"] for row in [*rows[9:], *other]]
+    assert shown == ["fitted"] * (IMAGES - 9) + ["default"] * 9
     assert fit_rows(rows, dict.fromkeys((row["image_sha256"] for row in rows[:5]), 3.0)).profile.images == IMAGES
