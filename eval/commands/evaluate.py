@@ -46,6 +46,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.outputs import unscored_text
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
@@ -100,6 +101,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
+    check_outputs(args, filter(None, (*args.tasks, args.config)))
     program = _scorer(args) if args.scorer else configured_program(config)
     outcomes = [
         _evaluated(args, config, limits, program, query, splits, task, data)

@@ -24,6 +24,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
@@ -71,6 +72,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     if args.dry_run:
         print_expected(args, config, jobs)
         return OK
+    check_outputs(args, filter(None, (args.config,)))
     program = configured_program(config)
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}

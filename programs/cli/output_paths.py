@@ -14,7 +14,7 @@ from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import printable_path
 
 FILES = ("jsonl", "csv", "html", "markdown", "latex", "log")
-FOLDERS = ("save_maps",)
+FOLDERS = ("save_maps", "parquet", "out")  # --out of evaluate
 
 
 class Output(NamedTuple):
@@ -85,7 +85,7 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]
 def _outputs(args: Namespace) -> Iterable[Output]:
     for name in (*FILES, *FOLDERS):
         given = vars(args).get(name)
-        if given is None or is_stdout(given):
+        if given is None or is_stdout(given) or "://" in str(given):  # an address is written to where it is known
             continue
         option, path = f"--{name.replace('_', '-')}", Path(given)
         yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)

@@ -11,6 +11,7 @@ from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.fusing import fusion_of_program, why_not_fitted
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
@@ -32,6 +33,7 @@ def run(args: Namespace) -> int:
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
         raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
     config = config_from(args)
+    check_outputs(args, filter(None, (args.config,)))
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)

@@ -52,6 +52,8 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
         ("--jsonl s.jsonl --csv s.jsonl.summary.json", "--csv is in the way of --jsonl"),
         ("--csv maps --save-maps maps", "--save-maps is in the way of --csv"),
         ("--log s.txt --csv s.txt", "is in the way of --csv"),
+        ("--parquet album/a.jpg", "--parquet expected a folder, found a file"),
+        ("--parquet /proc/x", "/proc/x: --parquet cannot be written there"),
     ],
 )
 def test_an_output_that_cannot_be_written_is_reported_before_the_first_image(
@@ -71,6 +73,8 @@ def test_an_output_that_cannot_be_written_is_reported_before_the_first_image(
         ["measure", "psnr", "album/a.jpg", "--reference", "album/a.jpg", "--csv", "/proc/t.csv"],
         ["compare", "album/a.jpg", "album/below/a.jpg", "--html", "/proc/x.html"],
         ["compare", "album/a.jpg", "album/below/a.jpg", "--html", "album/a.jpg"],
+        ["evaluate", "labels.csv", "--out", "album/a.jpg"],
+        ["evaluate", "labels.csv", "--out", "/proc/x"],
     ],
     ids=" ".join,
 )
@@ -78,6 +82,7 @@ def test_other_commands_check_their_outputs_too(
     album: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = (album / "a.jpg").read_bytes()
+    Path("labels.csv").write_text("image,mos\nalbum/a.jpg,3\nalbum/below/a.jpg,2\n")
     assert main(command) == 2
     assert f"agenticiqa: {command[-1]}: --" in printed(capsys)
     assert (album / "a.jpg").read_bytes() == before
