@@ -44,7 +44,6 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
         return {**direction, "made_of": dict(program.made_of), "labels": labels_sha256, **options}
     tools = getattr(program.executor, "toolbox", {})
     fusion = getattr(program.summarizer, "fusion", None)
-    profile = getattr(fusion, "profile", None)
     models = [question.models[0].kwargs for question in program.questions]
     return {
         "version": program.version,
@@ -54,11 +53,7 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
             "max_side": program.max_side,
             "align": program.align,
         },
-        "fusion": {
-            "eta": getattr(fusion, "eta", None),
-            "model_error": getattr(fusion, "model_error", None),
-            "profile": digest(profile.model_dump(mode="json")) if profile else None,
-        },
+        "fusion": getattr(fusion, "settings", dict.fromkeys(("eta", "model_error", "profile"))),
         "calibration": curves_digest(tuple(tools), tools),
         "prompts": digest(prompts_of(program)),
         "asked": asked_of(program),

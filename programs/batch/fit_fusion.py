@@ -181,7 +181,7 @@ def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
         return row
     after = None
     if fit and subject_of(row) == fit.subject:
-        after = fused_score(ScoreFusion(profile=fit.profile), evidence, p, source)
+        after = fused_score(default.with_profile(fit.profile), evidence, p, source)
     shown = after or before
     reasoning = row["quality_reasoning"].replace(sentence, shown.how)
     inputs = {name: value for name, value in row["fusion"].items() if name in INPUTS}

@@ -33,7 +33,7 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
         logger.info("fusion profile %s: not used, as no model gives a score", config.fusion.profile)
         return offline_fusion()
     refuse_foreign(profile, config.fusion.profile, backend, tools)
-    return ScoreFusion(profile=profile)
+    return default_fusion(config.fusion).with_profile(profile)
 
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:

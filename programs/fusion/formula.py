@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from agenticiqa.configs import FusionConfig
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, NormalAnswer
+from agenticiqa.programs.images.files import digest
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -61,6 +62,16 @@ class ScoreFusion:
         self.eta = eta_of(profile.tool_error) if profile else eta
         self.model_error = profile.model_error if profile else model_error
         self.quality_levels = tuple(quality_levels)
+
+    def with_profile(self, profile: FusionProfile) -> "ScoreFusion":
+        """This rule of fusion with the errors of a profile in place of its own."""
+        return type(self)(quality_levels=self.quality_levels, profile=profile)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What makes its scores, as the description of a run has it."""
+        profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
+        return {"eta": self.eta, "model_error": self.model_error, "profile": profile}
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
         """The weight of each level given tool scores in [1, 5]; weights sum to one, uniform without any score.

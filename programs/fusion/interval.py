@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenticiqa.programs.backends.choice import without_place
-from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, level_name
-from agenticiqa.programs.fusion.profile import FusionProfile, combined_error
+from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
+from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import JudgedAs
 
@@ -120,9 +120,10 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
         return fusion, ""
     if evidence.overall_scores and profile.toolset and profile.toolset != evidence.overall_tools:
         note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
-        return default_fusion(), note
+        return fusion.with_profile(PRIOR), note
     if profile.backend and model and profile.backend != backend_shown(model):
-        return default_fusion(), f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
+        note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
+        return fusion.with_profile(PRIOR), note
     if profile.judged_as and evidence.judged_as and profile.judged_as != evidence.judged_as:
         was, now = KINDS[profile.judged_as], KINDS[evidence.judged_as]
         return fusion, f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"

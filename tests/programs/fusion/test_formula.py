@@ -2,12 +2,16 @@
 
 import logging
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agenticiqa.programs.fusion.formula import LETTERS, ScoreFusion, level_name, softmax
+from agenticiqa.programs.fusion.interval import fused_score
+from agenticiqa.programs.fusion.profile import PRIOR
+from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS
 
 FUSION = ScoreFusion()
@@ -198,3 +202,15 @@ def test_a_better_score_never_has_a_worse_level(one: float, other: float) -> Non
 def test_what_is_off_the_scale_has_no_level(score: float) -> None:
     with pytest.raises(ValueError, match="a score lies in"):
         level_name(score)
+
+
+def test_another_rule_stays_itself_with_a_profile_and_where_the_profile_is_not_for_the_tools() -> None:
+    class ToolsAlone(ScoreFusion):
+        def fuse_scores(self, tool_scores: Sequence[float], *args: object, **kwargs: object) -> float:
+            return tool_scores[0]
+
+    profile = PRIOR.model_copy(update={"toolset": ("NIQE",)})
+    evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
+    fusion = ToolsAlone().with_profile(profile)
+    assert (type(fusion), fusion.profile) == (ToolsAlone, profile)
+    assert fused_score(fusion, evidence, {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.1, 5: 0.9}, "logprobs").score == 2.0
