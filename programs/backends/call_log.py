@@ -22,6 +22,7 @@ from dspy.clients.base_lm import GLOBAL_HISTORY
 from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
+from agenticiqa.programs.backends.answer_cache import is_cached
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.backends.ledger import current_ledger
@@ -47,9 +48,9 @@ NEWEST = 256  # entries that are looked through: more than there are calls at th
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
 
-def logging_settings(engine: object | None) -> dict[str, Any]:
-    """DSPy's settings for a question: the caller's callbacks and ours; ``engine`` is one of ours."""
-    return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog(engine)]}
+def logging_settings() -> dict[str, Any]:
+    """DSPy's settings for a question: the caller's callbacks and ours."""
+    return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog()]}
 
 
 def note_response(response: lm15.Response) -> None:
@@ -62,35 +63,28 @@ def note_response(response: lm15.Response) -> None:
 class CallLog(BaseCallback):
     """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs prompt and reply."""
 
-    engine: object | None = None
-    begun: dict[str, tuple[Any, int, int]] = field(default_factory=dict)
+    begun: dict[str, tuple[Any, int, bool]] = field(default_factory=dict)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """A model is asked, or its cache."""
-        turn = current_turn()
-        turn.asked.append(CachedCall(instance, inputs))
-        self.begun[call_id] = instance, len(turn.answered), _usages()
-        if logger.isEnabledFor(logging.DEBUG):
+        turn, call, logs = current_turn(), CachedCall(instance, inputs), logger.isEnabledFor(logging.DEBUG)
+        turn.asked.append(call)
+        self.begun[call_id] = instance, len(turn.answered), logs and is_cached(call)
+        if logs:
             _log_prompt(instance, inputs, turn)
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
         """It answered."""
-        instance, answered, usages = self.begun.pop(call_id)
+        instance, answered, from_cache = self.begun.pop(call_id)
         turn = current_turn()
         texts = [_text_of(output) for output in outputs or ()]
         thoughts = [_text_of(output, "reasoning_content") for output in outputs or ()]
         turn.model, turn.cache = instance.model, bool(getattr(instance, "cache", False))
         turn.text, turn.thoughts = (texts[-1], thoughts[-1]) if texts else ("", "")
-        if not logger.isEnabledFor(logging.DEBUG):
-            return
-        more: dict[str, Any] = {"finish_reason": None, "adaptations": []}
-        if self.engine is not None and getattr(instance, "engine", None) is self.engine:
-            received = turn.answered[answered:]
-            more |= {"from_cache": not received, **(received[-1] if received else {})}
-        else:  # DSPy says neither why an answer ended nor, without usage, whether it came from the cache
-            more["from_cache"] = False if not getattr(instance, "cache", False) or _usages() > usages else None
-        for text, thought in zip(texts, thoughts, strict=True):
-            _log_reply(instance, text, thought, more, turn)
+        if logger.isEnabledFor(logging.DEBUG):
+            received = turn.answered[answered:] or [{"finish_reason": None, "adaptations": []}]
+            for text, thought in zip(texts, thoughts, strict=True):
+                _log_reply(instance, text, thought, {"from_cache": from_cache, **received[-1]}, turn)
 
 
 def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
@@ -162,12 +156,6 @@ def _json_form(form: Any) -> Any:
 def _text_of(output: Any, part: str = "text") -> str:
     given = {"text": output} if not isinstance(output, Mapping) else output
     return str(given.get(part) or "")
-
-
-def _usages() -> int:
-    """How often a model has reported its usage to the tracker of this question; a cached answer has none."""
-    tracker = dspy.settings.usage_tracker
-    return sum(map(len, tracker.usage_data.values())) if tracker else 0
 
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:

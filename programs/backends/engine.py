@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tenacity
 from dspy import lm15
@@ -25,19 +25,9 @@ from agenticiqa.programs.backends.turn import Spent, spend
 from agenticiqa.signatures.answers.tokens import level_token_only
 
 if TYPE_CHECKING:
-    import httpx
+    from agenticiqa.programs.backends.wire import Server
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
-
-
-class Wire(Protocol):
-    """A connection to a model: ``prepared`` makes a request ready, ``complete`` sends it."""
-
-    def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request as ``complete`` takes it, with the held images."""
-
-    def complete(self, request: lm15.Request, post: Callable[[bytes], "httpx.Response"] | None = None) -> lm15.Response:
-        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
 
 
 @dataclass
@@ -54,7 +44,7 @@ class Model:
 
     name: str
     wire_model: str
-    wire: Wire
+    wire: "Server"
     image_tokens: Callable[[tuple[int, int]], int]
     max_retries: int
     timeout: float

@@ -14,12 +14,13 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import dspy
 from dspy import lm15
 
 from agenticiqa.programs.backends.turn import current_turn
+from agenticiqa.programs.images.loaded import LoadedImage
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with the 32 bytes of a digest a multiple of three: base64 without padding
@@ -35,50 +36,22 @@ class MissingImage(RuntimeError):
         super().__init__("the bytes of an image are missing from a request, which was not sent; please report this")
 
 
-class Held(Protocol):
-    """An image whose bytes are inserted when the request is sent."""
-
-    @property
-    def mime(self) -> str:
-        """The media type, such as image/jpeg."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
-
-    @property
-    def source(self) -> str:
-        """The name of what was given, such as its path."""
-
-    @property
-    def sha256(self) -> str:
-        """The hex digest of the bytes as they were given."""
-
-    @property
-    def sent_sha256(self) -> str:
-        """The hex digest of the bytes that are sent."""
-
-    @property
-    def base64(self) -> bytes:
-        """The bytes that are sent, as base64."""
-
-
-def address(image: Held) -> str:
+def address(image: LoadedImage) -> str:
     """The address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
 
 
-def hold(images: Mapping[str, Held]) -> dict[str, dspy.Image]:
+def hold(images: Mapping[str, LoadedImage]) -> dict[str, dspy.Image]:
     """Hold these images, by the name of their input, for the current question; returns addresses for the prompt."""
     current_turn().images = {address(image): image for image in images.values()}
     return {name: dspy.Image(address(image)) for name, image in images.items()}
 
 
-def _held() -> Mapping[str, Held]:
+def _held() -> Mapping[str, LoadedImage]:
     return current_turn().images
 
 
-def held_image_at(place: str) -> Held | None:
+def held_image_at(place: str) -> LoadedImage | None:
     """The image that is held at this address, if any."""
     return _held().get(place)
 

@@ -17,16 +17,18 @@ OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes
 class Provider:
     """One provider.
 
-    ``key_env`` is the environment variable of its key (``None``: a server of the user's own, whose address has to be
-    given), ``route`` lm15's name for an interface that is not OpenAI's. ``forms`` are the ways to request JSON, the
-    best first, ``logprobs`` is the number of alternatives per token (0: none), ``schema_bounds`` whether a schema may
-    contain keywords such as ``maxItems``, ``formats`` the media types that it decodes. ``continues`` is what its
-    servers are sent, beside the messages, to continue the last one where that is an answer that was begun; ``None``
-    where they begin a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it reports
-    beside them. ``models`` has what differs for the models whose names begin with a pattern.
+    ``key_env``: the environment variable of its key; ``None`` for a server of the user's own, which needs ``api_base``.
+    ``address``: its address, where it speaks as OpenAI does; ``route``: lm15's name for its interface otherwise.
+    ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
+    ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``formats``: the media types that it
+    decodes. ``continues``: what is sent beside the messages to continue the last one, an answer that was begun;
+    ``None`` where it begins a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it
+    reports beside them. ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None``: it has
+    none. ``models``: what differs for models whose names begin with a pattern.
     """
 
     key_env: str | None = None
+    address: str | None = None
     route: str = "openai-chat"
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     logprobs: int = 20
@@ -36,6 +38,7 @@ class Provider:
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
+    batches: Literal["files", "vllm run-batch"] | None = None
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_model(self, model: str) -> "Provider":
@@ -48,6 +51,8 @@ PROVIDERS: dict[str, Provider] = {
     # Also the row of any server that speaks as OpenAI does, with api_base: all that the interface has is asked for.
     "openai": Provider(
         "OPENAI_API_KEY",
+        "https://api.openai.com/v1",
+        batches="files",
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # they always reason; answered with 403
             r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # before structured outputs
@@ -66,7 +71,9 @@ PROVIDERS: dict[str, Provider] = {
     ),
     # Few models give log-probabilities; the others refuse (400).
     "google": Provider("GEMINI_API_KEY", route="gemini", reasoning_is_apart=True),
-    "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
+    "vllm": Provider(
+        continues={"continue_final_message": True, "add_generation_prompt": False}, batches="vllm run-batch"
+    ),
     "sglang": Provider(continues={"continue_final_message": True}),
     "ollama": Provider(),  # versions without log-probabilities ignore that they are asked for
     # It continues by itself, but refuses to where the model would think first.

@@ -18,7 +18,6 @@ from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 
-OPENAI = "https://api.openai.com/v1"
 # The headers of the openai client that are sent. Not what it tells of this machine, nor what it reads from the
 # environment, such as the name of an organization, which is not for other servers; nor cookies.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
@@ -155,7 +154,7 @@ def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[st
     basic = basic_login(server.address)
     return openai.OpenAI(
         api_key=server.key,
-        base_url=without_login(server.address) if server.address else OPENAI,
+        base_url=without_login(server.address) if server.address else server.provider.address,
         max_retries=0,
         default_headers={**(headers or {}), **({"Authorization": basic} if basic else {})},
         http_client=http_client,

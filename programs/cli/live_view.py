@@ -32,7 +32,6 @@ TO_DO = {
     "tool_selection": "select tools",
     "tool_execution": "measure",
 }
-FROM_CACHE = {True: "from DSPy's cache", None: "perhaps from DSPy's cache"}
 HIDDEN = {"asked", "summarizing"}  # the step before or after says the same
 
 Event = Mapping[str, Any]
@@ -180,7 +179,7 @@ def _reply(fields: Event) -> list[Row]:
     how = [fields["stage"]] if "stage" in fields else []
     how += [f"{fields['length']:,} characters"]
     how += [f"finish_reason {fields['finish_reason']}"] if fields["finish_reason"] else []
-    how += [FROM_CACHE[fields["from_cache"]]] if fields["from_cache"] is not False else []
+    how += ["from DSPy's cache"] if fields["from_cache"] else []
     how += fields["adaptations"]
     rows = [("thoughts", _long(fields["thoughts"]))] if fields["thoughts"] else []
     rows.append(("reply", line((", ".join(how), "dim"))))

@@ -258,7 +258,7 @@ class CheckedPredict(StageModule, Generic[A]):
         given = dspy.settings.adapter
         adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
         # DSPy's own trace would keep every image in memory.
-        settings = {"adapter": adapter, "trace": None, **history_settings(), **logging_settings(engine)}
+        settings = {"adapter": adapter, "trace": None, **history_settings(), **logging_settings()}
         inputs = dict(request)
         if self.predictor.demos:
             inputs["demos"] = shown_examples(self.predictor)

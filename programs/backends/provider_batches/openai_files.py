@@ -16,7 +16,7 @@ from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.provider_batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.transport import proxy_for
-from agenticiqa.programs.backends.wire import OPENAI, SENT, Server, openai_client
+from agenticiqa.programs.backends.wire import SENT, Server, openai_client
 
 OURS = "agenticiqa"  # the key of our name for a batch in its metadata
 LOOKED_THROUGH = 2000  # batches or files of an account, the newest first
@@ -133,7 +133,7 @@ def _http_client(server: Server) -> httpx.Client:
 
     return httpx.Client(
         trust_env=False,
-        proxy=proxy_for(server.address or OPENAI),
+        proxy=proxy_for(server.address or str(server.provider.address)),
         timeout=(10.0, UPLOAD, UPLOAD, UPLOAD),
         follow_redirects=False,
         event_hooks={"request": [bare]},

@@ -7,26 +7,28 @@ from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 from agenticiqa.programs.backends.provider_batches.offline_file import OfflineFile
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.services import Service
+from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.errors import BackendError, UserError
 from agenticiqa.programs.images.files import printable_path
 
-SERVICES: dict[str, type[Service]] = {"openai": OpenAIFiles, "vllm": OfflineFile}
+SERVICES: dict[str, type[Service]] = {"files": OpenAIFiles, "vllm run-batch": OfflineFile}
 
 
 def has_batches(backend: str) -> bool:
     """Return whether a backend, such as ``openai.gpt-4o``, has batches."""
-    return backend.partition(".")[0] in SERVICES
+    provider = PROVIDERS.get(backend.partition(".")[0])
+    return provider is not None and provider.batches is not None
 
 
 def service_of(backend: str) -> type[Service]:
     """Return how a backend that has batches takes them."""
-    return SERVICES[backend.partition(".")[0]]
+    return SERVICES[str(PROVIDERS[backend.partition(".")[0]].batches)]
 
 
 def refuse_without_batches(stage: StageConfig) -> None:
     """Raise BackendError for a backend that has no batches."""
     if not stage.is_offline and not has_batches(stage.backend):
-        able = " and ".join(f"{name}.<model>" for name in SERVICES)
+        able = " and ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.batches)
         raise BackendError(
             f"backend {stage.backend!r} does not support --batch, {able} do: name one of these, or run without --batch"
         )
