@@ -47,12 +47,7 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
     models = [question.models[0].kwargs for question in program.questions]
     return {
         "version": program.version,
-        "program": {
-            "backend": asked_backend(program),
-            "max_replan_iterations": program.max_replan_iterations,
-            "max_side": program.max_side,
-            "align": program.align,
-        },
+        "program": {"backend": asked_backend(program), **program.settings},
         "fusion": getattr(fusion, "settings", dict.fromkeys(("eta", "model_error", "profile"))),
         "calibration": curves_digest(tuple(tools), tools),
         "prompts": digest(prompts_of(program)),

@@ -223,15 +223,7 @@ class AgenticIQA(SavedProgram):
             question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
             asked = query_for_stages(question, offered)
             backend = asked_backend(self)  # raises when there is no model, before anything is loaded
-            with cpu_slot():
-                pair = load_judged(
-                    image,
-                    reference,
-                    resize_reference=resize_reference,
-                    align=self.align if align is None else align,
-                    max_side=self.max_side,
-                    max_pixels=self.max_pixels,
-                )
+            pair = self.load_pair(image, reference, resize_reference, align)
             progress.log_started(pair.image, question, pair.compared, backend)
             record, history, feedback, plan = RunRecord(), list[str](), "", None
             while True:
@@ -297,6 +289,29 @@ class AgenticIQA(SavedProgram):
                     version=self.version,
                 )
             )
+
+    def load_pair(
+        self, image: ImageSource, reference: ImageSource | None, resize_reference: bool, align: bool | None = None
+    ) -> Pair:
+        """Load the image, and its reference, as this program assesses them."""
+        with cpu_slot():
+            return load_judged(
+                image,
+                reference,
+                resize_reference=resize_reference,
+                align=self.align if align is None else align,
+                max_side=self.max_side,
+                max_pixels=self.max_pixels,
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The arguments that change results, beside the stages."""
+        return {
+            "max_replan_iterations": self.max_replan_iterations,
+            "max_side": self.max_side,
+            "align": self.align,
+        }
 
     def summarize(
         self,

@@ -31,7 +31,7 @@ from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import judging
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.pairs import Pair
-from agenticiqa.programs.offline.reference import load_judged, with_check
+from agenticiqa.programs.offline.reference import with_check
 from agenticiqa.programs.questions.options import query_for_stages, read_options
 from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
@@ -39,7 +39,6 @@ from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
 from agenticiqa.programs.stages.protocols import StageResult
 from agenticiqa.programs.stages.replan import as_final, remember
-from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 if TYPE_CHECKING:
@@ -338,15 +337,7 @@ def _asked(state: AgenticIQAState) -> str:
 
 
 def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
-    with cpu_slot():
-        return load_judged(
-            state["image_path"],
-            state.get("reference_path"),
-            resize_reference=state.get("resize_reference", False),
-            align=program.align,
-            max_side=program.max_side,
-            max_pixels=program.max_pixels,
-        )
+    return program.load_pair(state["image_path"], state.get("reference_path"), state.get("resize_reference", False))
 
 
 def query_and_path(state: AgenticIQAState) -> tuple[str, str]:
