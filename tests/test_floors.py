@@ -272,9 +272,9 @@ def test_the_sources_are_all_read() -> None:
         ("configs.schema", "from agenticiqa.signatures.types import Plan", True),
         ("programs.cli.main", "from agenticiqa.eval import cli", True),
         ("eval.cli", "from agenticiqa.programs.cli import main", False),
-        ("eval.cli", "from agenticiqa.eval.research import ask", True),
-        ("programs.cli.main", "from agenticiqa.eval.research import ask", True),
-        ("eval.research.ask", "from agenticiqa.eval import metrics", False),
+        ("eval.cli", "from agenticiqa.eval.research import styles", True),
+        ("programs.cli.main", "from agenticiqa.eval.research import styles", True),
+        ("eval.research.styles", "from agenticiqa.eval import metrics", False),
     ],
 )
 def test_an_import_upward_is_found_wherever_it_stands(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from random import Random
 
 from agenticiqa.eval.research import DATA
-from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.eval.research.wordings import SPLITS, Wording, read_wordings, wordings_file
 from agenticiqa.programs.offline.answers.asked import question_alone
 from agenticiqa.programs.offline.answers.question_reader import (
@@ -13,6 +12,7 @@ from agenticiqa.programs.offline.answers.question_reader import (
     INTENTS,
     MEANINGS,
     NONE,
+    NOUNS,
     OTHER,
     in_context,
     listing,
@@ -83,7 +83,7 @@ def intent_of(wording: Wording) -> str:
         says_yes = next(letter for letter, text in offered.items() if text.lower().startswith("yes"))
         return "no" if wording.tags[says_yes].startswith("0") else "yes"
     if kind == "choice":
-        return "degree" if wording.about in CONCEPTS else "which"
+        return "degree" if wording.about in NOUNS else "which"
     if kind in ("presence", "negation"):
         return truth
     if kind == "subject":
@@ -97,7 +97,7 @@ def intent_of(wording: Wording) -> str:
 
 
 def _of_question(wording: Wording, asked: str) -> Example:
-    about = wording.about if wording.about in CONCEPTS else NONE
+    about = wording.about if wording.about in NOUNS else NONE
     meaning = UNKNOWN if wording.kind in ("unanswerable", "metric") else MEANINGS.index(about)
     return Example(asked, INTENTS.index(intent_of(wording)), meaning)
 

@@ -26,14 +26,7 @@ from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
-from agenticiqa.eval.research.small_networks import fit_networks
-from agenticiqa.programs.images.files import sha256_of, write_atomically
-from agenticiqa.programs.offline.measured.detector import head_outputs
-from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
-from agenticiqa.programs.offline.measured.patches import WORST, patch_grid
-from agenticiqa.programs.tools.distort import KINDS, distort
-from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.planted import (
+from agenticiqa.eval.research.random_damage import (
     CORRECT,
     FLAT,
     JPEG_QUALITIES,
@@ -42,6 +35,13 @@ from agenticiqa.programs.tools.planted import (
     saved_as_jpeg,
     seed_of,
 )
+from agenticiqa.eval.research.small_networks import fit_networks
+from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.offline.measured.detector import head_outputs
+from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
+from agenticiqa.programs.offline.measured.patches import WORST, patch_grid
+from agenticiqa.programs.tools.distort import KINDS, distort
+from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BRIGHTNESS, CONTRAST
 from agenticiqa.signatures.vocabulary import DETECTABLE
 

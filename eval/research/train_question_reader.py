@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.reader_examples import UNKNOWN, Example, examples_of, taught
 from agenticiqa.eval.research.reader_network import Reader, package_folder, pretrained, readings, save_reader
-from agenticiqa.eval.research.report import share_text
 from agenticiqa.eval.research.typos import mistyped
 from agenticiqa.eval.research.wordings import read_wordings, wordings_file
 from agenticiqa.programs.images.files import sha256_of
@@ -109,6 +109,12 @@ def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
     for token in made["post_processor"]["special_tokens"].values():
         token["ids"] = [places[name] for name in token["tokens"]]
     return tokenizers.Tokenizer.from_str(json.dumps(made))
+
+
+def share_text(count: int, n: int) -> str:
+    """A share in percent with its interval: "83.1 [79.7, 86.0]"."""
+    low, high = wilson(count, n)
+    return f"{100 * count / n:.1f} [{100 * low:.1f}, {100 * high:.1f}]" if n else "-"
 
 
 def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:

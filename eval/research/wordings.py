@@ -2,7 +2,7 @@
 
 The columns are ``kind,style,about,truth,text``. ``about`` is a concept, "any", or a metric; with "*" the text is a
 template that is filled in for every concept, with the noun that a row of kind "noun" gives it for ``{noun}``. What
-``truth`` says depends on the kind (see ``questions``). Options carry in braces what makes them true, "A. None{0} B.
+``truth`` says depends on the kind. Options carry in braces what makes them true, "A. None{0} B.
 Slight{1-2} C. Strong{3-5}" by levels or "A. Blur{blur} B. Noise{noise}" by names, which the reader takes out again.
 ``\\n`` in a text is a line break.
 """
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenticiqa.eval.research import DATA
-from agenticiqa.eval.research.concepts import CONCEPTS
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.offline.answers.question_reader import NOUNS
 
 SPLITS = (
     "dev",
@@ -85,7 +85,7 @@ def _filled(wording: Wording, nouns: dict[str, str]) -> Iterator[Wording]:
     if wording.about != "*":
         yield wording
         return
-    for concept in CONCEPTS:
+    for concept in NOUNS:
         if concept in nouns:
             text = wording.text.replace("{noun}", nouns[concept])
             yield replace(wording, about=concept, text=text, is_template=True)

@@ -96,7 +96,6 @@ MAY_OPEN = {
     "programs/images/color_profile.py": "it is part of the loader",
     "programs/images/recolored.py": "changes colors of pixels in memory",
     "programs/tools/distort.py": "reads what it has just encoded",
-    "programs/tools/planted.py": "reads what it has just encoded",
 }
 OPENS = {"open", "convert", "exif_transpose", "imread", "frombytes", "frombuffer"}
 

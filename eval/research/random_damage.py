@@ -1,0 +1,73 @@
+"""Damage drawn at random, planted in a part of photos: the samples that ``train_patches`` trains on."""
+
+import io
+import zlib
+from dataclasses import replace
+
+import numpy as np
+from PIL import Image
+
+from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.planted import FLAT, PLANTED, Planted, named_box, plant
+from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
+from agenticiqa.signatures.types import Box
+from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
+
+# What damage may be called. A mosaic and a lost part are neither blur nor coding, and look like both.
+CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
+    kind: (made.category,) for kind, made in KINDS.items() if made.category in DETECTABLE
+} | {
+    "pixelate": (COMPRESSION, BLURS),
+    FLAT: (COMPRESSION, CONTRAST),
+    "jpeg2000": (COMPRESSION, BLURS),
+    "fast_fading": (COMPRESSION, BLURS),
+    "low_resolution": (BLURS, COMPRESSION),
+}
+SAVED_AS_JPEG = 0.5  # share of the photos that are saved again after damage was planted
+JPEG_QUALITIES = (60, 96)  # of these, the second excluded
+NAMED = (
+    *(f"ninth {number}" for number in range(9)),
+    *(f"quarter {number}" for number in range(4)),
+    *(f"half {side}" for side in ("left", "right", "top", "bottom")),
+)
+
+
+def random_box(size: tuple[int, int], rng: np.random.Generator) -> Box:
+    """A named place, or any rectangle of 4 % to 50 % of the frame."""
+    if rng.random() < 0.5:
+        return named_box(NAMED[rng.integers(len(NAMED))], size)
+    area, shape = np.exp(rng.uniform(np.log(0.04), np.log(0.5))), np.exp(rng.uniform(-0.6, 0.6))
+    width, height = (
+        int(np.clip(side * np.sqrt(area) * stretch, 48, side))
+        for side, stretch in zip(size, (shape, 1 / shape), strict=True)
+    )
+    left, top = (int(rng.integers(0, side - part + 1)) for side, part in zip(size, (width, height), strict=True))
+    return left, top, left + width, top + height
+
+
+def seed_of(name: str, number: int) -> int:
+    """A seed for the ``number``-th draw of a photo, by the photo's name."""
+    return zlib.crc32(f"{name} {number}".encode())
+
+
+def random_planted(pixels: RGB, name: str, number: int) -> Planted:
+    """The ``number``-th damage planted in a photo: kind, level, place and border are drawn by its name and number."""
+    rng = np.random.default_rng(seed_of(name, number))
+    kind = PLANTED[rng.integers(len(PLANTED))]
+    level = int(rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], endpoint=True))
+    box = random_box((pixels.shape[1], pixels.shape[0]), rng)
+    planted = plant(pixels, kind, level, box, int(rng.integers(1 << 31)), round_and_soft=bool(rng.random() < 0.25))
+    return replace(planted, pixels=perhaps_saved(planted.pixels, rng))
+
+
+def perhaps_saved(pixels: RGB, rng: np.random.Generator) -> RGB:
+    """The pixels, in half of the draws after they were saved as JPEG of any quality that photos usually have."""
+    return saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))) if rng.random() < SAVED_AS_JPEG else pixels
+
+
+def saved_as_jpeg(pixels: RGB, quality: int) -> RGB:
+    """The pixels after they were saved as JPEG, with color at half the size, as most programs do."""
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=quality)
+    return np.asarray(Image.open(file).convert("RGB"))
