@@ -4,7 +4,6 @@ The texts of ``answers_corpus`` are written for these tests; their forms are tho
 Every other entry of the first two files was kept aside while the reader was written; ``later.yaml`` was found since.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -164,26 +163,3 @@ def test_what_means_nothing_or_two_things_goes_back() -> None:
     for entry, outcome in outcomes():
         if entry["means"] is None:
             assert outcome == "asked again", (entry["name"], entry["form"])
-
-
-def test_the_table_of_forms() -> None:
-    """With ``-s`` it prints, per form, how many of the readable answers were read and how many others sent back."""
-    rows: dict[str, Counter[str]] = defaultdict(Counter)
-    for entry, outcome in outcomes():
-        rows[entry["form"]][f"{'readable' if entry['means'] is not None else 'not'} {outcome}"] += 1
-        rows[entry["form"]][str(entry["family"])] += 0
-    print(f"\n{'form':34}{'read':>6}{'of':>4}{'sent back':>11}{'of':>4}{'misread':>9}  families")
-    total: Counter[str] = Counter()
-    for form, counts in sorted(rows.items()):
-        total += counts
-        print(_row(form, counts) + "  " + ", ".join(sorted(k for k, n in counts.items() if n == 0)))
-    print(_row("all", total))
-    assert sum(total.values()) == len(ENTRIES)
-
-
-def _row(form: str, counts: Counter[str]) -> str:
-    readable = sum(n for key, n in counts.items() if key.startswith("readable"))
-    others = sum(n for key, n in counts.items() if key.startswith("not"))
-    misread = counts["readable misread"] + counts["not misread"]
-    read, back = counts["readable read"], counts["not asked again"]
-    return f"{form:34}{read:>6}{readable:>4}{back:>11}{others:>4}{misread:>9}"

@@ -81,19 +81,24 @@ def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Pat
     assert live.source == "logprobs"
 
 
-def test_a_level_that_few_tokens_name_is_not_read_from_them(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with fake_server(reply({"Fair": 0.3, "Nice": 0.6})) as server:
-        told = score(server, photo)
-    assert (told.source, told.mass) == ("quality_probs", pytest.approx(0.3))
-    assert told.probabilities == pytest.approx(WRITTEN)
-    assert "only 0.30 of the level token's probability" in caplog.text
+def without_alternatives() -> Reply:
+    """Each token with the log-probability 0, as some servers fill the field in."""
+    text = reply(None).content
+    before, _, after = text.partition("Fair")
+    tokens = [{"token": part, "logprob": 0.0, "bytes": None, "top_logprobs": []} for part in (before, "Fair", after)]
+    return Reply(text, logprobs=tokens)
 
 
-def test_without_tokens_there_is_no_mass_to_tell(photo: Path) -> None:
-    with fake_server(reply(None)) as server:
-        told = score(server, photo)
-    assert (told.source, told.mass) == ("quality_probs", None)
-    assert told.probabilities == pytest.approx(WRITTEN)
+@pytest.mark.parametrize(
+    ("answer", "mass"),
+    [(reply({"Fair": 0.3, "Nice": 0.6}), pytest.approx(0.3)), (reply(None), None), (without_alternatives(), None)],
+    ids=["few tokens name a level", "no tokens", "no alternatives"],
+)
+def test_where_tokens_tell_nothing_the_written_probabilities_count(photo: Path, answer: Reply, mass: Any) -> None:
+    with fake_server(answer) as server:
+        found = score(server, photo)
+    assert (found.source, found.mass) == ("quality_probs", mass)
+    assert found.probabilities == pytest.approx(WRITTEN)
 
 
 @pytest.mark.parametrize(("level", "name"), [(4, "Good"), ("4", "Good"), ("bad", "Bad")])
@@ -120,16 +125,6 @@ def test_tokens_that_spell_another_level_than_the_text_are_refused(photo: Path) 
     assert (told.source, told.mass) == ("salvaged_probs", None)
     assert told.probabilities == pytest.approx(WRITTEN)
     assert "the tokens that came with it spell Bad" in told.rejected_answers["scoring"][0]
-
-
-def test_a_log_probability_of_0_without_alternatives_is_no_opinion(photo: Path) -> None:
-    text = json.dumps({"assessment": {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft."}})
-    before, _, after = text.partition("Fair")
-    tokens = [{"token": part, "logprob": 0.0, "bytes": None, "top_logprobs": []} for part in (before, "Fair", after)]
-    with fake_server(Reply(text, logprobs=tokens)) as server:
-        told = score(server, photo)
-    assert told.source == "quality_probs"
-    assert told.probabilities == pytest.approx(WRITTEN)
 
 
 def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:
