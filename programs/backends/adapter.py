@@ -15,6 +15,7 @@ import pydantic
 from dspy.adapters.types.base_type import split_message_content_for_custom_types
 from dspy.utils.exceptions import AdapterParseError
 
+from agenticiqa.programs.backends.json_schema import without_names
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.reading import read_fields
@@ -123,9 +124,7 @@ def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
     """
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
-    schema = model.model_json_schema()
-    bare: dict[str, Any] = _bare(schema, schema.get("$defs", {}))
-    return bare
+    return without_names(model.model_json_schema())
 
 
 @lru_cache(maxsize=SIGNATURES)
@@ -149,19 +148,6 @@ def _system_message(signature: Any, is_enforced: bool) -> str:
     lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in told.items()]
     form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
     return "\n".join([signature.instructions, "", "You are given:", *lines]) + form
-
-
-def _bare(node: Any, definitions: Mapping[str, Any]) -> Any:
-    """A schema with its definitions in their places, and without titles and descriptions."""
-    if isinstance(node, list):
-        return [_bare(item, definitions) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        return _bare(definitions[node["$ref"].rpartition("/")[2]], definitions)
-    kept = {key: value for key, value in node.items() if key not in ("$defs", "title", "description")}
-    properties = {name: _bare(item, definitions) for name, item in node.get("properties", {}).items()}
-    return {key: properties if key == "properties" else _bare(value, definitions) for key, value in kept.items()}
 
 
 def _typed(schema: Mapping[str, Any]) -> str:

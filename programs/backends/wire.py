@@ -13,6 +13,7 @@ from dspy import lm15
 from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
+from agenticiqa.programs.backends.json_schema import without_bounds
 from agenticiqa.programs.backends.ledger import billed_output
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
@@ -21,12 +22,7 @@ from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 # The headers of the openai client that are sent. Not what it tells of this machine, nor what it reads from the
 # environment, such as the name of an organization, which is not for other servers; nor cookies.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
-BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Length", "imum")} | {
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-}
 Post = Callable[[bytes], httpx.Response]
-NAMED = {"properties", "$defs"}  # the keys inside of these are our names, not keywords
 
 
 @dataclass
@@ -52,7 +48,11 @@ class Server(ABC):
         if _is_begun(request):
             extensions = {**(request.config.extensions or {}), **(self.provider.continues or {})}
             request = replace(request, config=replace(request.config, extensions=extensions))
-        return marked(request if self.provider.schema_bounds else with_schema(request, without_bounds))
+        form = request.config.response_format
+        if form and "schema" in form and not self.provider.schema_bounds:
+            form = {**form, "schema": without_bounds(form["schema"])}
+            request = replace(request, config=replace(request.config, response_format=form))
+        return marked(request)
 
     @abstractmethod
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
@@ -187,33 +187,3 @@ def finished(request: lm15.Request, response: lm15.Response, provider: Provider)
 
 def _is_begun(request: lm15.Request) -> bool:
     return request.messages[-1].role == "assistant"
-
-
-def with_schema(request: lm15.Request, change: Callable[[Any], Any]) -> lm15.Request:
-    """The request with its JSON schema changed, if it has one."""
-    form = request.config.response_format
-    if not (form and "schema" in form):
-        return request
-    form = {**form, "schema": change(form["schema"])}
-    return replace(request, config=replace(request.config, response_format=form))
-
-
-def without_bounds(schema: Any) -> Any:
-    """A JSON schema without bounds on numbers and lengths, for servers that reject them; answers are validated here."""
-    return each_schema(schema, lambda node: {key: value for key, value in node.items() if key not in BOUNDS})
-
-
-def each_schema(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A JSON schema with ``change`` made to it and to each schema inside it."""
-    if isinstance(schema, list):
-        return [each_schema(item, change) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return change(
-        {
-            key: {name: each_schema(inner, change) for name, inner in value.items()}
-            if key in NAMED and isinstance(value, dict)
-            else each_schema(value, change)
-            for key, value in schema.items()
-        }
-    )
