@@ -55,30 +55,30 @@ def refuse_other_prompts(config: Config, scoring: str) -> None:
 
     A tuned prompt moves a model's levels far more than another release does, of which only is warned.
     """
-    if config.fusion.profile is None or config.summarizer.is_offline:
-        return
-    fitted = read_fusion_profile(config.fusion.profile).tuned
-    if fitted and fitted != scoring:
+    name, profile = _profile_in_use(config)
+    if profile and profile.tuned and profile.tuned != scoring:
         raise UserError(
-            f"fusion profile {Path(config.fusion.profile).name}: it was fitted with tuned prompts, and these are "
-            "others; name the folder that optimize wrote with --prompts or prompts, or take fusion out"
+            f"fusion profile {name}: it was fitted with tuned prompts, and these are others; "
+            "name the folder that optimize wrote with --prompts or prompts, or take fusion out"
         )
 
 
 def warn_of_other_prompts(config: Config, prompts: str) -> None:
     """Log a warning where the configuration's profile was fitted with other prompts, by their digest."""
-    if config.fusion.profile is None or config.summarizer.is_offline:
-        return
-    profile = read_fusion_profile(config.fusion.profile)
-    fitted = profile.prompts
-    if fitted and fitted != prompts and not profile.tuned:
+    name, profile = _profile_in_use(config)
+    if profile and profile.prompts and profile.prompts != prompts and not profile.tuned:
         logger.warning(
             "fusion profile %s: fitted with other prompts (%s, now %s); it is used, and 'agenticiqa calibrate' fits "
             "it anew",
-            Path(config.fusion.profile).name,
-            fitted,
-            prompts,
+            *(name, profile.prompts, prompts),
         )
+
+
+def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
+    """The name of the profile's file, and the profile; none where the summarizer asks no model."""
+    if config.fusion.profile is None or config.summarizer.is_offline:
+        return "", None
+    return Path(config.fusion.profile).name, read_fusion_profile(config.fusion.profile)
 
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:

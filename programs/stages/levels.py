@@ -4,7 +4,7 @@ Models that were trained to name a level (Q-Align, OneAlign, DeQA-Score, Q-ReAli
 continues an answer may be, too. Nothing else is sent: no evidence, no reference, no schema.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import dspy
 
@@ -25,38 +25,27 @@ from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, QueryType
 STEM = "The quality of the image is"
 
 
-class Prompt(NamedTuple):
-    """The order of image and question, and what stands between them, as a family of models was trained."""
-
-    image_first: bool
-    between: str = ""
-
-
-# Q-Align: q_align/evaluate/scorer.py, which OneAlign and DeQA-Score share. Q-ReAlign: qalign/template.py.
-PROMPTS: dict[LevelsPrompt, Prompt] = {
-    "q-realign": Prompt(image_first=True),
-    "q-align": Prompt(image_first=False, between="\n"),
-    "onealign": Prompt(image_first=False, between="\n"),
-    "deqa-score": Prompt(image_first=False, between="\n"),
-}
+# As each family was trained. Q-ReAlign: qalign/template.py. Q-Align, OneAlign and DeQA-Score, which ask first and begin
+# a new line for the image: q_align/evaluate/scorer.py.
+IMAGE_FIRST: tuple[LevelsPrompt, ...] = ("q-realign",)
 
 
 class LevelsAdapter(dspy.Adapter):
     """Sends the image, the signature's instructions as the question, and the beginning of the answer."""
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: LevelsPrompt) -> None:
         super().__init__()
-        self.prompt = prompt
+        self.is_image_first = prompt in IMAGE_FIRST
 
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.Adapter``. There are no worked examples."""
         image = {"type": "image_url", "image_url": {"url": inputs["image"].url}}
-        question = {"type": "text", "text": signature.instructions}
-        if not self.prompt.image_first:
-            question["text"] += self.prompt.between
-        content = [image, question] if self.prompt.image_first else [question, image]
+        question = signature.instructions if self.is_image_first else f"{signature.instructions}\n"
+        content = [image, {"type": "text", "text": question}]
+        if not self.is_image_first:
+            content.reverse()
         return [{"role": "user", "content": content}, {"role": "assistant", "content": STEM}]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
@@ -80,7 +69,7 @@ class LevelsScorer(StageModule):
             backend=backend,
             attempts=1,
             reads_tokens=True,
-            adapter=LevelsAdapter(PROMPTS[prompt]),
+            adapter=LevelsAdapter(prompt),
         )
 
     def forward(
@@ -89,8 +78,8 @@ class LevelsScorer(StageModule):
         """See ``protocols.ScorerStage``. The query, the evidence and the reference are not shown."""
         reply = self.ask(inputs={"image": image}, check_tokens=refuse_unread)
         reading = level_words(reply.logprobs)
-        if reading is None or reading.probabilities is None:
-            raise AssertionError("refuse_unread refuses it")
+        assert reading, "refuse_unread refuses any other"
+        assert reading.probabilities, "refuse_unread refuses any other"
         reasoning = (
             f'The model was shown the image alone; after "{STEM}" {reading.mass:.2f} of the next word\'s probability '
             "fell on excellent, good, fair, poor and bad"

@@ -45,13 +45,6 @@ class LevelReading(NamedTuple):
     mass: float
 
 
-class Place(NamedTuple):
-    """The token in which the name of the level begins: its number, from 0, and its text before that name."""
-
-    number: int
-    before: str
-
-
 def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
 
@@ -61,13 +54,13 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
     """
     tokens = _tokens(logprobs)
-    place = level_place([str(_get(token, "token")) for token in tokens])
-    alternatives = _alternatives(tokens[place.number]) if place else None
+    place = _level_place([str(_get(token, "token")) for token in tokens])
+    alternatives = _alternatives(tokens[place[0]]) if place else None
     if place is None or alternatives is None:
         return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
     for text, share in alternatives:
-        begun = _WORD.match(text.removeprefix(place.before))
+        begun = _WORD.match(text.removeprefix(place[1]))
         for name, level in NAMES.items():
             if begun and name.startswith(begun[1].lower()):
                 shares[level] += share
@@ -103,14 +96,15 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
     The log-probability of such a text is the sum over its tokens. All of them, where none names a level. A server lists
     twenty alternatives for each of some 300 tokens: 110 KB in DSPy's cache for one answer, of which one token is read.
     """
-    place = level_place([each.token for each in logprobs])
+    place = _level_place([each.token for each in logprobs])
     if place is None:
         return tuple(logprobs)
-    return *_joined(logprobs[: place.number]), logprobs[place.number], *_joined(logprobs[place.number + 1 :])
+    at, _ = place
+    return *_joined(logprobs[:at]), logprobs[at], *_joined(logprobs[at + 1 :])
 
 
-def level_place(tokens: Sequence[str]) -> Place | None:
-    """Where the tokens of an answer name its level; ``None`` where they do not."""
+def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
+    """The number of the token in which the name of the level begins, and its text before that name."""
     text, starts = "", []
     for token in tokens:
         starts.append(len(text))
@@ -120,7 +114,7 @@ def level_place(tokens: Sequence[str]) -> Place | None:
     if opening is None or opening.end() >= len(text):
         return None
     at = max(index for index, start in enumerate(starts) if start <= opening.end())
-    return Place(at, text[starts[at] : opening.end()])
+    return at, text[starts[at] : opening.end()]
 
 
 def _alternatives(token: Any) -> list[tuple[str, float]] | None:

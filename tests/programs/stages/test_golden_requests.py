@@ -15,7 +15,7 @@ import pytest
 
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.box_forms import box_form
-from agenticiqa.programs.stages.levels import PROMPTS, LevelsAdapter
+from agenticiqa.programs.stages.levels import LevelsAdapter
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
@@ -76,7 +76,7 @@ def sent(name: str, attempt: int = 1) -> Body:
     """The request of that attempt, whose predecessors were answered with nothing."""
     signature, inputs = CASES[name]
     backend, engine = scripted_backend([""])
-    adapter = LevelsAdapter(PROMPTS["q-realign"]) if signature is NameLevel else None
+    adapter = LevelsAdapter("q-realign") if signature is NameLevel else None
     with pytest.raises(Exception, match="the answer was empty"):
         CheckedPredict(signature, stage=name, backend=backend, attempts=attempt, adapter=adapter)(inputs)
     return engine.bodies[attempt - 1]
