@@ -4,7 +4,9 @@ import logging
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
+from io import StringIO
 from pathlib import Path
 
 import dspy
@@ -15,7 +17,7 @@ from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, questions_of, split_by_content
-from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, proposals_of
+from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write
 from agenticiqa.eval.optimize.tuning import Budget, optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
@@ -31,8 +33,8 @@ from agenticiqa.programs.errors import UserError
 
 def run(args: Namespace) -> int:
     """Tell the price, tune, compare, write the folder. The status is 1 when the tuned prompts are not kept."""
-    if not args.verbose:
-        logging.getLogger("dspy").setLevel(logging.WARNING)
+    if not args.verbose:  # of DSPy's optimizers the report says what came of their requests
+        logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
     out: Path = args.out
     if out.suffix == ".json" or out.is_file():
         raise UserError(f"--out is a folder, for prompts.json, fusion.yaml and report.html: name one, not {out}")
@@ -56,9 +58,13 @@ def run(args: Namespace) -> int:
     print(f"To be tuned by {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     told = f"; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5" if scale else ""
     print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{told}")
-    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars)
-    print(f"Cost: {args.budget} judgments and 2 x {len(held_out)} to compare; {cost.line()}")
-    if proposals_of(args.budget) < ENOUGH:
+    cost = expected(
+        config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars, args.optimizer
+    )
+    fitted = fusion_images(args.optimizer, stage, len(pool), args.budget)
+    fusion = f", 2 x {fitted} to fit the fusion" if fitted else ""
+    print(f"Cost: {args.budget} judgments{fusion} and 2 x {len(held_out)} to compare; {cost.line()}")
+    if args.optimizer == "reflect" and proposals_of(args.budget) < ENOUGH:
         few, enough = proposals_of(args.budget), budget_for(ENOUGH)
         print(
             f"This budget affords about {few} proposals; {ENOUGH}, which often find something, take --budget {enough}"
@@ -74,7 +80,8 @@ def run(args: Namespace) -> int:
     work = args.log_dir or out / "search"
     work.mkdir(parents=True, exist_ok=True)
     pin(work, made)
-    with continuing(work), within(limits):
+    prints = sys.stderr if args.verbose else StringIO()  # of DSPy's optimizers
+    with continuing(work), within(limits), redirect_stdout(prints):
         tuned = optimize(
             program,
             labels,
@@ -95,7 +102,7 @@ def run(args: Namespace) -> int:
         print(f"Not tuned: {name}, {why}")
     search = {
         "judgments": tuned.found.spent,
-        "proposals": len(tuned.found.steps),
+        "proposals": tuned.found.proposals,
         "ended": tuned.found.ended,
         "refused": tuned.found.refused,
         "spent": tuned.spent,

@@ -1,39 +1,97 @@
 """DSPy's own optimizers on one stage: GEPA, MIPROv2, SIMBA, BootstrapFewShot, or an instance of any of them.
 
 They score one question at a time, so of a rating it is how near the program's fused score comes: the tools' part of it
-is the same for every prompt. They are held to a number of judgments as far as their settings allow; the comparison on
-held-out questions, and what is kept, is the same as for our own search.
+is the same for every prompt. Their judgments are counted where the program is called, and end at the budget. The
+comparison on held-out questions, and what is kept, is the same as for our own search.
 """
 
+import random
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from threading import Lock
 from typing import Any, Literal, cast
 
 import dspy
 from dspy.teleprompt import Teleprompter
+from dspy.utils.callback import BaseCallback
+from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.eval.names import OPTIMIZERS
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.judging import judged_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
-from agenticiqa.eval.optimize.reflection import Stopped, broken, quoted
-from agenticiqa.eval.optimize.search import Searched, Step, added_sentences
+from agenticiqa.eval.optimize.reflection import UNREADABLE, broken, quoted
+from agenticiqa.eval.optimize.search import Searched, Step, added_sentences, first_places
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 
 Optimizer = Literal["reflect", "gepa", "mipro", "simba", "bootstrap"]
 WIDEST = 4.0  # levels between the ends of the scale
-
-
 FEWEST, FEW_SHOT, GOOD = 4, 3, 0.85  # questions of each half; demos of bootstrap; the score that makes an answer one
+BATCH, CANDIDATES = 6, 2  # questions that GEPA and SIMBA look at together; programs that SIMBA tries on them
 EXTRA = "MIPROv2 needs optuna: pip install 'agenticiqa[optimize]'"
+SPENT = "the budget was spent"
+
+
+class Stopped(BaseException):
+    """Ends an optimizer of DSPy's: a model cannot be reached, or the budget was exceeded; ``__cause__`` says which.
+
+    They count any Exception as a bad answer, log it and go on, so that an outage would pass for a search that found
+    nothing. This is no Exception, so it reaches their caller.
+    """
+
+
+@dataclass
+class Count:
+    """The judgments of an optimizer, shared by all copies of its student. Thread-safe.
+
+    An optimizer that asks for more than its budget gets no answer, so that it ends with the best so far. One that asks
+    for as many again is stopped.
+    """
+
+    budget: int
+    limits: Limits
+    taken: int = 0
+    refused: int = 0
+    questions: set[tuple[Any, ...]] = field(default_factory=set)
+    instructions: set[tuple[str, ...]] = field(default_factory=set)
+    lock: Lock = field(default_factory=Lock)
+
+    def admit(self, question: tuple[Any, ...], instructions: tuple[str, ...]) -> bool:
+        """Whether one more judgment is within the budget; it then counts."""
+        with self.lock:
+            if self.taken >= self.budget:
+                self.refused += 1
+                if self.refused > self.budget:
+                    raise Stopped from LimitReached(SPENT)
+                return False
+            self.taken += 1
+            self.questions.add(question)
+            self.instructions.add(instructions)
+            return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Count":
+        return self  # DSPy copies the student for every candidate
+
+
+class Outage(BaseCallback):
+    """The last error of a request: of one for an instruction GEPA and SIMBA only log it."""
+
+    error: dspy.LMError | None = None
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        """Note the error that a request ended in."""
+        if isinstance(exception, dspy.LMError):
+            self.error = exception
 
 
 class Student(dspy.Module):
     """The program for an optimizer, which may change only the predictors of the stage; an unusable answer is one."""
 
-    def __init__(self, program: AgenticIQA, names: Collection[str], stage: Stage) -> None:
+    def __init__(self, program: AgenticIQA, names: Collection[str], stage: Stage, count: Count) -> None:
         super().__init__()
         copy: AgenticIQA = program.deepcopy()
         for question in copy.questions:  # an optimizer's own model, in DSPy's settings, would be asked in its place
@@ -43,11 +101,16 @@ class Student(dspy.Module):
             if not any(id(each) in tuned for each in part.predictors()):
                 part._compiled = True  # how DSPy marks what its optimizers shall leave alone
         self.program = FirstPlan(copy) if stage == "planning" else copy
+        self.count = count
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """The result, or a prediction without one for an unusable answer. An outage ends the run."""
+        instructions = tuple(predictor.signature.instructions for predictor in self.predictors())
+        if not self.count.admit((inputs["image"], inputs["query"], inputs["reference"]), instructions):
+            return dspy.Prediction(failure=SPENT)
         try:
-            return cast(dspy.Prediction, self.program(**inputs))
+            with within(self.count.limits):  # DSPy's threads do not have them
+                return cast(dspy.Prediction, self.program(**inputs))
         except (Unanswered, NoScore) as error:
             return dspy.Prediction(failure=str(error))
         except (dspy.LMError, UserError) as error:
@@ -64,44 +127,66 @@ def tuned_by_dspy(
     judgments: int,
     seed: int,
     workers: int,
+    limits: Limits,
 ) -> tuple[AgenticIQA, Searched]:
     """The program with what an optimizer made of the stage's predictors, and what it changed.
 
-    Raises UserError for an optimizer that is not known, lacks its package, or finds an instruction that breaks the form
-    of the answer or quotes the questions.
+    Raises UserError for an optimizer that is not known or lacks its package, and ``dspy.LMError`` for an outage.
     """
     if len(pool) < 2 * FEWEST:
         raise UserError(f"DSPy's optimizers need {2 * FEWEST} labeled questions to tune on, these are {len(pool)}")
-    student = Student(program, signatures, stage)
+    count = Count(judgments, limits)
+    student = Student(program, signatures, stage, count)
+    first = first_places(random.Random(seed), len(pool))
     asked = [
         dspy.Example(
-            image=str(question.image),
-            query=question.query,
-            reference=str(question.reference) if question.reference else None,
-            options=options_of(question),
+            image=str(pool[place].image),
+            query=pool[place].query,
+            reference=str(pool[place].reference) if pool[place].reference else None,
+            options=options_of(pool[place]),
             place=place,
         ).with_inputs("image", "query", "reference", "options")
-        for place, question in enumerate(pool)
+        for place in [*first, *(place for place in range(len(pool)) if place not in first)]
     ]
     # A validation costs its size each time; a fifth of the budget buys five of them.
     half = max(FEWEST, min(len(asked) // 2, judgments // 5))
-    train, val = asked[half:], asked[:half]
-
-    def score(gold: dspy.Example, made: dspy.Prediction) -> tuple[float, str]:
-        judged = Judged(failure=made.failure) if "failure" in made else judged_of(made, {})
-        return mark_of(stage, judged, pool[gold.place]), feedback(stage, [judged], [pool[gold.place]])[0]
 
     def metric(gold: Any, made: Any, trace: Any = None, name: Any = None, own_trace: Any = None) -> Any:
-        mark, told = score(gold, made)
+        question = pool[gold.place]
+        judged = Judged(failure=made.failure) if "failure" in made else judged_of(made, {})
+        mark = mark_of(stage, judged, question)
         if optimizer == "gepa":
-            return dspy.Prediction(score=mark, feedback=told)
+            return dspy.Prediction(score=mark, feedback=feedback(stage, [judged], [question])[0])
         return mark >= GOOD if optimizer == "bootstrap" and trace is not None else mark
 
+    ended = f"{optimizer if isinstance(optimizer, str) else type(optimizer).__name__} ended"
+    originals = {name: signature.instructions for name, signature in signatures.items()}
+    found = Searched(dict(originals), ended=ended)
+    copy: AgenticIQA = program.deepcopy()
+    outage = Outage()
     try:
-        made = _compiled(optimizer, metric, student, train, val, reflection, judgments, seed, workers)
+        with within(limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
+            made = _compiled(
+                optimizer, metric, student, asked[half:], asked[:half], reflection, judgments, seed, workers
+            )
+        _take_over(copy, made, signatures, pool, found)
     except Stopped as stopped:
-        raise stopped.__cause__ or stopped from None
-    return _taken_over(program, made, signatures, pool)
+        if not isinstance(stopped.__cause__, LimitReached):
+            raise stopped.__cause__ or stopped from None
+        found.ended = str(stopped.__cause__)
+    except LimitReached as limit:  # of a request for an instruction
+        found.ended = str(limit)
+    except AdapterParseError:
+        found.refused.append(UNREADABLE)
+    found.spent, found.used = count.taken, len(count.questions)
+    found.tried = len(count.instructions - {tuple(originals.values())})
+    if count.refused:
+        found.ended = SPENT
+    elif not found.proposals and outage.error and not isinstance(outage.error, LimitReached):
+        raise outage.error
+    elif not found.proposals and found.ended == ended:
+        found.ended = f"{ended} without an instruction that it could try"
+    return copy, found
 
 
 def mark_of(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
@@ -109,6 +194,13 @@ def mark_of(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
     if stage in ("scoring", "all"):
         return 0.0 if judged.fused is None else 1 - abs(judged.fused - (question.target or 0.0)) / WIDEST
     return marks(stage, [judged], [question])[0]
+
+
+class Instructions(dspy.MIPROv2):
+    """MIPROv2 without its worked examples: they cost judgments, and it drops them where none may be kept."""
+
+    def _bootstrap_fewshot_examples(self, *args: Any, **kwargs: Any) -> None:
+        return None
 
 
 def _compiled(
@@ -122,7 +214,7 @@ def _compiled(
     seed: int,
     workers: int,
 ) -> Any:
-    """The student as the optimizer leaves it."""
+    """The student as the optimizer leaves it. Its settings are chosen so that it ends within so many judgments."""
     if isinstance(optimizer, Teleprompter):
         return optimizer.compile(student, trainset=[*train, *val])
     if optimizer == "bootstrap":
@@ -131,11 +223,13 @@ def _compiled(
     if reflection is None:
         raise UserError(f"{optimizer} asks a model for instructions: give one as reflection")
     if optimizer == "gepa":
+        batch = min(BATCH, len(train))
         gepa = dspy.GEPA(
             metric,
-            max_metric_calls=judgments,
+            # It looks at what is left only before a proposal, which takes two batches and a validation.
+            max_metric_calls=max(len(val) + 1, judgments - 2 * batch - len(val)),
             reflection_lm=reflection,
-            reflection_minibatch_size=min(6, len(train)),
+            reflection_minibatch_size=batch,
             num_threads=workers,
             seed=seed,
             # With its cache gepa 0.1.4 takes scores of the training questions for those of validation.
@@ -145,8 +239,8 @@ def _compiled(
     if optimizer == "mipro":
         if find_spec("optuna") is None:
             raise UserError(EXTRA)
-        trials = max(1, judgments // len(val) - 2)  # two more validations are its own
-        mipro = dspy.MIPROv2(
+        trials = max(1, judgments // len(val) - 1)  # one more validation is that of the original
+        mipro = Instructions(
             metric,
             prompt_model=reflection,
             task_model=reflection,
@@ -166,25 +260,27 @@ def _compiled(
             program_aware_proposer=False,  # it would send our own source, 143,000 characters
         )
     if optimizer == "simba":
-        size = min(6, len(train))
-        steps = max(1, judgments // (size * 2 * 3))
+        # A step samples the batch for each candidate and measures one more; the last three are measured on all.
+        size = max(2, min(BATCH, len(train), judgments // 8))
+        steps = max(1, judgments // (size * (2 * CANDIDATES + 1) * 2))
+        left = (judgments - steps * size * (2 * CANDIDATES + 1)) // (CANDIDATES + 1)
         simba = dspy.SIMBA(
-            metric=metric, bsize=size, num_candidates=2, max_steps=steps, max_demos=0, prompt_model=reflection,
-            num_threads=workers,
+            metric=metric, bsize=size, num_candidates=CANDIDATES, max_steps=steps, max_demos=0,
+            prompt_model=reflection, num_threads=workers,
         )  # fmt: skip
-        return simba.compile(student, trainset=[*train, *val], seed=seed)
+        return simba.compile(student, trainset=[*train, *val][: max(size, left)], seed=seed)
     raise UserError(f"there is no optimizer {optimizer!r}, known are {', '.join(OPTIMIZERS)}, or an instance of DSPy's")
 
 
-def _taken_over(
-    program: AgenticIQA, made: Any, signatures: Mapping[str, type[dspy.Signature]], pool: Sequence[TuningQuestion]
-) -> tuple[AgenticIQA, Searched]:
-    """A copy of the program with the instructions and demos of an optimized student, each checked."""
-    found = Searched(
-        {name: signature.instructions for name, signature in signatures.items()}, ended="the optimizer ended"
-    )
+def _take_over(
+    copy: AgenticIQA,
+    made: Any,
+    signatures: Mapping[str, type[dspy.Signature]],
+    pool: Sequence[TuningQuestion],
+    found: Searched,
+) -> None:
+    """Give a copy of the program the instructions and demos of an optimized student, each checked."""
     before = dict(found.best)
-    copy: AgenticIQA = program.deepcopy()
     theirs = {id(p): p for p in made.predictors()}
     at = {name.partition("program.")[2]: p for name, p in made.named_predictors() if id(p) in theirs}
     for name, predictor in copy.named_predictors():
@@ -202,4 +298,3 @@ def _taken_over(
             found.steps.append(
                 Step(len(found.steps) + 1, 0, dict(found.best), name, taken=True, why="by the optimizer", added=added)
             )
-    return copy, found

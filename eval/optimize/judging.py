@@ -12,6 +12,7 @@ from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, option
 from agenticiqa.eval.optimize.kept_rows import keep_row, kept_rows
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import NoScore, Unanswered
@@ -38,6 +39,7 @@ class Measurements:
         self.progress = progress or (lambda outcomes, total: outcomes)
         self.known: dict[tuple[str, str], Judged] = {}
         self.fresh = 0  # judged in this process
+        self.limit: LimitReached | None = None
         self.lock = Lock()
         for row in kept_rows(path):
             self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])
@@ -50,8 +52,14 @@ class Measurements:
         prompts = digest(prompts_of(program))
         keys = [(prompts, question.key) for question in questions]
         todo = {key: question for key, question in zip(keys, questions, strict=True) if key not in self.known}
-        for key, judged in judge(program, todo, self.stage, self.workers, self.progress):
-            self.keep(key, judged)
+        if todo and self.limit:
+            raise self.limit  # which halted the run
+        try:
+            for key, judged in judge(program, todo, self.stage, self.workers, self.progress):
+                self.keep(key, judged)
+        except LimitReached as limit:
+            self.limit = limit
+            raise
         return [self.known[key] for key in keys]
 
     def known_of(self, program: AgenticIQA, question: TuningQuestion) -> Judged | None:

@@ -20,6 +20,7 @@ ESTIMATED: dict[Stage, str] = {
 }
 # Seen in simulated searches of 100 to 400 judgments: 12.6 to 13.8 of them for a proposal.
 JUDGED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
+JUDGED_FOR_AN_INSTRUCTION = 10  # by GEPA, MIPROv2 and SIMBA, about
 ENOUGH = 10  # proposals, below which a search seldom finds anything
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
 AFTER = 0.25  # how often a stage after a tuned one is asked again: where answers before it change (simulations: .05)
@@ -61,6 +62,15 @@ def budget_for(proposals: int) -> int:
     return round((proposals * JUDGED_FOR_A_PROPOSAL + FIRST) / 0.9)
 
 
+def fusion_images(optimizer: str, stage: Stage, pool: int, judgments: int) -> int:
+    """How many images of a pool the two fusions are fitted to that are not part of the budget.
+
+    Our own search measures them anyway; an optimizer of DSPy's may look at others.
+    """
+    rates = stage in ("scoring", "all") and optimizer != "reflect"
+    return min(FIRST, pool, judgments) if rates else 0
+
+
 def expected(
     config: Config,
     stage: Stage,
@@ -70,6 +80,7 @@ def expected(
     reflection: str,
     price: Price | None,
     exemplars: int = 0,
+    optimizer: str = "reflect",
 ) -> Cost:
     """The cost of a search of so many judgments, and of its comparison.
 
@@ -77,13 +88,15 @@ def expected(
     taken to stay as long as they are. ``exemplars`` are tried, and not kept.
     """
     first = min(len(pool), max(FIRST, judgments // 3))
+    judgments += 2 * fusion_images(optimizer, stage, len(pool), judgments)
     once = _estimated(config, [*held_out, *pool[:first]])
     tried = min(JUDGED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
     again = max(judgments - first, 0) + len(held_out) + tried
     whole = [s for s in once.stages if s.calls and (stage != "planning" or s.stage == "planner")]
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
-    count = proposals_of(judgments)
+    count = proposals_of(judgments) if optimizer == "reflect" else judgments // JUDGED_FOR_AN_INSTRUCTION
+    count = 0 if optimizer == "bootstrap" else count
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)
     each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown

@@ -81,6 +81,7 @@ def _keys_in(text: str) -> set[str]:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
+UNREADABLE = "the answer held no instruction that could be read"
 QUOTED_OPINIONS, QUOTED_WORDS = 2, 6  # opinions of examples, words of a question in a row, that are no coincidence
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
@@ -117,14 +118,6 @@ def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) ->
 
 def _words(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
-
-
-class Stopped(BaseException):
-    """Ends an optimizer of DSPy's: a model cannot be reached; ``__cause__`` is what happened.
-
-    They count any Exception as a bad answer, log it and go on, so that an outage would pass for a search that found
-    nothing. This is no Exception, so it reaches their caller.
-    """
 
 
 class Reflection:
@@ -194,7 +187,7 @@ class Reflection:
             with dspy.context(lm=self.model, adapter=adapter, trace=None, disable_history=True):
                 proposed: str = proposer({name: current}, {name: examples}, [name])[name]
         except AdapterParseError:
-            return None, "the answer held no instruction that could be read"
+            return None, UNREADABLE
         except (ValueError, ValidationError, AttributeError):  # blank, or not text
             return None, "the instruction was empty"
         if proposed.split() == current.split():

@@ -41,9 +41,10 @@ def summary(tuned: Tuned) -> Iterator[str]:
     """The outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
     found, figures = tuned.found, tuned.figures
     measured = [step for step in found.steps if step.looked is not None]
+    again = f", {sum(s.again is not None for s in measured)} measured again on fresh questions" if measured else ""
     yield (
-        f"Search: {found.spent} judgments, {len(found.steps)} proposals, {sum(s.again is not None for s in measured)} "
-        f"measured again on fresh questions, {sum(s.taken for s in found.steps)} taken; it ended: {found.ended}"
+        f"Search: {found.spent} judgments, {found.proposals} proposals{again}, {sum(s.taken for s in found.steps)} "
+        f"taken; it ended: {found.ended}"
     )
     if found.used < tuned.counts.get("to tune on", 0):
         yield f"Used: {found.used} of {tuned.counts['to tune on']} questions to tune on; a larger budget uses more"
@@ -85,12 +86,15 @@ def attempts(tuned: Tuned) -> str:
     """Say what the search tried, and why no other instruction came of it."""
     found = tuned.found
     again = sum(step.again is not None for step in found.steps)
-    tried = (
-        f"{len(found.refused)} proposals were refused before they were measured, {len(found.steps)} were measured, "
-        f"{again} of them again on fresh questions, and none was better there"
-        if found.steps or found.refused
-        else "There was no proposal"
-    )
+    if found.tried:
+        tried = f"{found.tried} instructions were tried, and none was taken"
+    elif found.steps or found.refused:
+        tried = (
+            f"{len(found.refused)} proposals were refused before they were measured, {len(found.steps)} were "
+            f"measured, {again} of them again on fresh questions, and none was better there"
+        )
+    else:
+        tried = "There was no proposal"
     return f"{tried}. The search ended: {found.ended}."
 
 

@@ -62,7 +62,11 @@ class Step:
 
 @dataclass
 class Searched:
-    """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended."""
+    """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended.
+
+    ``spent`` counts judgments, ``used`` the questions that they were about. ``tried`` counts the instructions that an
+    optimizer of DSPy's tried, of which ``steps`` has the outcome alone.
+    """
 
     best: dict[str, str]
     steps: list[Step] = field(default_factory=list)
@@ -71,6 +75,12 @@ class Searched:
     spent: int = 0
     used: int = 0
     ended: str = ""
+    tried: int = 0
+
+    @property
+    def proposals(self) -> int:
+        """How many instructions were measured."""
+        return max(len(self.steps), self.tried)
 
     @property
     def tuned(self) -> bool:
@@ -106,6 +116,7 @@ class Search:
         self.measure_, self.value, self.propose, self.size = measure, value, propose, size
         self.budget, self.starts, self.may_go_on = budget, starts, may_go_on
         self.random = random.Random(seed)
+        self.first = first_places(self.random, size)
         self.known: dict[str, dict[int, Any]] = {}
         self.spent = 0
 
@@ -116,8 +127,7 @@ class Search:
         try:
             if not self.may_go_on():
                 raise BudgetSpent
-            first = self.random.sample(range(self.size), min(FIRST, self.size))
-            self.measured(best, first, keep=0)
+            self.measured(best, self.first, keep=0)
             gainless = in_vain = 0
             while gainless < GAINLESS and in_vain < GIVE_UP and self.may_go_on():
                 taken, proposals = self._generation(found, best, number, 1 if found.steps else self.starts)
@@ -138,8 +148,9 @@ class Search:
         except LimitReached as limit:
             found.ended = str(limit)
         try:
-            left = [place for place in range(self.size) if place not in self._of(best)]
-            self.random.shuffle(left)
+            others = [place for place in range(self.size) if place not in self.first]
+            self.random.shuffle(others)
+            left = [place for place in [*self.first, *others] if place not in self._of(best)]
             if self.may_go_on():
                 self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
         except LimitReached as limit:
@@ -203,6 +214,14 @@ class Search:
     def gain(self, new: Texts, old: Texts, places: Sequence[int]) -> float:
         """By how much ``new`` is better on these questions."""
         return self.value(self.measured(new, places), places) - self.value(self.measured(old, places), places)
+
+
+def first_places(rng: random.Random, size: int) -> list[int]:
+    """The questions that the original is measured on, the first that a generator chooses; the fusion is fitted to them.
+
+    They are the same for every optimizer, so that the figures before tuning are, too.
+    """
+    return rng.sample(range(size), min(FIRST, size))
 
 
 def search_key(texts: Texts) -> str:

@@ -7,6 +7,7 @@
     write(tuned, Path("tuned"), {})    # of report: prompts.json, fusion.yaml, report.html
 """
 
+import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,16 @@ from agenticiqa.eval.optimize.judging import Measurements, Progress, unreached, 
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.outcome import Tuned
 from agenticiqa.eval.optimize.reflection import Reflection
-from agenticiqa.eval.optimize.search import KEPT_MONEY, SHOWN, Proposal, Search, Step, search_key
+from agenticiqa.eval.optimize.search import (
+    KEPT_MONEY,
+    SHOWN,
+    Proposal,
+    Search,
+    Searched,
+    Step,
+    first_places,
+    search_key,
+)
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
@@ -98,8 +108,10 @@ def optimize(
     signatures = tunable(program, stage)
     questions = questions_of(labels, stage, scale)
     pool, apart = split_by_content(questions, held_out=held_out, seed=seed)
+    fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.judgments])
     measured = Measurements(stage, workers, folder / "measured.jsonl" if folder else None, progress)
-    limits = current() if budget.usd is None else Limits(max_usd=budget.usd)
+    run = current()
+    limits = run if budget.usd is None else Limits(max_usd=budget.usd, in_flight=run.in_flight)
     with within(limits):
         before, short = _as_far_as_money_goes(measured, program, apart)
         skipped = unreached(program, signatures, before) if stage == "all" else {}
@@ -118,11 +130,14 @@ def optimize(
             found = bench.run(originals)
             candidate = with_instructions(program, found.best)
             seen = [sorted(bench.known.get(search_key(texts), ())) for texts in (originals, found.best)]
+        elif short:
+            candidate, found, seen = program, Searched(originals, ended=short), [[], []]
         else:
             candidate, found = tuned_by_dspy(
-                optimizer, program, pool, stage, signatures, reflection, budget.judgments, seed, workers
+                optimizer, program, pool, stage, signatures, reflection, budget.judgments, seed, workers, limits
             )
-            seen = [list(range(min(len(pool), 40)))] * 2 if stage in ("scoring", "all") and found.tuned else [[], []]
+            measured.fresh += found.spent
+            seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
         note = ""
         if exemplars and stage == "scoring":
             note = f"not tried: {KEPT_MONEY}"
@@ -132,8 +147,12 @@ def optimize(
                 except LimitReached as limit:
                     note = f"not tried to the end: {limit}"
         changed = found.tuned or note.startswith("kept")
-        common = sorted(set(seen[0]) & set(seen[1]))
-        profiles = [_profile(each, stage, [pool[place] for place in common], measured) for each in (program, candidate)]
+        if may_go_on():
+            seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
+        profiles = [
+            _profile(each, stage, [pool[place] for place in places if place in fusion_places], measured)
+            for each, places in zip((program, candidate), seen, strict=True)
+        ]
         after, compared = before, apart
         if changed:
             after, short = _as_far_as_money_goes(measured, candidate, apart)

@@ -136,8 +136,11 @@ def tuned(
     search = Search(measure, valued, propose, len(pool), budget=budget, seed=seed)
     found = search.run({"s": SEED})
     both = [{"s": SEED}, found.best]
-    common = sorted(set(search.known[search_key(both[0])]) & set(search.known[search_key(both[1])]))
-    profiles = [fitted([pool[each] for each in common], measure(texts, common)) for texts in both]
+    profiles = []
+    for texts in both:
+        known = search.known[search_key(texts)]
+        fitted_to = [place for place in search.first if place in known]
+        profiles.append(fitted([pool[each] for each in fitted_to], measure(texts, fitted_to)))
     before, after = (judged_by(texts["s"], given, apart) for texts in both)
     figures = compare("scoring", held_out, before, after, (profiles[0], profiles[1]))
     kept = found.tuned and figures["kept"]
