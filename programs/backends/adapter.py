@@ -1,4 +1,4 @@
-"""How a question is written for a model, and how its answer is read: one JSON object, whose form is said once.
+"""Write a question for a model and read its answer: one JSON object. Its form is given once.
 
 The form stands in ``response_format`` where the server enforces it, else in the prompt: each key with its type, and an
 example. What is the same for all questions of a signature is made once, as DSPy would for each call.
@@ -143,9 +143,11 @@ def answer_form(signature: Any) -> str:
 
 @lru_cache(maxsize=SIGNATURES)
 def _system_message(signature: Any, is_enforced: bool) -> str:
-    told = {name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()}
+    described = {
+        name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()
+    }
     # DSPy describes a field that its author did not as "${its name}".
-    lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in told.items()]
+    lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in described.items()]
     form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
     return "\n".join([signature.instructions, "", "You are given:", *lines]) + form
 

@@ -1,7 +1,7 @@
 """Log what a model is given and what it replies, at level DEBUG: the events ``prompt`` and ``reply``.
 
-DSPy's callbacks tell both, of every model. A reply says whether it came from DSPy's cache. Texts are not changed, but
-for secrets, which become ``***``; an image is its media type, hash and size.
+DSPy's callbacks report both, for every model. A reply says whether it came from DSPy's cache. In texts only secrets
+are changed, to ``***``; an image is its media type, hash and size.
 
 DSPy's own history is kept only when asked for, and without the bytes of images: DSPy keeps each request whole, 2 MB for
 an image of 1.5 MB, in the model's history, the modules' and a global one. Else the global one says how to keep one.

@@ -105,8 +105,8 @@ class ModelFeatures:
         if not fewer.items() <= self._of_backend.fewer.items():
             self._of_backend.fewer.update(fewer)
             fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))
-            told = " and ".join(f"{name} {value}" for name, value in fewer.items())
-            logger.warning("%s refuses what it was asked for: from now on %s", self.backend, told, extra=fields)
+            changes = " and ".join(f"{name} {value}" for name, value in fewer.items())
+            logger.warning("%s refuses what it was asked for: from now on %s", self.backend, changes, extra=fields)
 
     @property
     def _forms(self) -> tuple[Form, ...]:

@@ -102,7 +102,7 @@ class Model:
     def accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
         """Record a request, sent for the time ``number``, which costs at most so much, and classify its error.
 
-        Until the answer tells its price, the request may have cost all that was reserved for it.
+        Until the answer states its price, the request may have cost all that was reserved for it.
         """
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:

@@ -1,6 +1,6 @@
 """Classify server errors by status and words, since servers use different statuses for the same failure.
 
-The message becomes one line without secrets, in whatever shape a server tells it.
+The message becomes one line without secrets, in whatever shape a server sends it.
 """
 
 import base64
@@ -43,7 +43,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers, which does not help users who wrote a configuration.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
 LONGEST_MESSAGE = 2_000  # characters
-_TOLD_UNDER = ("message", "msg", "detail", "error", "errors", "title", "reason")
+_TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason")
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
 
 
@@ -203,7 +203,7 @@ def _words_of(said: Any, depth: int = 4) -> str:
     if depth and isinstance(said, list):
         return "; ".join(filter(None, (_words_of(each, depth - 1) for each in said[:10])))
     if depth and isinstance(said, dict):
-        words = next(filter(None, (_words_of(said.get(key), depth - 1) for key in _TOLD_UNDER)), "")
+        words = next(filter(None, (_words_of(said.get(key), depth - 1) for key in _TEXT_KEYS)), "")
         place = said.get("loc")
         return f"{'.'.join(map(str, place))}: {words}" if words and isinstance(place, list) else words
     return ""

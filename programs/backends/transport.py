@@ -206,8 +206,8 @@ def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> It
     try:
         yield
     except httpcore.ConnectTimeout as error:
-        told = f"failed to connect to {public_address(url)}: no connection within {connect:g} s"
-        raise lm15.TransportError(told) from error
+        message = f"failed to connect to {public_address(url)}: no connection within {connect:g} s"
+        raise lm15.TransportError(message) from error
     except (httpcore.TimeoutException, TimeoutError) as error:
         raise lm15.TransportError(f"no answer within {timeout:g} s") from error
     except (*FAULTS, OSError, ValueError) as error:

@@ -52,8 +52,8 @@ class Spool:
 class Batches:
     """The batches of a run; ``services`` has what a provider does, ``manifest`` what is kept.
 
-    ``limits`` counts all requests of the manifest, those under way with the most that they may cost. ``tell`` is given
-    a line about each thing that happens. With ``address_of`` requests carry the address of an image in place of its
+    ``limits`` counts all requests of the manifest, those under way with the most that they may cost. ``report`` gets a
+    line about each thing that happens. With ``address_of`` requests carry the address of an image in place of its
     bytes, by the name of its file. Raises UserError while another process has the folder.
     """
 
@@ -61,10 +61,10 @@ class Batches:
         self,
         folder: Path,
         limits: Limits,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         address_of: Callable[[str], str] | None = None,
     ) -> None:
-        self.folder, self.limits, self.tell, self.address_of = folder, limits, tell, address_of
+        self.folder, self.limits, self.report, self.address_of = folder, limits, report, address_of
         self.manifest = open_manifest(folder)
         self._lock, self._sending = RLock(), RLock()
         self._spools: dict[str, Spool] = {}
@@ -84,7 +84,7 @@ class Batches:
                 spool.file.close()
                 spool.path.unlink(missing_ok=True)
             if left := len(self.manifest.batches()):
-                self.tell(f"{counted(left, 'batch', 'batches')} under way: the same command with --resume collects")
+                self.report(f"{counted(left, 'batch', 'batches')} under way: the same command with --resume collects")
             self.manifest.close()
 
     # While an image is judged, in any thread.
@@ -117,7 +117,7 @@ class Batches:
     def _has_room(self, highest: float | None) -> bool:
         try:
             return self.limits.admit_now(highest)
-        except LimitReached:  # told when nothing is under way any more
+        except LimitReached:  # raised when nothing is under way any more
             return False
 
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
@@ -202,7 +202,7 @@ class Batches:
                     try:
                         self._service_at(batch).cancel(batch.handle)
                     except ServiceError as error:  # such as one that has ended
-                        self.tell(f"batch {batch.n}: {error}")
+                        self.report(f"batch {batch.n}: {error}")
 
     def _look_at(self, batch: Batch) -> bool:
         try:
@@ -230,12 +230,12 @@ class Batches:
             return self._batch(batch.n)
         if progress.full and progress.refused:
             self.manifest.update(batch.n, state="uploaded", handle=None, name=secrets.token_hex(8))
-            raise ServiceError(f"not taken yet, too much is under way ({progress.told})", 429)
+            raise ServiceError(f"not taken yet, too much is under way ({progress.message})", 429)
         if progress.refused:
-            self._give_up(batch, progress.told, counted=False)
-            raise BackendError(f"batch {batch.n} was refused: {progress.told}")
+            self._give_up(batch, progress.message, counted=False)
+            raise BackendError(f"batch {batch.n} was refused: {progress.message}")
         if progress.is_over:
-            self.manifest.update(batch.n, state="ended", told=progress.told)
+            self.manifest.update(batch.n, state="ended", told=progress.message)
         return self._batch(batch.n)
 
     def _take_in(self, batch: Batch) -> None:
@@ -271,20 +271,20 @@ class Batches:
         )
         self._discard(batch)  # before it is closed, so that a kill between does it again
         self._close(batch, batch.told, counted=True)
-        told = [f"{batch.requests - len(left)} of {batch.requests} answered"]
-        told += [f"{len(left) - len(last)} go again ({batch.told})"] if len(left) > len(last) else []
-        told += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
-        told += [f"{strange} answers to other requests or twice"] if strange else []
-        self.tell(f"batch {batch.n}: {', '.join(told)}")
+        parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
+        parts += [f"{len(left) - len(last)} go again ({batch.told})"] if len(left) > len(last) else []
+        parts += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
+        parts += [f"{strange} answers to other requests or twice"] if strange else []
+        self.report(f"batch {batch.n}: {', '.join(parts)}")
 
     def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
         """Send what waits for this batch with the next one."""
         self._close(batch, why, counted=counted)
         self._discard(batch)
-        self.tell(f"batch {batch.n}: {why}; its requests go again")
+        self.report(f"batch {batch.n}: {why}; its requests go again")
 
-    def _close(self, batch: Batch, told: str, *, counted: bool) -> None:
-        self.manifest.update(batch.n, told=told)
+    def _close(self, batch: Batch, why: str, *, counted: bool) -> None:
+        self.manifest.update(batch.n, told=why)
         with self._lock:
             ids = set(self.manifest.waiting(batch.n))
             self.manifest.release(batch.n, counted=counted)
@@ -327,7 +327,7 @@ class Batches:
             self.manifest.update(n, state="sent", handle=handle)
             path.unlink(missing_ok=True)
         size = f"{counted(batch.requests, 'request')}, {batch.bytes / 1e6:.1f} MB"
-        self.tell(f"batch {n}: {size}, sent to {batch.backend} ({handle})")
+        self.report(f"batch {n}: {size}, sent to {batch.backend} ({handle})")
 
     def _failed(self, n: int, error: ServiceError) -> None:
         if not error.may_pass:

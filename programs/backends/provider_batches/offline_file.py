@@ -22,7 +22,7 @@ class OfflineFile(Service):
         self.sizes: dict[str, int] = {}  # of the files that are written, when they were last looked at
 
     def upload(self, path: Path, name: str) -> str:
-        """Put the file where vLLM is told to read it."""
+        """Put the file where the user has vLLM read it."""
         asked = self._asked(name)
         os.replace(path, asked)
         return str(asked)

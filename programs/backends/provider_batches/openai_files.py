@@ -92,10 +92,10 @@ class OpenAIFiles(Service):
         with _in_words(self.server):
             batch = self.client.batches.retrieve(handle)
         errors = (batch.errors.data if batch.errors else None) or []
-        told = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
+        message = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
         full = any(error.code == "token_limit_exceeded" for error in errors)
         is_over = batch.status in OVER
-        return Progress(is_over, told or str(batch.status), batch.status == "failed", full)
+        return Progress(is_over, message or str(batch.status), batch.status == "failed", full)
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
         """Of both files: what was answered, and what failed."""

@@ -26,7 +26,7 @@ class Progress(NamedTuple):
     """Where a batch is. ``refused``: none of it was taken; ``full``: so, because too much is under way already."""
 
     is_over: bool
-    told: str = ""
+    message: str = ""
     refused: bool = False
     full: bool = False
 
@@ -34,8 +34,8 @@ class Progress(NamedTuple):
 class ServiceError(Exception):
     """A provider did not do what it was asked to; ``status`` is ``None`` where it said nothing."""
 
-    def __init__(self, told: str, status: int | None = None) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
         self.status = status
 
     @property
