@@ -1,9 +1,7 @@
 """A model judges descriptions against reference texts by completeness, precision and relevance, as Q-Bench A2 does."""
 
-import contextvars
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import islice
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import dspy
@@ -11,6 +9,7 @@ import dspy
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.ledger import Halted, LimitReached
+from agenticiqa.programs.batch.judge_many import Failure, in_threads
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, kept_rows
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen
@@ -110,27 +109,21 @@ def judge_all(
 def _new(
     question: CheckedPredict[JudgeScore], todo: Sequence[Judgment], kept: ResultsFile, workers: int
 ) -> Iterator[Row]:
-    stop, context = StopRule(workers), contextvars.copy_context()
-    waiting = iter(todo)
-    with ThreadPoolExecutor(workers) as pool:
-        while batch := list(islice(waiting, 4 * workers)):
-            futures = {pool.submit(context.copy().run, _judged, question, judgment): judgment for judgment in batch}
-            for future in as_completed(futures):
-                outcome, judgment = future.result(), futures[future]
-                stop.should_stop(outcome)
-                if isinstance(outcome, LimitReached | Halted):
-                    continue
-                name, texts, dimension, number = judgment.key
-                failed = {"error": f"{type(outcome).__name__}: {outcome}"} if isinstance(outcome, Exception) else {}
-                row: Row = {"name": name, "texts": texts, "dimension": dimension, "round": number}
-                row |= {"score": None if failed else outcome, **failed}
-                kept.append(row)
-                yield row
-            if stop.ended_by:
-                raise stop.ended_by
+    stop = StopRule(workers)
+    for judgment, outcome in in_threads(partial(_judged, question), todo, stop.should_stop, workers=workers):
+        if isinstance(outcome, LimitReached | Halted):
+            continue
+        name, texts, dimension, number = judgment.key
+        failed = {"error": f"{type(outcome).__name__}: {outcome}"} if isinstance(outcome, Exception) else {}
+        row: Row = {"name": name, "texts": texts, "dimension": dimension, "round": number}
+        row |= {"score": None if failed else outcome, **failed}
+        kept.append(row)
+        yield row
+    if stop.ended_by:
+        raise stop.ended_by
 
 
-def _judged(question: CheckedPredict[JudgeScore], judgment: Judgment) -> int | Exception:
+def _judged(question: CheckedPredict[JudgeScore], judgment: Judgment) -> int | Failure:
     inputs = {
         "rule": RULES[judgment.dimension],
         "reference_text": judgment.item.golden or "",

@@ -34,6 +34,7 @@ from agenticiqa.programs.result import Assessment, is_unscored
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+J = TypeVar("J")  # what is judged: a job, for most
 Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are judged while a process starts
@@ -94,10 +95,14 @@ def judge_many(
     computes = _only_computes(program)
     if workers is None:
         workers = available_cores() if computes else WORKERS
-    if (judge_otherwise := current_run().judge) is not None and not computes:
-        yield from judge_otherwise(judge, map(as_job, jobs), partial(_in_threads, workers), stop_when, stages_to_forget)
+    if computes:
+        yield from run_many(judge, jobs, workers, stop_when, computes=True)
         return
-    yield from run_many(judge, jobs, workers, stop_when, computes=computes, told=WAITING_FOR_MODEL)
+    several = partial(in_threads, workers=workers, waiting_message=WAITING_FOR_MODEL)
+    if (judge_otherwise := current_run().judge) is not None:
+        yield from judge_otherwise(judge, map(as_job, jobs), several, stop_when, stages_to_forget)
+    else:
+        yield from several(judge, map(as_job, jobs), stop_when)
 
 
 def run_many(
@@ -107,16 +112,14 @@ def run_many(
     stop_when: Callable[[T | Failure], bool] = never,
     *,
     computes: bool,
-    told: str = WAITING,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """As ``judge_many``, with the function that judges one job and raises nothing.
 
-    One that ``computes``, and asks nobody, runs in processes where that pays and where it is picklable. At Ctrl-C one
-    that does not is waited for, and ``told`` is logged.
+    One that ``computes``, and asks nobody, runs in processes where that pays and where it is picklable.
     """
     upcoming: Iterator[Job] = map(as_job, jobs)
     if not computes:
-        yield from _side_by_side(judge, upcoming, workers, stop_when, told)
+        yield from in_threads(judge, upcoming, stop_when, workers=workers)
         return
     ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
     while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:
@@ -132,20 +135,14 @@ def run_many(
     upcoming = chain(ahead, upcoming)
     if function := _movable(judge):
         with _processes(function, processes) as judge_elsewhere:
-            yield from _side_by_side(judge_elsewhere, upcoming, processes, stop_when, WAITING)
+            yield from in_threads(judge_elsewhere, upcoming, stop_when, workers=processes)
     else:
-        yield from _side_by_side(judge, upcoming, workers, stop_when, WAITING)
+        yield from in_threads(judge, upcoming, stop_when, workers=workers)
 
 
 def as_job(given: Job | ImageSource) -> Job:
     """The job, or the one that rates an image."""
     return given if isinstance(given, Job) else Job(given)
-
-
-def _in_threads(
-    workers: int, judge: Callable[[Job], Any], jobs: Iterable[Job], stop_when: Callable[[Any], bool]
-) -> Iterator[tuple[Job, Any]]:
-    return run_many(judge, jobs, workers, stop_when, computes=False, told=WAITING_FOR_MODEL)
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:
@@ -162,15 +159,21 @@ def _worthwhile(workers: int, images: int, spent: float) -> int:
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
 
 
-def _side_by_side(
-    judge: Callable[[Job], T | Failure],
-    upcoming: Iterator[Job],
+def in_threads(
+    judge: Callable[[J], T | Failure],
+    items: Iterable[J],
+    stop_when: Callable[[T | Failure], bool] = never,
+    *,
     workers: int,
-    stop_when: Callable[[T | Failure], bool],
-    waiting_message: str,
-) -> Generator[tuple[Job, T | Failure], None, None]:
-    """Judge in threads. ``stop_when`` is asked where a job ends, so that the same thread does not begin another one."""
-    waiting: dict[Future[T | Failure], Job] = {}
+    waiting_message: str = WAITING,
+) -> Generator[tuple[J, T | Failure], None, None]:
+    """As ``judge_many``, in threads, with the function that judges one item of any kind and raises nothing.
+
+    ``stop_when`` is asked where an item ends, so that the same thread does not begin another one. At Ctrl-C those under
+    way are waited for, and ``waiting_message`` is logged.
+    """
+    upcoming = iter(items)
+    waiting: dict[Future[T | Failure], J] = {}
     finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
     pool = ThreadPoolExecutor(workers)
     limits, context = current(), contextvars.copy_context()
@@ -178,7 +181,7 @@ def _side_by_side(
     lock = Lock()
     stopped_by: list[T | Failure] = []  # the one outcome that ended the run
 
-    def judge_unless_stopped(job: Job) -> T | Failure:
+    def judge_unless_stopped(job: J) -> T | Failure:
         if stopped_by:
             return Halted("the run was stopped")
         with within(limits):
@@ -189,7 +192,7 @@ def _side_by_side(
                 limits.halt()
         return outcome
 
-    def remaining() -> Iterator[tuple[Job, T | Failure]]:
+    def remaining() -> Iterator[tuple[J, T | Failure]]:
         """The outcomes of the jobs under way, which send nothing more."""
         limits.halt()
         pool.shutdown(wait=True, cancel_futures=True)
