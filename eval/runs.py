@@ -4,7 +4,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from agenticiqa.configs import Config
 from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
-from agenticiqa.programs.batch.plan_run import asked_of, run_settings
+from agenticiqa.programs.batch.plan_run import asked_of, refuse_other_settings, run_settings
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images.files import digest, write_atomically
@@ -73,18 +73,10 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
         write_atomically(file, json.dumps(description, indent=2) + "\n")
         return
     try:
-        earlier = dict(_leaves(json_value(file.read_text(encoding="utf-8"))))
+        earlier = json_value(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read ({error}); name another folder") from error
-    now = dict(_leaves(json.loads(json.dumps(description))))
-    different = [key for key in now | earlier if now.get(key) != earlier.get(key)]
-    if different:
-        key, *others = different
-        more = f" (and {len(others)} more differ)" if others else ""
-        raise UserError(
-            f"{folder} was begun with another {key}: {_short(earlier.get(key))}, not {_short(now.get(key))}{more}; "
-            "name another folder, or use the earlier settings"
-        )
+    refuse_other_settings(folder, earlier, description)
 
 
 def shown_path(path: str | Path) -> str:
@@ -117,16 +109,3 @@ def report_name(folder: Path, limit: int | None) -> str:
     except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
         return "report"
     return "report" if limit is None or (earlier or math.inf) <= limit else f"report-first-{limit}"
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _leaves(inner, f"{path}.{key}" if path else key)
-    else:
-        yield path, value
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:24]}..."

@@ -1,9 +1,10 @@
 """What a run has to do: its program, its settings and their fingerprint, and the jobs that a file does not hold yet."""
 
 import hashlib
+import json
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import version
@@ -17,10 +18,11 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Resumed, Row, question_of, resume
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage, name_of
-from agenticiqa.programs.images.files import digest, sha256_of
+from agenticiqa.programs.images.files import digest, printable_path, sha256_of
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.tools.calibration import load_profile
@@ -117,6 +119,31 @@ def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
     if isinstance(engine, Model):
         return {"form": engine.features.first_form, "top_logprobs": engine.features.first_logprobs}
     return {"model": lm.model}
+
+
+def refuse_other_settings(place: str | os.PathLike[str], earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raise UserError, naming the first difference, where a folder's results were made with other settings."""
+    before, after = dict(_leaves(earlier)), dict(_leaves(json.loads(json.dumps(now))))
+    if different := [key for key in after | before if after.get(key) != before.get(key)]:
+        key, *others = different
+        more = f" (and {len(others)} more differ)" if others else ""
+        raise UserError(
+            f"{printable_path(place)} was begun with another {key}: {_short(before.get(key))}, not "
+            f"{_short(after.get(key))}{more}; name another folder, or use the earlier settings"
+        )
+
+
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{path}.{key}" if path else key)
+    else:
+        yield path, value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:24]}..."
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from agenticiqa.programs.batch.plan_run import refuse_other_settings
 from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
@@ -145,23 +146,20 @@ def _write_plan(
 
 def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
     """Write what the folder is of, or compare it with what is written. Raises UserError for a difference."""
-    about: dict[str, Any] = {
+    about = {
         "names": [*run.names],
         "question": asdict(run.question),
         "shard_images": images,
-        "fingerprint": run_fingerprint(run.settings),
         "settings": run.settings,
+        "fingerprint": run_fingerprint(run.settings),
     }
-    now, earlier = json.loads(json.dumps(about)), folder.described(RUN)
-    if earlier is None:
-        if folder.shards():
-            raise UserError(f"{folder.place}: has shards but no {RUN}, which says what of; name another folder")
-        folder.write(RUN, json.dumps(now, indent=2, ensure_ascii=False).encode() + b"\n")
-    elif different := [key for key in now if key != "settings" and now[key] != earlier.get(key)]:
-        raise UserError(
-            f"{folder.place}: holds results of another command (other {', '.join(different)}); name another folder, or "
-            "repeat that command to continue it"
-        )
+    earlier = folder.described(RUN)
+    if earlier is not None:
+        refuse_other_settings(folder.place, earlier, about)
+    elif folder.shards():
+        raise UserError(f"{folder.place}: has shards but no {RUN}, which says what of; name another folder")
+    else:
+        folder.write(RUN, json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
 def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:

@@ -187,10 +187,13 @@ def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
 
 def test_a_folder_is_of_one_command(album: Path) -> None:
     run_of(["album"])
-    for changes in ({"question": SharedQuestion("Is it noisy?")}, {"settings": {"version": "2"}}):
-        with pytest.raises(UserError, match="results of another command"):
+    for key, changes in {
+        "question.query": {"question": SharedQuestion("Is it noisy?")},
+        "settings.version": {"settings": {"version": "2"}},
+    }.items():
+        with pytest.raises(UserError, match=f"scores was begun with another {key}"):
             run_of(["album"], **changes)
-    with pytest.raises(UserError, match="other names"):
+    with pytest.raises(UserError, match=r'another names: \["album"\], not \["album/1.png"\]'):
         run_of(["album/1.png"])
 
 
