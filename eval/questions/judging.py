@@ -9,7 +9,7 @@ import dspy
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.ledger import Halted, LimitReached
-from agenticiqa.programs.batch.judge_many import Failure, in_threads
+from agenticiqa.programs.batch.in_threads import Failure, in_threads
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, kept_rows
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import AgenticIQAError, Unforeseen

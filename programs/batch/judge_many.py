@@ -5,26 +5,24 @@ to one core by Python's global lock, so it is copied into processes once there a
 them. The results are the same to the last bit, whatever the number of workers and the order of the images.
 """
 
-import contextvars
 import logging
 import pickle
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, islice
-from queue import LifoQueue, SimpleQueue
-from threading import Lock
-from typing import Any, TypeAlias, TypeVar
+from queue import LifoQueue
+from typing import Any, TypeVar
 
 import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, OtherModels, current, current_run, within
+from agenticiqa.programs.backends.ledger import OtherModels, current_run
+from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
@@ -34,15 +32,12 @@ from agenticiqa.programs.result import Assessment, is_unscored
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-J = TypeVar("J")  # what is judged: a job, for most
-Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are judged while a process starts
 LONG_SECONDS = 5.0  # of processor time: when fewer images have taken as long, they are large ones
 
 ADVICE = "judge it again with fewer workers, or a smaller copy of it"
 
-WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
 WAITING_FOR_MODEL = (
     "interrupted: nothing more is sent to a model; waiting for its answers about the %d images under way; press Ctrl-C "
     "again to abort"
@@ -52,11 +47,6 @@ WAITING_FOR_MODEL = (
 def unchanged(result: Assessment) -> Assessment:
     """The result itself: the default of ``postprocess``."""
     return result
-
-
-def never(outcome: object) -> bool:
-    """False: the default of ``stop_when``."""
-    return False
 
 
 def judge_many(
@@ -157,73 +147,6 @@ def stages_to_forget(outcome: object) -> Collection[str]:
 def _worthwhile(workers: int, images: int, spent: float) -> int:
     """How many processes are worth starting for the images ahead, after ``spent`` seconds without any."""
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
-
-
-def in_threads(
-    judge: Callable[[J], T | Failure],
-    items: Iterable[J],
-    stop_when: Callable[[T | Failure], bool] = never,
-    *,
-    workers: int,
-    waiting_message: str = WAITING,
-) -> Generator[tuple[J, T | Failure], None, None]:
-    """As ``judge_many``, in threads, with the function that judges one item of any kind and raises nothing.
-
-    ``stop_when`` is asked where an item ends, so that the same thread does not begin another one. At Ctrl-C those under
-    way are waited for, and ``waiting_message`` is logged.
-    """
-    upcoming = iter(items)
-    waiting: dict[Future[T | Failure], J] = {}
-    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
-    pool = ThreadPoolExecutor(workers)
-    limits, context = current(), contextvars.copy_context()
-
-    lock = Lock()
-    stopped_by: list[T | Failure] = []  # the one outcome that ended the run
-
-    def judge_unless_stopped(job: J) -> T | Failure:
-        if stopped_by:
-            return Halted("the run was stopped")
-        with within(limits):
-            outcome = judge(job)
-        with lock:
-            if not stopped_by and stop_when(outcome):
-                stopped_by.append(outcome)
-                limits.halt()
-        return outcome
-
-    def remaining() -> Iterator[tuple[J, T | Failure]]:
-        """The outcomes of the jobs under way, which send nothing more."""
-        limits.halt()
-        pool.shutdown(wait=True, cancel_futures=True)
-        ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
-        return (
-            (job, outcome)
-            for job, outcome in ended
-            if any(outcome is end for end in stopped_by) or not isinstance(outcome, Halted | LimitReached)
-        )
-
-    try:
-        while True:
-            while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                future = pool.submit(context.copy().run, judge_unless_stopped, job)
-                waiting[future] = job
-                future.add_done_callback(finished.put)
-            if not waiting:
-                return
-            future = finished.get()
-            outcome = future.result()
-            yield waiting.pop(future), outcome
-            if stopped_by:
-                yield from remaining()
-                return
-    except KeyboardInterrupt:
-        if under_way := sum(future.running() for future in waiting):
-            logger.warning(waiting_message, under_way)
-        yield from remaining()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job) -> T | Failure:

@@ -1,0 +1,94 @@
+"""Call a function on many items in threads, and yield each outcome as it is finished."""
+
+import contextvars
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Lock
+from typing import TypeAlias, TypeVar
+
+import dspy
+
+from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, within
+from agenticiqa.programs.errors import AgenticIQAError
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+J = TypeVar("J")  # what is judged: a job, for most
+Failure: TypeAlias = AgenticIQAError | dspy.LMError
+
+WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
+
+
+def never(outcome: object) -> bool:
+    """False: the default of ``stop_when``."""
+    return False
+
+
+def in_threads(
+    judge: Callable[[J], T | Failure],
+    items: Iterable[J],
+    stop_when: Callable[[T | Failure], bool] = never,
+    *,
+    workers: int,
+    waiting_message: str = WAITING,
+) -> Generator[tuple[J, T | Failure], None, None]:
+    """As ``judge_many``, in threads, with the function that judges one item of any kind and raises nothing.
+
+    ``stop_when`` is asked where an item ends, so that the same thread does not begin another one. At Ctrl-C those under
+    way are waited for, and ``waiting_message`` is logged.
+    """
+    upcoming = iter(items)
+    waiting: dict[Future[T | Failure], J] = {}
+    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
+    pool = ThreadPoolExecutor(workers)
+    limits, context = current(), contextvars.copy_context()
+
+    lock = Lock()
+    stopped_by: list[T | Failure] = []  # the one outcome that ended the run
+
+    def judge_unless_stopped(job: J) -> T | Failure:
+        if stopped_by:
+            return Halted("the run was stopped")
+        with within(limits):
+            outcome = judge(job)
+        with lock:
+            if not stopped_by and stop_when(outcome):
+                stopped_by.append(outcome)
+                limits.halt()
+        return outcome
+
+    def remaining() -> Iterator[tuple[J, T | Failure]]:
+        """The outcomes of the jobs under way, which send nothing more."""
+        limits.halt()
+        pool.shutdown(wait=True, cancel_futures=True)
+        ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())
+        return (
+            (job, outcome)
+            for job, outcome in ended
+            if any(outcome is end for end in stopped_by) or not isinstance(outcome, Halted | LimitReached)
+        )
+
+    try:
+        while True:
+            while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
+                future = pool.submit(context.copy().run, judge_unless_stopped, job)
+                waiting[future] = job
+                future.add_done_callback(finished.put)
+            if not waiting:
+                return
+            future = finished.get()
+            outcome = future.result()
+            yield waiting.pop(future), outcome
+            if stopped_by:
+                yield from remaining()
+                return
+    except KeyboardInterrupt:
+        if under_way := sum(future.running() for future in waiting):
+            logger.warning(waiting_message, under_way)
+        yield from remaining()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
