@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
 from agenticiqa.signatures.categories import CATEGORIES
-from agenticiqa.signatures.inputs import BOXES, IMAGE, QUERY, REFERENCE
+from agenticiqa.signatures.input_texts import BOXES, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import DetectableName, DistortionAnalysis, DistortionName, SeverityName, Text
 from agenticiqa.signatures.vocabulary import Distortion
 

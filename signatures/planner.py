@@ -7,7 +7,7 @@ import dspy
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
 
 from agenticiqa.signatures.answers.model_answer import ModelAnswer, names_in, rows_by_region
-from agenticiqa.signatures.inputs import QUERY, REFERENCE
+from agenticiqa.signatures.input_texts import QUERY, REFERENCE
 from agenticiqa.signatures.types import (
     GLOBAL,
     DistortionName,

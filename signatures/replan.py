@@ -9,7 +9,7 @@ import dspy
 from pydantic import Field, model_validator
 
 from agenticiqa.signatures.answers.model_answer import ModelAnswer
-from agenticiqa.signatures.inputs import EVIDENCE, QUERY
+from agenticiqa.signatures.input_texts import EVIDENCE, QUERY
 from agenticiqa.signatures.vocabulary import well_formed
 
 TRUTH = {"true": True, "false": False}

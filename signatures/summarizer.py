@@ -9,7 +9,7 @@ from pydantic import ValidationError, model_validator
 
 from agenticiqa.signatures.answers.levels import LevelProbs, in_order, stated_level
 from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer
-from agenticiqa.signatures.inputs import EVIDENCE, IMAGE, QUERY, REFERENCE
+from agenticiqa.signatures.input_texts import EVIDENCE, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import Text
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 

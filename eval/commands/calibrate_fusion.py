@@ -11,6 +11,7 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import within
@@ -32,7 +33,6 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
-from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
@@ -90,10 +90,8 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     """What is to be rated, and how many of the names lead to no image, which are told."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
     found = find_jobs(map(str, photos), DEFAULT_QUERY)
-    for problem in found.problems:
-        print_error(str(problem))
-    if found.skipped:
-        print_error(f"skipped {skipped_text(found.skipped)}")
+    for line in found.not_assessed:
+        print_error(line)
     jobs = list(dict.fromkeys([*jobs, *found.jobs]))
     if not jobs:
         raise UserError("there is no image to rate")
@@ -113,12 +111,9 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
         summary = Summary(len(jobs), judged_before=len(jobs) - len(plan.todo))
         if summary.judged_before:
             print(f"{summary.judged_before} of {len(jobs)} were rated before", file=sys.stderr)
-        try:
+        with continuing(file):
             write = Appending(results, plan.settings)
             judge_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
-        except KeyboardInterrupt:
-            print(f"agenticiqa: the same command continues from what is kept in {file}", file=sys.stderr)
-            raise
         if summary.not_judged:
             print_error(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
             return None

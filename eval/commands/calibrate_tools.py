@@ -7,6 +7,7 @@ from agenticiqa.eval.calibrate import fit_report, samples, selection
 from agenticiqa.eval.calibrate.selection import Given
 from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
+from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.report.model import print_table
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
@@ -28,12 +29,8 @@ def run(args: Namespace, given: Given) -> int:
     if chosen.summary:
         print(chosen.summary, file=sys.stderr)
     kept = out.with_suffix(".raw.jsonl")
-    with ResultsFile(kept) as results:
-        try:
-            raw, failures = _measure(chosen, results)
-        except KeyboardInterrupt:
-            print(f"agenticiqa: the same command continues from what is kept in {kept}", file=sys.stderr)
-            raise
+    with ResultsFile(kept) as results, continuing(kept):
+        raw, failures = _measure(chosen, results)
     outcomes = [
         selection.outcome(tool, raw[name], chosen.origin, base.get(name)) for name, tool in chosen.tools().items()
     ]

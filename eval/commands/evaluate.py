@@ -15,7 +15,7 @@ from agenticiqa.eval.commands.ablate import ablate, tell_price
 from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.shared import configured_program, continuing
+from agenticiqa.eval.commands.shared import configured_program, continuing, shown
 from agenticiqa.eval.commands.values import without_opinions, write_values
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
@@ -35,7 +35,7 @@ from agenticiqa.eval.runs import (
 )
 from agenticiqa.eval.scorers.left_out import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import NewRows, judge_set
+from agenticiqa.eval.scorers.rows import judge_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
@@ -151,7 +151,7 @@ def _evaluated(
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
         with continuing(out), within(limits), within_batches(args, results.path, limits):
-            rows = judge_set(program, labels, results, query=query, workers=workers, watch=_shown)
+            rows = judge_set(program, labels, results, query=query, workers=workers, watch=shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
     about = {
         "data": shown_path(task),
@@ -173,7 +173,7 @@ def _evaluated(
         about=about,
         scale=data.scale,
         workers=available_cores(),
-        watch=_shown,
+        watch=shown,
     )
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
@@ -184,11 +184,10 @@ def _evaluated(
     report = rating_report(measured)
     report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
-    shown = [*report.tables[: 3 if splits else 2], *by]
-    report.show(shown, out / f"{name}.md")
+    report.show([*report.tables[: 3 if splits else 2], *by], out / f"{name}.md")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
-        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, _shown, about)
+        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, shown, about)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         print_error(doubt)
@@ -214,12 +213,3 @@ def _counted(rows: Iterable[Row], counts: Counter[str]) -> Iterator[Row]:
         counts["unscored"] += is_unscored(row)
         counts["failed"] += "error" in row
         yield row
-
-
-def _shown(rows: NewRows, finished: int, total: int) -> NewRows:
-    if finished:
-        print(f"{finished} of {total} were judged before", file=sys.stderr)
-    for label, row in render.progress(rows, total - finished):
-        if "error" in row:
-            print(f"agenticiqa: {row['error']}", file=sys.stderr)
-        yield label, row

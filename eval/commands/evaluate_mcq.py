@@ -1,6 +1,5 @@
 """``agenticiqa evaluate`` of a benchmark of questions: multiple choice, planning, and judged explanations."""
 
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
@@ -8,11 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.commands.shared import configured_program, continuing
+from agenticiqa.eval.commands.shared import configured_program, continuing, shown
 from agenticiqa.eval.names import named
-from agenticiqa.eval.questions.asking import NewRows, ask, marked_choice, unmarked
+from agenticiqa.eval.questions.asking import ask, marked_choice, unmarked
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
-from agenticiqa.eval.questions.judging import judge_all, judge_question
+from agenticiqa.eval.questions.descriptions import judge_all, judge_question
 from agenticiqa.eval.questions.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
@@ -21,7 +20,6 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect, require_address
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
@@ -127,7 +125,7 @@ def _check(args: Namespace, task: QuestionTask) -> None:
 def _asked(
     task: QuestionTask, program: AgenticIQA, questions: Sequence[AskedItem], results: ResultsFile, workers: int
 ) -> list[Row]:
-    asking = partial(ask, questions=questions, results=results, workers=workers, watch=_shown)
+    asking = partial(ask, questions=questions, results=results, workers=workers, watch=shown)
     if task.kind == "planning":
         planner = cast(AgenticIQA, FirstPlan(program))
         return asking(planner, to_row=cast(Any, plan_row), marked=marked_plan)
@@ -146,14 +144,5 @@ def _judged(
         pin(folder, {"judge": args.judge, "temperature": stage.temperature})
         question = judge_question(connect(stage, cache=args.rounds == 1), config.attempts)
         items = [asked.item for asked in questions]
-        judgments = judge_all(question, items, rows, kept, rounds=args.rounds, workers=workers, watch=_shown)
+        judgments = judge_all(question, items, rows, kept, rounds=args.rounds, workers=workers, watch=shown)
     return {"judge": args.judge, **explanation_figures(rows, judgments)}
-
-
-def _shown(rows: NewRows, finished: int, total: int) -> NewRows:
-    if finished:
-        print(f"{finished} of {total} were done before", file=sys.stderr)
-    for row in render.progress(rows, total - finished):
-        if "error" in row:
-            print(f"agenticiqa: {row['error']}", file=sys.stderr)
-        yield row

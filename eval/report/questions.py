@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from agenticiqa.eval.intervals import Interval, accuracy, contents_text, error_interval
-from agenticiqa.eval.questions.judging import RULES
+from agenticiqa.eval.questions.descriptions import RULES
 from agenticiqa.eval.questions.planning import FIELDS
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, figure, number, probability, title_of
 from agenticiqa.signatures.types import PARSING_FAILED

@@ -18,7 +18,7 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images import ImageSource, UndecodedImage, find_images, name_of, search_images
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.finding import is_name_of_image
+from agenticiqa.programs.images.finding import is_name_of_image, skipped_text
 from agenticiqa.programs.images.sources import local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
@@ -42,6 +42,11 @@ class FoundJobs:
     jobs: list[Job] = field(default_factory=list)
     problems: list[ImageError] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def not_assessed(self) -> list[str]:
+        """A line for each problem, and one for what was skipped."""
+        return [*map(str, self.problems), *([f"skipped {skipped_text(self.skipped)}"] if self.skipped else [])]
 
 
 def find_jobs(

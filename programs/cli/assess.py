@@ -48,7 +48,6 @@ from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.result import Assessment
 
@@ -76,10 +75,8 @@ def run(args: Namespace) -> int:
     workers, limits = workers_from(args, config), limits_from(args, config)
     asked = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)
-    for problem in found.problems:
-        print_error(str(problem))
-    if found.skipped:
-        print_error(f"skipped {skipped_text(found.skipped)}")
+    for line in found.not_assessed:
+        print_error(line)
     if not found.jobs:
         return USAGE
     config = check_batches(args, config, limits, found.jobs)

@@ -42,8 +42,8 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
-    for problem in found.problems:
-        print_error(str(problem))
+    for line in found.not_assessed:
+        print_error(line)
     if not found.jobs:
         return USAGE
     check_outputs(args, read_by(found.jobs, args.config))

@@ -19,7 +19,7 @@ from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import one_line, sha256_of
-from agenticiqa.programs.images.finding import OWN, skipped_text
+from agenticiqa.programs.images.finding import OWN
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
@@ -46,10 +46,8 @@ def run(args: Namespace) -> int:
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = args.workers or available_cores()
     found = find_jobs(args.images, DEFAULT_QUERY)
-    for problem in found.problems:
-        print_error(str(problem))
-    if found.skipped:
-        print_error(f"skipped, so not accepted: {skipped_text(found.skipped)}")
+    for line in found.not_assessed:
+        print_error(line)
     if not found.jobs:
         return USAGE
 

@@ -18,7 +18,6 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line, printable_path
-from agenticiqa.programs.images.finding import skipped_text
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import list_metrics, metric_named, pixels_of
@@ -40,10 +39,8 @@ def run(args: Namespace) -> int:
         raise UserError(f"{', '.join(tool.name for tool in tools)} look at one image: leave --reference out")
     workers = args.workers or available_cores()
     found = find_jobs(names, "", args.reference if compared else None)
-    if found.skipped:
-        print_error(f"skipped {skipped_text(found.skipped)}")
-    for problem in found.problems:
-        print_error(str(problem))
+    for line in found.not_assessed:
+        print_error(line)
     check_outputs(args, read_by(found.jobs))
     alone = len(names) == 1 and not os.path.isdir(names[0])
     rows: list[Measurement] = []

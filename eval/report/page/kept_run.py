@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.eval.questions.judging import description_of
+from agenticiqa.eval.questions.descriptions import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.turn import Spent
