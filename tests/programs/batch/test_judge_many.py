@@ -11,7 +11,6 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.ledger import Halted, LimitReached, current
-from agenticiqa.programs.batch import judge_many as judging
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unforeseen, UserError
@@ -173,7 +172,7 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
             release.set()
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(judging, "SimpleQueue", Interrupted)
+    monkeypatch.setattr("agenticiqa.programs.batch.in_threads.SimpleQueue", Interrupted)
     jobs = [Job(Path(f"{number}.png"), "?") for number in range(4)]
     outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
     finished: list[str] = []
