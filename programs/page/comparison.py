@@ -6,9 +6,11 @@ from typing import Any
 from urllib.parse import quote
 
 from agenticiqa.programs.page.entry import Entry, Lines
-from agenticiqa.programs.page.render import render
+from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.sheet import link_to
 from agenticiqa.programs.page.thumbnails import folder_beside
+
+SHOWN_BY_BROWSERS = {".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif"}
 
 
 def comparison_page(
@@ -26,6 +28,11 @@ def comparison_page(
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None
+    images = [
+        _shown(rank, entry, picture, maps.get(entry.image), folder, page)
+        for rank, (entry, picture) in enumerate(zip(entries, pictures, strict=True), 1)
+    ]
+    named = [(f"{image['rank']}. {Path(image['image']).name}", image["full"]) for image in images]
     return render(
         "page/comparison.html",
         {
@@ -33,12 +40,18 @@ def comparison_page(
             "reference": reference,
             "tables": tables,
             "failed": failed,
-            "images": [
-                _shown(rank, entry, picture, maps.get(entry.image), folder, page)
-                for rank, (entry, picture) in enumerate(zip(entries, pictures, strict=True), 1)
+            "images": images,
+            "choices": [
+                (name, address) for name, address in (*named, ("reference", _full(reference, page))) if address
             ],
+            "script": inline("comparison.js"),
         },
     )
+
+
+def _full(image: str | None, page: Path) -> str | None:
+    """The address of an image file that browsers can show: a smaller copy would hide its damage."""
+    return link_to(image, page) if image and Path(image).suffix.lower() in SHOWN_BY_BROWSERS else None
 
 
 def _shown(
@@ -49,10 +62,12 @@ def _shown(
         "image": entry.image,
         "link": link_to(entry.image, page),
         "picture": f"{folder}/{picture}" if picture else None,
+        "full": _full(entry.image, page) or (f"{folder}/{picture}" if picture else None),
         "map": f"{folder}/{shown[0]}" if shown else None,
         "caption": shown[1] if shown else "no tool has a map of such an image",
         "score": "no score" if entry.score is None else f"{entry.score:.2f}",
         "level": entry.level_number,
+        "word": entry.level,
         "finding": entry.finding or "no distortion found",
         "explanation": entry.explanation,
     }

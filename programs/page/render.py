@@ -1,6 +1,7 @@
 """Fill the templates of HTML pages: everything is escaped, and a page may load nothing but the images beside it."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -14,6 +15,10 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' file: data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
+NUMBER = re.compile(
+    r"[<+-]?[\d,]+((?:\.\d+)?%?(?: (?:of [\d,]+|[A-Za-z]+))?)"
+)  # the group is what follows the integer part
+DIGIT_WIDE = "\u2007"
 PACKAGES = {"page": "agenticiqa.programs.page"}
 
 
@@ -32,7 +37,29 @@ def render(template: str, values: Mapping[str, Any], packages: Mapping[str, str]
         lstrip_blocks=True,
         finalize=lambda value: without_controls(value) if type(value) is str else value,  # no Markup, which is ours
     )
+    environment.filters["aligned"] = aligned
     return environment.get_template(template).render({"policy": POLICY, "style": inline("style.css"), **values})
+
+
+def aligned(lines: Iterable[Sequence[str]]) -> list[list[tuple[str, str, bool]]]:
+    """The cells of a table as text, the interval below it, and whether their column has numbers.
+
+    Columns of numbers stand to the right, padded with blanks as wide as a digit so that decimal points are aligned.
+    """
+    columns = []
+    for cells in zip(*lines, strict=True):
+        parts = [cell.partition(" [") for cell in cells]
+        found = [NUMBER.fullmatch(value) for value, _, _ in parts]
+        is_number = any(found) and all(match or value == "-" for match, (value, _, _) in zip(found, parts, strict=True))
+        longest = max((len(match[1]) for match in found if match), default=0) if is_number else 0
+        rests = [len(match[1]) if match else 0 for match in found]
+        columns.append(
+            [
+                (f"{value}{DIGIT_WIDE * (longest - rest) if match else ''}", f"{bracket}{ends}".strip(), is_number)
+                for (value, bracket, ends), rest, match in zip(parts, rests, found, strict=True)
+            ]
+        )
+    return [[*line] for line in zip(*columns, strict=True)]
 
 
 def inline(name: str, package: str = PACKAGES["page"]) -> Markup:

@@ -1,4 +1,4 @@
-"""The contact sheet: every image of a run with its score, sorted, to be filtered by distortion."""
+"""The contact sheet: every image of a run with its score, sorted, to be filtered by distortion, level and name."""
 
 import os
 from collections import Counter
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from agenticiqa.programs.page.entry import Entry, worst_first
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.thumbnails import folder_beside
-from agenticiqa.signatures.vocabulary import LEVELS
+from agenticiqa.signatures.vocabulary import LEVELS, everyday_name
 
 NONE_FOUND = "none found"
 
@@ -25,20 +25,16 @@ def contact_sheet(
     """
     files = dict(zip(map(id, entries), thumbnails, strict=True))
     folder = quote(folder_beside(page).name)
-    found = Counter(entry.distortion or NONE_FOUND for entry in entries)
-    numbers = {name: number for number, (name, _) in enumerate(found.most_common())}
+    found = Counter(_main(entry) for entry in entries)
     return render(
         "page/sheet.html",
         {
             "title": title,
             "script": inline("sheet.js"),
-            "distortions": [(numbers[name], name, count) for name, count in found.most_common()],
+            "distortions": found.most_common(),
             "failed": failed,
             "levels": _levels(entries),
-            "entries": [
-                _shown(entry, numbers[entry.distortion or NONE_FOUND], files[id(entry)], folder, page)
-                for entry in worst_first([*entries])
-            ],
+            "entries": [_shown(entry, files[id(entry)], folder, page) for entry in worst_first([*entries])],
         },
     )
 
@@ -54,14 +50,19 @@ def link_to(image: str, page: Path) -> str | None:
     return quote("./" + path.replace(os.sep, "/"))
 
 
-def _shown(entry: Entry, distortion: int, file: str | None, folder: str, page: Path) -> dict[str, Any]:
+def _main(entry: Entry) -> str:
+    """The main distortion as the cards name it."""
+    return everyday_name(entry.distortion) if entry.distortion else NONE_FOUND
+
+
+def _shown(entry: Entry, file: str | None, folder: str, page: Path) -> dict[str, Any]:
     score = entry.score
     return {
         "name": os.path.basename(entry.image),
         "image": entry.image,
         "link": link_to(entry.image, page),
         "thumbnail": f"{folder}/{file}" if file else None,
-        "distortion": distortion,
+        "distortion": _main(entry),
         "finding": entry.finding,
         "explanation": entry.explanation,
         "score": "" if score is None else f"{score:.2f}",

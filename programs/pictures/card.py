@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from textwrap import shorten, wrap
 
-from agenticiqa.programs.fusion.formula import level_name
+from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
 from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, measured, place_of, placed
 from agenticiqa.programs.tools.tool import with_unit
@@ -14,9 +14,9 @@ Row = tuple[str, ...]
 ROW = 0.235  # height of a row in inches
 MOST_ROWS = 9
 # Where the columns begin, as shares of the card's width.
-ANSWER_WIDTH = 0.27
-DISTORTIONS = (0.31, 0.47)
-TOOLS = (0.58, 0.71, 0.88, 0.95)
+ANSWER_WIDTH = 0.21
+DISTORTIONS = (0.25, 0.455)
+TOOLS = (0.56, 0.685, 0.835, 0.94)
 CHARACTERS_PER_INCH = 13  # of the tables' text, on average
 
 
@@ -37,7 +37,7 @@ def draw_card(canvas: Canvas, result: Assessment, place: Place) -> None:
                 room = max(int((end - column) * width * CHARACTERS_PER_INCH) - 1, 8)
                 text = shorten(cell, room, placeholder="...")
                 x, y = left + column * width, top - number * ROW
-                canvas.write(x, y, text, size=8.5 if number == 0 else 9.5, color=FAINT if number == 0 else INK)
+                canvas.write(x, y, text, size=9 if number == 0 else 9.5, color=FAINT if number == 0 else INK)
 
 
 def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, width: float) -> None:
@@ -53,10 +53,10 @@ def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, wi
     bar = canvas.panel((left, top - 0.42, width, 0.13))
     bar.barh(0, score - 1, height=2, color=LEVEL_COLORS[LEVELS[level]])
     bar.set(xlim=(0, 4), ylim=(-1, 1))
-    for tick in range(1, 4):
-        bar.axvline(tick, color="white", linewidth=1)
-    for number, name in ((1, "1"), (3, "3"), (5, "5")):
-        canvas.write(left + (number - 1) / 4 * width - 0.04, top - 0.6, name, size=8, color=FAINT)
+    for number in LEVELS.values():
+        canvas.write(left + (number - 1) / 4 * width - 0.04, top - 0.6, str(number), size=9, color=FAINT)
+    if interval := interval_text(result.score_interval):
+        canvas.write(left, top - 0.82, interval, size=9, color=FAINT)
 
 
 def _distortions(result: Assessment) -> list[Row]:

@@ -23,6 +23,7 @@ from agenticiqa.programs.pictures.heatmap import Heatmap, blend, heatmaps, paint
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, ExecutorOutput
+from agenticiqa.signatures.vocabulary import everyday_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SMALLEST, LARGEST = 800, 1200  # pixels of a drawn image's longer side
-LONGER_SIDE = 7.0  # the same in inches, so that text keeps its size beside the image, whatever the image's pixels
-LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # inches: of the canvas, for the card's columns; of a panel, for its caption
-MARGIN, GAP, TITLE, CAPTION = 0.35, 0.45, 0.6, 1.2  # inches
-BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13  # inches
+# Inches. Text keeps its size beside the image, whatever the image's pixels; at the width of a README, 830 pixels, it is
+# still read.
+LONGER_SIDE = 3.4
+LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # of the canvas, for the card's columns; of a panel, for its caption
+MARGIN, GAP, TITLE, CAPTION = 0.25, 0.3, 0.5, 1.5
+BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13
 TINY = 3  # images enlarged by more than this are drawn with square pixels
 MIDDLE_GRAY = 150.0
 LONGEST_NAME = 255  # bytes, on most file systems
@@ -65,7 +68,7 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
     places = [(left + number * (slot + GAP), bottom, panel_width, panel_height) for number in range(panels)]
     boxes = _boxes(result.executor_evidence)
     canvas = Canvas(width, height, dpi=max(drawn) / LONGER_SIDE)
-    canvas.write(MARGIN, height - 0.4, _title(result), size=13, weight="bold")
+    canvas.write(MARGIN, height - 0.33, _title(result), size=13, weight="bold")
     _frame(canvas.image(places[0], _scaled(image.pixels, drawn), image.size), places[0], boxes, image.size)
     canvas.write(places[0][0], bottom - 0.25, _size_caption(image.size, drawn), color=FAINT)
     for heatmap, place in zip(maps, places[1:], strict=False):
@@ -234,14 +237,18 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
 def _caption(canvas: Canvas, place: Place, heatmap: Heatmap, size: tuple[int, int]) -> None:
     """Below a map: its subject and tool, its color scale, and what a reader has to know of it."""
     left, bottom, _, _ = place
-    subject = "overall quality" if heatmap.subject == OVERALL else heatmap.subject
-    canvas.write(left, bottom - 0.25, f"local damage: {subject}, by {heatmap.tool}")
+    subject = "overall quality" if heatmap.subject == OVERALL else everyday_name(heatmap.subject)
+    canvas.write(left, bottom - 0.22, f"local damage: {subject}, by {heatmap.tool}")
     shares = np.tile(np.linspace(0, 1, 256), (2, 1))
-    canvas.image((left, bottom - 0.5, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
-    start = f"{heatmap.start:.2g}: usual for good photos" if heatmap.start else "0: no damage"
-    canvas.write(left, bottom - 0.68, start, size=8, color=FAINT)
+    canvas.image((left, bottom - 0.45, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
+    canvas.write(left, bottom - 0.62, "0 %", size=9, color=FAINT)
+    canvas.write(left + BAR_WIDTH, bottom - 0.62, "100 %", size=9, color=FAINT, align="right")
+    start = f"usual for good photos (map value {heatmap.start:.2g})" if heatmap.start else "no damage"
     end = "extreme distortion" if heatmap.absolute else "the worst place of this image"
-    canvas.write(left + BAR_WIDTH, bottom - 0.68, f"{heatmap.end:.2g}: {end}", size=8, color=FAINT, align="right")
-    notes = [] if heatmap.size == size else [f"measured at {heatmap.size[0]} x {heatmap.size[1]}"]
-    notes += [] if heatmap.chosen else [f"{heatmap.tool} was not used for the answer"]
-    canvas.write(left, bottom - 0.88, "; ".join(notes), size=8, color=FAINT)
+    notes = [f"0 %: {start}", f"100 %: {end} (map value {heatmap.end:.2g})"]
+    if heatmap.size != size:
+        notes.append(f"measured at {heatmap.size[0]} x {heatmap.size[1]}")
+    if not heatmap.chosen:
+        notes.append(f"{heatmap.tool} was not used for the answer")
+    for number, note in enumerate(notes):
+        canvas.write(left, bottom - 0.8 - 0.17 * number, note, size=9, color=FAINT)

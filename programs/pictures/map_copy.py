@@ -10,6 +10,7 @@ from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.pictures.heatmap import heatmaps, paint
 from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.types import OVERALL, ExecutorOutput
+from agenticiqa.signatures.vocabulary import everyday_name
 
 SIDE = 320  # pixels of the longer side
 
@@ -36,6 +37,6 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     scale = min(1.0, side / max(pair.image.size))
     width, height = (max(round(length * scale), 1) for length in pair.image.size)
     picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
-    subject = "overall quality" if heatmap.subject == OVERALL else heatmap.subject
+    subject = everyday_name(heatmap.subject) if heatmap.subject != OVERALL else "overall quality"
     colors = "" if heatmap.absolute else ", colors up to the worst place of this image"
     return MapCopy(webp(picture), f"{subject}, by {heatmap.tool}{colors}")

@@ -1,1 +1,1 @@
-"""The HTML page of runs: read from their folders, drawn with Bokeh, filled into templates."""
+"""The HTML page of runs: read from their folders, drawn with matplotlib, filled into templates."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BLUE, RED, GRAY = "#4393c3", "#d6604d", "#808890"
 INK, LINE = "#010203", "#040506"  # replaced by the page's colors, so that a dark page has light axes
-WIDTH, HEIGHT = 8.0, 4.6  # inches; the page scales a chart to its own width
+WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
 MOST_COLORS = 30  # groups of images that are told apart by color
 COLUMNS = 4  # of the legend
 
@@ -32,7 +32,7 @@ def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis:
     from matplotlib import colormaps
 
     with _style():
-        figure, axes = _figure(axis, "mean opinion score")
+        figure, axes = _figure(axis, "mean opinion score (MOS)")
         groups: dict[str, list[tuple[int, float, float]]] = {}  # places, scores and opinions
         for place, point in enumerate(points):
             if point.entry.score is not None:

@@ -5,6 +5,7 @@ Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks", 201
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from agenticiqa.programs.errors import UserError
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
 SPENT = ("calls", "from the cache", "retries", "input tokens", "output tokens")
+STEPS = {0.8: 0.05, 0.5: 0.1, 0.0: 0.2, -1.0: 0.5}  # between numbers at the axis of bars, by their lowest end
 BINS = 10  # of the reliability diagram
 
 
@@ -146,8 +148,15 @@ class Bar(NamedTuple):
     high: float
 
 
-def bars(figures: Sequence[tuple[str, Interval]]) -> list[Bar]:
-    """Bars of correlations on one scale, 0..1, or -1..1 where one reaches below 0.
+class BarChart(NamedTuple):
+    """Bars on one scale, and the numbers at its axis."""
+
+    bars: list[Bar]
+    ticks: list[str]
+
+
+def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
+    """Bars of correlations or shares, on a scale that ends at 1 and begins below the lowest end.
 
     Those without a value have none, and equal ones one.
     """
@@ -155,17 +164,15 @@ def bars(figures: Sequence[tuple[str, Interval]]) -> list[Bar]:
     for name, each in figures:
         if each.value is not None:
             names.setdefault(each, []).append(name)
-    known = [(" = ".join(together), each) for each, together in names.items()]
-    start = -1 if any(min(each.low or 0, each.value or 0) < 0 for _, each in known) else 0
-
-    def place(value: float | None, each: Interval) -> float:
-        at = each.value if value is None else value
-        return 100 * ((at or 0) - start) / (1 - start)
-
-    return [
-        Bar(name, f"{each:.3f}", *(place(end, each) for end in (each.value, each.low, each.high)))
-        for name, each in known
+    ends = {each: [each.value if end is None else end for end in (each.value, each.low, each.high)] for each in names}
+    lowest = min((min(known) for known in ends.values()), default=0.0)
+    step = next(step for least, step in STEPS.items() if lowest >= least)
+    start = min(0.8, math.floor(lowest / step) * step)
+    made = [
+        Bar(" = ".join(names[each]), f"{each:.3f}", *(100 * (end - start) / (1 - start) for end in known))
+        for each, known in ends.items()
     ]
+    return BarChart(made, [f"{tick:.2f}" for tick in np.arange(start, 1 + step / 2, step)])
 
 
 def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:

@@ -1,18 +1,22 @@
 "use strict";
 const cards = document.getElementById("cards");
-const distortion = document.getElementById("distortion");
-const order = document.getElementById("order");
+const [distortion, level, name, order] = ["distortion", "level", "name", "order"].map((id) => document.getElementById(id));
 const worstFirst = [...cards.children];
 
 function show() {
-  let shown = 0;
+  const part = name.value.trim().toLowerCase();
   for (const card of worstFirst) {
-    card.hidden = distortion.value !== "" && card.dataset.d !== distortion.value;
-    shown += card.hidden ? 0 : 1;
+    const data = card.dataset;
+    card.hidden = (distortion.value && data.distortion !== distortion.value) || (level.value && data.level !== level.value)
+      || !data.name.includes(part);
   }
-  document.getElementById("shown").textContent = `${shown} of ${worstFirst.length} shown`;
+  const shown = worstFirst.filter((card) => !card.hidden).length;
+  document.getElementById("shown").textContent = `${shown} of ${worstFirst.length} shown, ${order.selectedOptions[0].text}`;
 }
 
-distortion.addEventListener("change", show);
-order.addEventListener("change", () => cards.append(...(order.value === "1" ? worstFirst : [...worstFirst].reverse())));
+for (const control of [distortion, level, name]) control.addEventListener("input", show);
+order.addEventListener("change", () => {
+  cards.append(...(order.value === "1" ? worstFirst : [...worstFirst].reverse()));
+  show();
+});
 show();

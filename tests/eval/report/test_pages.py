@@ -85,6 +85,8 @@ def test_the_page_has_every_section_and_loads_nothing(page: Path) -> None:
     for words in ("PLCC fitted", "Expected calibration error", "by distortion", "Worst predicted", "Seconds per image"):
         assert words in text
     assert "Without a score: 1" in text
+    assert read(text).tags.count("h1") == 1
+    assert "<h2 id=" not in text, "a single run has one heading"
     assert page.stat().st_size < 150_000
     assert len([*page.with_name("report_files").glob("*.webp")]) >= IMAGES - 1
 
@@ -175,9 +177,15 @@ def test_lines_and_bars_that_are_the_same_are_one() -> None:
     table = ReportTable("t", [{"": name, "n": n} for name, n in (("a", "1"), ("b", "2"), ("c", "1"))])
     assert folded(table).lines == [["a = c", "1"], ["b", "2"]]
     high, low = Interval(0.8, 0.6, 0.9, 9), Interval(0.1, -0.5, 0.3, 9)
-    first, second = bars([("a", high), ("b", low), ("c", high), ("none", Interval(None, None, None, 0))])
+    (first, second), ticks = bars([("a", high), ("b", low), ("c", high), ("none", Interval(None, None, None, 0))])
     assert (first.name, first.text) == ("a = c", "0.800 [0.600, 0.900]")
-    assert (first.low, first.value, second.low) == pytest.approx((80, 90, 25)), "from -1 to 1"
+    assert ticks == ["-0.50", "0.00", "0.50", "1.00"]
+    assert (first.low, first.value, second.low) == pytest.approx((100 * 1.1 / 1.5, 100 * 1.3 / 1.5, 0)), (
+        "from -0.5 to 1"
+    )
+    (close,), ticks = bars([("a", Interval(0.96, 0.91, 0.98, 9))])
+    assert ticks == ["0.80", "0.85", "0.90", "0.95", "1.00"], "the scale uses the width"
+    assert close.low == pytest.approx(55)
 
 
 def test_the_list_of_images_has_all_with_their_steps_packed(run_folder: Path) -> None:

@@ -1,6 +1,7 @@
 """The contact sheet: sorted, escaped, loading nothing from elsewhere, and usable in a browser."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ from PIL import Image
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.decoding import decode, open_bytes
+from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
 from support.chromium import needs_chromium, visit
@@ -35,6 +38,48 @@ def test_the_lowest_score_comes_first_and_none_last(tmp_path: Path) -> None:
     text = sheet(tmp_path, *entries)
     assert text.index('alt="a.png"') < text.index('alt="b.png"') < text.index("Unable to determine")
     assert "c.png: bad" in text
+
+
+def test_distortions_are_named_as_on_the_cards(tmp_path: Path) -> None:
+    text = sheet(tmp_path, entry("a.png", 2.0, "Blurs", severity="severe"))
+    assert '<option value="blur">blur (1)</option>' in text
+    assert ">severe blur, center</span>" in text
+    assert "Blurs" not in text.replace("Blurs is seen", "")
+
+
+def test_numbers_of_a_column_are_aligned_by_their_point() -> None:
+    lines = [("PSNR", "29.41 dB", "40"), ("SSIM", "0.5 [0.4, 0.6]", "33 of 40"), ("MDSI", "-", "-")]
+    first, second, third = aligned(lines)
+    assert first[1] == ("29.41 dB", "", True)
+    assert second[1] == (f"0.5{DIGIT_WIDE * 4}", "[0.4, 0.6]", True)
+    assert (third[1], first[0]) == (("-", "", True), ("PSNR", "", False))
+    assert first[2] == (f"40{DIGIT_WIDE * 6}", "", True)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_two_images_of_a_comparison_lie_over_each_other_as_wide_as_the_window(tmp_path: Path) -> None:
+    """A slider divides them, or they take turns; the files themselves are shown, as a copy would hide their damage."""
+    for name, color in (("a.png", "red"), ("b.png", "blue"), ("reference.png", "white")):
+        Image.new("RGB", (60, 40), color).save(tmp_path / name)
+    shown = {"reference": str(tmp_path / "reference.png")}
+    entries = [replace(entry(str(tmp_path / name), 3.0), shown=shown) for name in ("a.png", "b.png")]
+    page = tmp_path / "page.html"
+    page.write_text(comparison_page(entries, [None, None], {}, {"Metrics": (("m",), [("1",)])}, [], page))
+    state = (
+        "(() => {const [left, right] = document.querySelectorAll('.stage img');"
+        " const box = left.getBoundingClientRect();"
+        " return [left.src.split('/').pop(), right.src.split('/').pop(), box.width > innerWidth - 60, box.height > 500,"
+        " getComputedStyle(right).clipPath]})()"
+    )
+    moved = "cut.value = 20; cut.dispatchEvent(new Event('input')); choices[1].value = choices[1].options[2].value;"
+    moved += "choices[1].dispatchEvent(new Event('change'));"
+    seen = visit(page, state, moved, state, "blink.click(); blink.getAttribute('aria-pressed')", state, width=1280)
+    assert seen.errors == []
+    assert seen.values[0] == ["a.png", "b.png", True, True, "inset(0px 0px 0px 50%)"]
+    assert seen.values[2][1::3] == ["reference.png", "inset(0px 0px 0px 20%)"]
+    assert (seen.values[3], seen.values[4][4]) == ("true", "inset(0px)")
+    assert visit(page, "document.documentElement.scrollWidth - innerWidth", width=390).values == [0]
 
 
 def test_a_reference_that_does_not_fit_is_a_caveat_of_the_entry() -> None:
@@ -122,13 +167,22 @@ def test_the_sheet_in_a_browser(tmp_path: Path) -> None:
     page.write_text(contact_sheet([*entries, entry(HOSTILE, 3.0)], [*thumbnails, None], page, HOSTILE))
     overflow = "document.documentElement.scrollWidth - innerWidth"
     chosen = (
-        "distortion.value = [...distortion.options].find(o => o.text.startsWith('Blurs')).value;"
-        "distortion.dispatchEvent(new Event('change')); document.getElementById('shown').textContent"
+        "distortion.value = 'blur'; distortion.dispatchEvent(new Event('input'));"
+        "const first = document.getElementById('shown').textContent;"
+        "level.value = '2'; level.dispatchEvent(new Event('input')); order.value = '-1';"
+        "order.dispatchEvent(new Event('change')); const second = document.getElementById('shown').textContent;"
+        "distortion.value = level.value = ''; document.getElementById('name').value = 'NAME_7.';"
+        "level.dispatchEvent(new Event('input')); [first, second, document.getElementById('shown').textContent]"
     )
     broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).length"
     phone = visit(page, overflow, broken, chosen, width=390, height=844)
     assert phone.errors == []
-    assert phone.values == [0, 0, "10 of 41 shown"]
+    assert phone.values[:2] == [0, 0]
+    assert phone.values[2] == [
+        "10 of 41 shown, worst first",
+        "10 of 41 shown, best first",
+        "1 of 41 shown, best first",
+    ], "by distortion, also by level, and by name"
     assert all(address.startswith(("file:", "data:")) for address in phone.requests)
     assert sum(address.endswith(".webp") for address in phone.requests) >= 4
     dark = visit(page, "getComputedStyle(document.body).backgroundColor", dark=True)

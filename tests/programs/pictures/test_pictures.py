@@ -11,8 +11,10 @@ from PIL import Image
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.images import load
 from agenticiqa.programs.pictures import draw, heatmap
+from agenticiqa.programs.pictures.canvas import Canvas
 from agenticiqa.programs.pictures.draw import draw_assessment, picture_paths
 from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heatmaps
 from agenticiqa.programs.tools import TOOLS
@@ -117,6 +119,30 @@ def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_
     monkeypatch.setattr(heatmap, "toolbox", lambda: {})
     assert [drawn.tool for drawn in heatmaps(result)] == [heatmap.DETECTOR]
     assert heatmaps(program(image(scene(40, 60)))) == []
+
+
+def test_a_picture_has_the_interval_and_says_what_its_colors_mean_in_letters_that_a_readme_shows(
+    program, photo, tmp_path, monkeypatch
+):
+    """At 830 pixels of width a letter of 9 points is 8 pixels high or more."""
+    written, sizes, widths = [], [], []
+    write = Canvas.write
+
+    def recorded(canvas, x, y, text, *, size=9.5, **style):
+        written.append(text)
+        sizes.append(size)
+        widths.append(canvas.width)
+        write(canvas, x, y, text, size=size, **style)
+
+    monkeypatch.setattr(Canvas, "write", recorded)
+    result = program(image(distort(photo, "white_noise", 5)))
+    draw_assessment(result, tmp_path / "map.png")
+    assert interval_text(result.score_interval) in written
+    assert {"0 %", "100 %", "0 %: no damage", "100 %: extreme distortion (map value 25)"} <= {*written}
+    assert {*"12345"} <= {*written}, "every tick has its number"
+    assert "local damage: noise, by NOISE-SIGMA" in written
+    assert "overall quality" in written
+    assert min(sizes) / 72 * 830 / max(widths) >= 8
 
 
 def test_a_picture_without_a_map_says_so_and_is_drawn(program, tmp_path, monkeypatch):
