@@ -164,7 +164,11 @@ def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
     for name, each in figures:
         if each.value is not None:
             names.setdefault(each, []).append(name)
-    ends = {each: [each.value if end is None else end for end in (each.value, each.low, each.high)] for each in names}
+    ends = {
+        each: [float(value if end is None else end) for end in (value, each.low, each.high)]
+        for each in names
+        if (value := each.value) is not None
+    }
     lowest = min((min(known) for known in ends.values()), default=0.0)
     step = next(step for least, step in STEPS.items() if lowest >= least)
     start = min(0.8, math.floor(lowest / step) * step)
