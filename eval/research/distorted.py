@@ -21,7 +21,7 @@ from agenticiqa.eval.research.styles import ONE_HUE, STYLES
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured.curves import findings_from
 from agenticiqa.programs.offline.measured.detector import SUBTYPES
 from agenticiqa.programs.offline.measured.features import features
 from agenticiqa.programs.offline.measured.findings import Finding
@@ -163,10 +163,8 @@ def _measured(content: str, number: int, frames: "Iterable[Distorted]") -> Sampl
                     "gray": _is_gray(reference.pixels),
                     "image": features(image).all,
                     "reference": features(reference).all,
-                    "without_reference": _vector(no_reference.findings_from(all_statistics(image))),
-                    "with_reference": _vector(
-                        full_reference.findings_from(all_statistics(image), all_statistics(reference))
-                    ),
+                    "without_reference": _vector(findings_from(all_statistics(image))),
+                    "with_reference": _vector(findings_from(all_statistics(image), all_statistics(reference))),
                 }
             )
     return Samples(**{name: np.array([row[name] for row in rows]) for name in rows[0]})

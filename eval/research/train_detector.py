@@ -31,10 +31,10 @@ from agenticiqa.eval.research.detector_figures import (
 from agenticiqa.eval.research.distorted import PRISTINE, STYLED, Samples, listed_photos, read_samples, targets
 from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.offline.measured.curves import beyond_usual
 from agenticiqa.programs.offline.measured.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
 from agenticiqa.programs.offline.measured.features import TEXTURE_FEATURES
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
-from agenticiqa.programs.offline.measured.no_reference import beyond_usual
 from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 

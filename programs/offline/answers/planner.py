@@ -1,13 +1,19 @@
-"""Plan by rules over the words of the question (those of the paper, arXiv 2509.26006, Appendix A.2)."""
+"""Plan by rules over the words of the question (those of the paper, arXiv 2509.26006, Appendix A.2).
+
+They say whether the question is about quality (``query_type_of``), and which regions, distortions and tools it names.
+Places in the frame, the subject and the background have words of their own. For any other thing the network that reads
+questions decides whether the question is about one; the words after "the" or "my" are then its name. Nothing offline
+locates such a thing, but the answer can say so.
+"""
 
 import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Literal
 
-from agenticiqa.programs.offline.answers.query_type import query_type_of
+from agenticiqa.programs.images.regions import OF_THE_FRAME, PICTURES, PLACE_NOUNS
+from agenticiqa.programs.offline.answers.asked import extent_of
 from agenticiqa.programs.offline.answers.question_reader import corrected
-from agenticiqa.programs.offline.answers.regions import regions_named
 from agenticiqa.programs.questions.instructions import readable, without_instructions
 from agenticiqa.programs.questions.options import lists_options, parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
@@ -15,6 +21,7 @@ from agenticiqa.programs.stages.plan_rules import plan_by_rules
 from agenticiqa.programs.tools.tool_names import requested_tools, tool_mentions, without_options
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import GLOBAL, Distortions, PlannerOutput, QueryType
+from agenticiqa.signatures.vocabulary import Distortion
 
 # Phrases in which a distortion word does not name one, but describes the answer, the subject or an attribute.
 _IDIOMS = re.compile(
@@ -127,3 +134,89 @@ def asking_part(text: str) -> str:
         if len(terms_in(shorter)) == len(terms_in(chosen)):
             chosen = shorter
     return chosen.strip()
+
+
+# A question with one of these is about more than technical quality ...
+_AESTHETIC = re.compile(
+    r"\b(?:emotion\w*|mood\w*|feel\w*|atmospher\w*|beaut\w*|pretty|aesthetic\w*|attractive\w*|appeal\w*|artistic\w*"
+    r"|style\w*|stylish|genre|compos\w*|symmetr\w*|rule of thirds|perspective|framing|emphasi\w*|story|stories"
+    r"|theme|message|meaning|creativ\w*|interesting|happy|sad|sadness|joy\w*|evoke\w*|convey\w*|express\w*"
+    r"|elegan\w*|cute|romantic|nostalgi\w*|calm\w*|dramatic|lively|fresh\w*|harmon\w*|pleasing|cozy|cosy|funny"
+    r"|vibe\w*|how many|who|doing|what (?:kind|type|breed|species|brand|make) of)\b",
+    re.I,
+)
+# ... unless it also has one of these, which name technical quality explicitly.
+_TECHNICAL = re.compile(
+    r"(?<!aesthetic )(?<!artistic )"
+    r"\b(?:quality|distort\w*|degrad\w*|defect\w*|flaw\w*|resolution|low-res|artifact\w*|artefact\w*|fidelity"
+    r"|ghosting|vignett\w*|flare|watermark\w*|legib\w*|illegible|readab\w*|unreadable|be read"
+    r"|(?:to|can|cannot) read|make out|discern\w*|recogni[sz]able|visibility|preserv\w*|over-?processed|hdr|iqa)\b",
+    re.I,
+)
+# Words of judgment: a question with one is about quality if it has no aesthetic word.
+_JUDGMENT = re.compile(
+    r"\b(?:rat(?:e|es|ed|ing|ings)|scor(?:e|es|ed|ing)|assess\w*|evaluat\w*|grade[ds]?|judg\w*|good|bad|poor|better"
+    r"|best|worse|worst|wrong|issues?|problems?|improve\w*|usable|acceptable|natural|unnatural|realistic|great"
+    r"|terrible|awful|excellent|perceptual|thoughts|opinion|how'?s (?:it|this)|how is (?:it|this)\b"
+    r"|how does (?:it|this) look|looks? ok\w*|hold up|print\w*|ok|okay|suitable|affected)\b",
+    re.I,
+)
+# Lighting, color and contrast can be part of an image's style as well as faults.
+_AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
+
+
+def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Other"]:
+    """Return ``"IQA"`` for a question about technical image quality, ``"Other"`` for one about anything else.
+
+    Words of emotion, style or beauty make it ``"Other"``, unless it also names quality or a distortion.
+    """
+    if _AESTHETIC.search(question):
+        faults = {category for _, category in distortions_in(question)} - _AMBIGUOUS
+        return "IQA" if faults or _TECHNICAL.search(question) else "Other"
+    everything = " ; ".join((question, *options))
+    judged = _TECHNICAL.search(everything) or _JUDGMENT.search(everything) or distortions_in(everything)
+    return "IQA" if judged else "Other"
+
+
+# Words that end a name: "the sky | in the", "the dog | doing".
+_END = (
+    r"(?:an?|the|teh|my|our|your|his|her|its|their|this|that|these|it|you|and|or|but|while|if|who|which|of|in|on|at|to"
+    r"|from|for|with|without|than|as|by|near|behind|between|is|are|was|were|be|been|being|has|have|had|does|do|did|can"
+    r"|could|would|not|no|so|too|very|more|less|most|least|any|all|looks?|appears?|seems?|shows?|suffers?|contains?|got"
+    r"|lost|kept|good|bad|better|worse|free|full|enough|just|really|equally|like|doing|according)\b"
+)
+_WORDS = rf"(?!{_END})[^\W_][\w'-]*(?: (?!{_END}|\w{{3,}}(?:ed|able|ible)\b)[^\W_][\w'-]*)?"
+# In these texts "|" stands for words of distortions, "#" for other words of quality, "," for places.
+_NAME = re.compile(rf"\b(?:the|teh|my|our|your|his|her) ({_WORDS})\b(?! #)", re.I)
+_BARE_NAME = re.compile(rf"\b({_WORDS})(?= \|)", re.I)
+_SIDE = r"(?:upper|lower|top|bottom|left|right|cent(?:er|re|ral)|middle)(?:[ -]hand)?"
+_PLACE = re.compile(
+    rf"\b(?:(?:{_SIDE}[ -]){{1,3}}(?:{'|'.join(sorted(PLACE_NOUNS))})"
+    r"|(?<=the )(?:(?:upper|lower|top|bottom)[ -])?(?:left|right(?! [|#])|top|bottom|middle|cent(?:er|re))"
+    rf"(?=\s*(?:[^\w\s]|$)|\s+{_END})"
+    r"|(?:main|primary|central|principal) (?:subject|object|figure)|subject|foreground|background|backdrop)\b",
+    re.I,
+)
+# What is no thing in the image: the image itself, another one, or a property.
+_NO_THING = re.compile(
+    rf"(?:\w+ )?(?:{PICTURES}|reference|original|file|copy|version|one|camera|lens|metric|tool|score|level|half|part"
+    r"|region|edge|contour|shadow|highlight|tone|colou?r|composition)s?(?: \w+)?",
+    re.I,
+)
+
+
+def regions_named(question: str, options: Mapping[str, str]) -> list[str]:
+    """Return the regions that a question without idioms and options names, in order; none for the whole image."""
+    text = OF_THE_FRAME.sub(",", question)
+    for term in terms_in(text):
+        mark = "#" if term.meaning.subject in ("any", "quality") else "|"
+        text = text[: term.start] + mark * (term.end - term.start) + text[term.end :]
+    places = {place.start(): place[0].lower() for place in _PLACE.finditer(text)}
+    rest = _PLACE.sub(lambda place: "," * len(place[0]), text)
+    named = [*_NAME.finditer(rest)] or ([] if places else [*_BARE_NAME.finditer(rest)])
+    things = {name.start(1): name[1] for name in named if not _NO_THING.fullmatch(name[1])}
+    extent = extent_of(question, options) if places or things else ""  # else the network need not load
+    if extent == "whole":  # the words that look like a region's name are none
+        return []
+    found = places | things if extent == "part" else places
+    return list(dict.fromkeys(found[start] for start in sorted(found)))

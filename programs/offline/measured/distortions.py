@@ -1,7 +1,7 @@
 """Find the distortions of an image from measurements alone.
 
 With a reference a category is judged by what differs between the two images, without one by how far the image is from
-what photos usually measure. Severities combine curves over single measurements (``full_reference``, ``no_reference``)
+what photos usually measure. Severities combine curves over single measurements (``curves``)
 with the outputs of trained networks (``detector``); the explanations state the measured values. Whether the color of a
 gray or toned picture was lost or never meant cannot be seen without a reference, so that is no distortion.
 """
@@ -11,10 +11,10 @@ from dataclasses import replace
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop
-from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured.curves import findings_from
 from agenticiqa.programs.offline.measured.detector import predict
 from agenticiqa.programs.offline.measured.features import features, has_features
-from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, Predictions, in_part, with_source
+from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, in_part, with_source
 from agenticiqa.programs.offline.measured.local_damage import LEAST_SEVERITY, Damage, local_change, local_damage
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.programs.tools.statistics.tonal import Monochrome, monochrome_of
@@ -62,20 +62,15 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
     reference must be of the same size. An image compared with itself has severity 0 in every category. Images with a
     side below 64 pixels have no features, so that only the curves count. Raises ToolError for damaged weights.
     """
-    predictions: Predictions = {}
-    if has_features(image):
-        own = features(image)
-        predictions = (
-            predict(texture=own.texture, tone=own.tone)
-            if reference is None
-            else predict(compared=own.all - features(reference).all)
-        )
+    own = features(image) if has_features(image) else None
     if reference is None:
-        found = no_reference.findings_from(_measurements(image), predictions)
+        predictions = predict(texture=own.texture, tone=own.tone) if own else {}
+        found = findings_from(_measurements(image), None, predictions)
         if kind := monochrome_of(image):
             found[COLOR] = WITHOUT_COLOR[kind]
     else:
-        found = full_reference.findings_from(_measurements(image), _measurements(reference), predictions)
+        predictions = predict(compared=own.all - features(reference).all) if own else {}
+        found = findings_from(_measurements(image), _measurements(reference), predictions)
         if colors := recolored(image, reference):
             severity = INVERTED if "inverted" in colors else SWAPPED
             found[COLOR] = Finding(severity, "color cast", f"Against the reference, {colors}.", {"color cast": 1.0})

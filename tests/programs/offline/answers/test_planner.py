@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.answers import planner
-from agenticiqa.programs.offline.answers.planner import plan_question
-from agenticiqa.programs.offline.answers.regions import regions_named
+from agenticiqa.programs.offline.answers.planner import plan_question, regions_named
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages.plan_rules import enforce, violations
 from agenticiqa.signatures.planner import PlanAnswer

@@ -1,11 +1,10 @@
 """The curves from measurements to severities."""
 
 import re
-from types import ModuleType
 
 import pytest
 
-from agenticiqa.programs.offline.measured import full_reference, no_reference
+from agenticiqa.programs.offline.measured import curves
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.findings import (
     BY_NETWORK,
@@ -21,11 +20,11 @@ from agenticiqa.signatures.categories import CATEGORIES, Curve
 from support.images import coffee, loaded
 
 
-def curves_of(module: ModuleType) -> dict[str, Curve]:
-    """The curves that a module defines, by name."""
+def curves_of_file() -> dict[str, Curve]:
+    """The curves that the file defines, by name."""
     return {
-        f"{module.__name__.rpartition('.')[2]}.{name}": value
-        for name, value in vars(module).items()
+        name: value
+        for name, value in vars(curves).items()
         if name.isupper() and isinstance(value, tuple) and isinstance(value[0], tuple)
     }
 
@@ -33,15 +32,11 @@ def curves_of(module: ModuleType) -> dict[str, Curve]:
 def curves_of_table() -> dict[str, Curve]:
     """The curves of the table of categories, by subtype."""
     subtypes = [subtype for row in CATEGORIES for subtype in row.subtypes]
-    curves = {(each.name, side): getattr(each, side) for each in subtypes for side in ("curve", "change")}
-    return {f"{name} {side}": curve for (name, side), curve in curves.items() if curve}
+    found = {(each.name, side): getattr(each, side) for each in subtypes for side in ("curve", "change")}
+    return {f"{name} {side}": curve for (name, side), curve in found.items() if curve}
 
 
-CURVES = [
-    pytest.param(curve, id=name)
-    for curves in (curves_of(full_reference), curves_of(no_reference), curves_of_table())
-    for name, curve in curves.items()
-]
+CURVES = [pytest.param(curve, id=name) for name, curve in (curves_of_file() | curves_of_table()).items()]
 
 
 @pytest.mark.parametrize("curve", CURVES)

@@ -1,0 +1,237 @@
+"""Severities from measurements: how far they are from those of good photos, or from those of a reference.
+
+Without a reference, severity 0.5, the upper end of "none", is where the range of good photos ends: in each category at
+least about 80 % of the best-rated fifth of two sets of authentic photos are below it, and nearly all undistorted test
+photos. Below 0.5 a curve rises slowly, so that good and better images still differ. Above, it follows the five levels
+of synthetic distortions, and for blur, noise and blocking also the opinion scores of a set of synthetic distortions.
+
+With a reference, a change of tone also scales other measurements: a darker image has less contrast, color and noise.
+Each finding is about the change that the others do not explain. The curves (``BESIDE_...``) follow the five levels of
+synthetic distortions, of which the last is "extreme"; their first points allow for changes that nobody sees.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agenticiqa.programs.offline.measured.findings import (
+    Finding,
+    Measured,
+    Measurements,
+    Predictions,
+    severity_at,
+    worst,
+)
+from agenticiqa.signatures.categories import (
+    BLURS,
+    BRIGHTNESS,
+    CATEGORIES,
+    COLOR,
+    COMPRESSION,
+    CONTRAST,
+    NOISE,
+    SHARPNESS,
+    Curve,
+)
+from agenticiqa.signatures.vocabulary import DetectableDistortion
+
+USUAL: dict[DetectableDistortion, float] = {row.name: row.usual for row in CATEGORIES}
+
+BLUR_BY_EXTENT: Curve = ((0.22, 0), (0.42, 0.4), (0.52, 0.8), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
+BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.8), (0.48, 0.4), (0.75, 0))
+OVERSHARPENING: Curve = ((0.78, 0), (0.86, 1.2), (0.93, 2.4), (1.0, 3.5))
+HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # factor on the above: steep edges without halos are drawn, not sharpened
+USUAL_STEPS = 1.8
+DARK_MEAN: Curve = ((10, 4), (20, 3), (34, 2), (48, 1), (62, 0.35), (80, 0))
+DARK_HIGHLIGHTS: Curve = ((45, 4), (70, 3), (95, 2), (125, 1), (160, 0.4), (255, 0))
+BRIGHT_MEAN: Curve = ((60, 0), (165, 0.4), (185, 0.85), (205, 1.45), (225, 2.0), (248, 3.2))
+BRIGHT_CLIPPED: Curve = ((0, 0), (0.05, 0.4), (0.1, 0.9), (0.2, 1.6), (0.35, 2.5), (0.55, 3.3), (0.8, 4))
+LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 0.35), (0.72, 0))
+DESATURATION: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
+COLORLESS: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0))  # at least this, whatever the networks predict for a gray image
+
+BESIDE_BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
+BESIDE_BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
+BESIDE_OVERSHARPENING: Curve = ((1.03, 0), (1.12, 0.8), (1.22, 1.6), (1.35, 2.5), (1.5, 3.3), (1.8, 4))
+BESIDE_NOISE: Curve = ((0.5, 0), (2.5, 0.7), (5.5, 1.5), (9.5, 2.3), (16, 3.1), (35, 3.7), (70, 4))
+BESIDE_BLOCKING: Curve = ((1.08, 0), (1.4, 0.8), (1.8, 1.5), (2.4, 2.3), (3.2, 3.0), (4.5, 3.6), (6, 4))
+BESIDE_LIGHT: Curve = ((0.01, 0), (0.12, 0.8), (0.25, 1.6), (0.4, 2.5), (0.55, 3.3), (0.72, 4))
+BESIDE_CONTRAST_LOSS: Curve = ((0.02, 0), (0.2, 0.8), (0.4, 1.6), (0.55, 2.5), (0.7, 3.3), (0.85, 4))
+BESIDE_CONTRAST_GAIN: Curve = ((0.03, 0), (0.15, 0.8), (0.3, 1.6), (0.5, 2.5), (0.8, 3.3), (1.2, 4))
+BESIDE_COLOR_LOSS: Curve = ((0.03, 0), (0.2, 0.8), (0.4, 1.6), (0.6, 2.5), (0.8, 3.3), (1.0, 4))
+BESIDE_COLOR_GAIN: Curve = ((0.05, 0), (0.2, 0.8), (0.45, 1.6), (0.8, 2.5), (1.3, 3.3), (2.0, 4))
+BESIDE_TINT: Curve = ((1, 0), (4, 0.8), (8, 1.6), (15, 2.5), (24, 3.3), (35, 4))
+
+# Shares of the severity of blur that lack of sharpness gets, alone and beside a reference: blur is the cause.
+SOFTNESS, BESIDE_SOFTNESS = 0.7, 0.6
+NOISE_PER_STEEPNESS = 5.0  # sharpening that makes edges 10 % steeper amplifies existing noise by 50 %
+NEARLY_GRAY = 5.0  # colorfulness; below this a relative loss means nothing
+FAINT_COLOR = 15.0  # colorfulness that Hasler and Süsstrunk call slightly colorful; gains are relative to at least this
+# The value to which a measurement is raised before it is compared with the reference's: below, a change means nothing.
+FLOORS = {"edge_sharpness": 0.1, "mean_luma": 1.0, "rms_contrast": 1.0, "blockiness": 1.0, "colorfulness": NEARLY_GRAY}
+
+
+def findings_from(
+    image: Measurements, reference: Measurements | None = None, predictions: Predictions | None = None
+) -> dict[DetectableDistortion, Finding]:
+    """The findings for an image, from measurements by name (``tools.statistics``) and the networks' predictions.
+
+    With predictions, the measurements must also have "lost_detail" and "color_noise" of the features.
+    """
+    given = Measured(image, reference, predictions or {})
+    blurs, noise, compression, brightness = _blurs(given), _noise(given), _compression(given), _brightness(given)
+    others = worst(noise, compression, brightness).severity
+    special = {
+        BLURS: blurs,
+        COLOR: _color(given, brightness),
+        COMPRESSION: compression,
+        NOISE: noise,
+        BRIGHTNESS: brightness,
+        SHARPNESS: _sharpness(given, others, blurs.severity),
+        CONTRAST: _contrast(given, brightness),
+    }
+    found = given.each_category(special)
+    if reference is not None or not predictions:
+        return found
+    return {
+        name: replace(finding, severity=float(beyond_usual(name, finding.severity))) for name, finding in found.items()
+    }
+
+
+def beyond_usual(category: DetectableDistortion, severity: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Severities in 0..4, rescaled monotonically so that the category's ``USUAL`` severity becomes 0.5."""
+    return np.interp(np.asarray(severity), (0, USUAL[category], 4), (0, 0.5, 4))
+
+
+def _ratio(image: Measurements, was: Measurements, name: str) -> float:
+    return max(image[name], FLOORS[name]) / max(was[name], FLOORS[name])
+
+
+def _blurs(given: Measured) -> Finding:
+    image, was, kind = given.image, given.was, "defocus or motion blur"
+    if was is not None:
+        more, edges = image["blur_extent"] - was["blur_extent"], _ratio(image, was, "edge_sharpness")
+        severity = (severity_at(more, BESIDE_BLUR_BY_EXTENT) + severity_at(edges, BESIDE_BLUR_BY_EDGES)) / 2
+        return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
+    edges = image["edge_sharpness"]
+    if edges == 0:
+        return Finding(0.0, kind, "There is no edge in the image by which blur could be judged.")
+    severity = max(severity_at(image["blur_extent"], BLUR_BY_EXTENT), severity_at(edges, BLUR_BY_EDGES))
+    return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
+
+
+def _sharpness(given: Measured, others: float, blur: float) -> Finding:
+    image, was = given.image, given.was
+    if was is None:
+        edges = image["edge_sharpness"]
+        soft = SOFTNESS * min(severity_at(edges, BLUR_BY_EDGES), blur) if edges else 0.0
+        steep = severity_at(edges, OVERSHARPENING) * severity_at(image["overshoot"], HALO_SHARE)
+    else:
+        edges = _ratio(image, was, "edge_sharpness")
+        soft = BESIDE_SOFTNESS * min(severity_at(edges, BESIDE_BLUR_BY_EDGES), blur)
+        steep = severity_at(edges, BESIDE_OVERSHARPENING)
+    # Noise, block borders and clipped highlights make steep edges, too, which are not due to sharpening.
+    excess = steep * (1 - others / 4)
+    sharpened = given.combined(SHARPNESS, given.finding("oversharpening", excess, edge_ratio=edges))
+    return worst(given.finding("lack of sharpness", soft, edge_ratio=edges), sharpened)
+
+
+def _noise(given: Measured) -> Finding:
+    image, was = given.image, given.was
+    if was is None:
+        by_noise = given.by_value("Gaussian noise")
+    else:
+        gain = max(1.0, _ratio(image, was, "mean_luma"), _ratio(image, was, "rms_contrast"))
+        gain *= 1 + NOISE_PER_STEEPNESS * max(_ratio(image, was, "edge_sharpness") - 1, 0)
+        by_noise = _added(image["noise_sigma"], gain * was["noise_sigma"])
+    measured = [
+        given.finding("Gaussian noise", by_noise),
+        given.finding("impulse noise", given.by_value("impulse noise")),
+    ]
+    if given.predictions:
+        name = "color_noise"
+        by_color = given.by_value("color noise") if was is None else _added(image[name], was[name])
+        measured.append(given.finding("color noise", 0.0, by_value=by_color))
+    return given.combined(NOISE, *measured)
+
+
+def _added(noise: float, before: float) -> float:
+    """The severity of noise that came to what was there before."""
+    return severity_at(math.sqrt(max(noise**2 - before**2, 0)), BESIDE_NOISE)
+
+
+def _compression(given: Measured) -> Finding:
+    if given.was is None:
+        blocking = given.by_value("JPEG blocking")
+        shown = blocking if round(given.image["blockiness"], 1) > USUAL_STEPS else 0.0
+    else:
+        blocking = shown = severity_at(_ratio(given.image, given.was, "blockiness"), BESIDE_BLOCKING)
+    measured = [given.finding("JPEG blocking", blocking, by_value=shown)]
+    if given.predictions:
+        measured += [given.finding(name, 0.0) for name in ("coding artifacts", "banding")]
+    return given.combined(COMPRESSION, *measured)
+
+
+def _brightness(given: Measured) -> Finding:
+    image, was, mean = given.image, given.was, given.image["mean_luma"]
+    if was is not None:
+        shift = mean - was["mean_luma"]
+        room = was["mean_luma"] if shift < 0 else 255 - was["mean_luma"]
+        severity = severity_at(abs(shift) / max(room, 1.0), BESIDE_LIGHT)
+        return given.combined(BRIGHTNESS, given.finding("underexposure" if shift < 0 else "overexposure", severity))
+    dark = max(severity_at(mean, DARK_MEAN), severity_at(image["highlight_level"], DARK_HIGHLIGHTS))
+    bright = max(severity_at(mean, BRIGHT_MEAN), severity_at(image["clipped_bright"], BRIGHT_CLIPPED))
+    return given.combined(BRIGHTNESS, given.finding("underexposure", dark), given.finding("overexposure", bright))
+
+
+def _contrast(given: Measured, brightness: Finding) -> Finding:
+    image, was = given.image, given.was
+    if was is None:
+        # Overexposure brightens dark tones and clips bright ones, so it explains part of a low contrast.
+        low = severity_at(image["tonal_range"], LOW_CONTRAST) * _unexplained(brightness)
+        high = given.by_value("high contrast")
+    else:
+        change, light = _ratio(image, was, "rms_contrast"), _ratio(image, was, "mean_luma")
+        low = severity_at(1 - change / min(1.0, light), BESIDE_CONTRAST_LOSS)
+        high = severity_at(change / max(1.0, light) - 1, BESIDE_CONTRAST_GAIN)
+    return given.combined(CONTRAST, given.finding("low contrast", low), given.finding("high contrast", high))
+
+
+def _unexplained(brightness: Finding) -> float:
+    """The share of another finding that overexposure does not explain."""
+    return 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
+
+
+def _color(given: Measured, brightness: Finding) -> Finding:
+    image, was = given.image, given.was
+    if was is None:
+        # Low contrast and darkness reduce color and brightness variation alike; desaturation reduces their ratio.
+        per_contrast = image["colorfulness"] / max(image["rms_contrast"], 1.0)
+        faded = given.finding("desaturation", severity_at(per_contrast, DESATURATION), per_contrast=per_contrast)
+        others = [given.finding(name, given.by_value(name)) for name in ("oversaturation", "color cast")]
+        found = given.combined(COLOR, faded, *others)
+        colorless = replace(faded, severity=severity_at(per_contrast, COLORLESS), explanations=found.explanations)
+        return worst(found, colorless)
+    tone = (_ratio(image, was, "rms_contrast"), _ratio(image, was, "mean_luma"))
+    color, least = image["colorfulness"], was["colorfulness"] * min(1.0, *tone)
+    most = was["colorfulness"] * max(1.0, *tone)
+    # More contrast or saturation also amplifies a tint that the reference has.
+    shift = _added_tint(image, was, max(1.0, *tone, _ratio(image, was, "colorfulness")))
+    # Clipped highlights change hue, so overexposure explains part of a color cast.
+    cast = severity_at(shift, BESIDE_TINT) * _unexplained(brightness)
+    return given.combined(
+        COLOR,
+        given.finding("desaturation", severity_at((least - color) / max(least, NEARLY_GRAY), BESIDE_COLOR_LOSS)),
+        given.finding("oversaturation", severity_at((color - most) / (most + FAINT_COLOR), BESIDE_COLOR_GAIN)),
+        given.finding("color cast", cast, shift=shift),
+    )
+
+
+def _added_tint(image: Measurements, was: Measurements, gain: float) -> float:
+    """The shift of the mean color in CIELAB's a*b* plane that no scaling of it by 0 to ``gain`` explains."""
+    old = complex(was["red_tint"], was["yellow_tint"])
+    new = complex(image["red_tint"], image["yellow_tint"])
+    along = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0
+    return abs(new - min(max(along, 0.0), gain) * old)
