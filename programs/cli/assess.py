@@ -1,8 +1,8 @@
 """``agenticiqa assess``: judge images and print each result, or append it to a file, as it is finished."""
 
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
@@ -10,11 +10,9 @@ from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row
-from agenticiqa.programs.batch.plan_run import RunPlan, compact, plan_run
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.plan_run import compact, plan_run
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
-from agenticiqa.programs.cli.fusing import fusion_of_program, show_default, show_fitted, why_not_fitted
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
@@ -48,14 +46,16 @@ from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
-from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.result import Assessment
 
 
 def run(args: Namespace) -> int:
-    """Judge the images and print or append each result; the exit status says whether all were judged."""
+    """Judge the images and print or append each result; the exit status says whether all were judged.
+
+    What one photo has no use for (batches, pictures, another fusion) is imported where an option asks for it.
+    """
     if args.parquet:
-        from agenticiqa.programs.cli import sharded  # loads pyarrow and fsspec
+        from agenticiqa.programs.cli import sharded
 
         return sharded.run(args)
     if args.engine != "local":
@@ -79,13 +79,19 @@ def run(args: Namespace) -> int:
         print_error(line)
     if not found.jobs:
         return USAGE
-    config = check_batches(args, config, limits, found.jobs)
-    if args.dry_run:
-        print_expected(args, config, found.jobs, as_json=args.json)
-        return SOME_FAILED if found.problems else OK
-    images = [job.image for job in found.jobs]
+    if args.batch or args.dry_run or args.image_urls is not None:
+        from agenticiqa.programs.cli import batching
+
+        config = batching.check_batches(args, config, limits, found.jobs)
+        if args.dry_run:
+            batching.print_expected(args, config, found.jobs, as_json=args.json)
+            return SOME_FAILED if found.problems else OK
     check_outputs(args, read_by(found.jobs, args.jobs, args.config))
-    postprocess = draw.drawing_into(args.save_maps, images, args.images) if args.save_maps else Assessment.to_dict
+    to_dict: Callable[[Assessment], Row] = Assessment.to_dict
+    if args.save_maps:
+        from agenticiqa.programs.pictures import draw
+
+        to_dict = draw.drawing_into(args.save_maps, [job.image for job in found.jobs], args.images)
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
@@ -94,8 +100,8 @@ def run(args: Namespace) -> int:
     with ExitStack() as stack:
         stack.enter_context(within(limits))
         results = stack.enter_context(open_results(file, args.resume)) if file else None
-        if results:
-            stack.enter_context(within_batches(args, results.path, limits))
+        if results and args.batch:
+            stack.enter_context(batching.within_batches(args, results.path, limits))
         plan = plan_run(config, found.jobs, results)
         summary.judged_before = len(found.jobs) - len(plan.todo)
         summary.judged_again, summary.settings = dict(plan.again), plan.settings
@@ -120,11 +126,15 @@ def run(args: Namespace) -> int:
         if is_asked_for(args):
             shown = args.json or args.jsonl or not replaces_results(args)
             write, fail = collect_entries(write if shown else None, entries, lost), until_lost(fail, lost)
-        to_row = rows_with_fit_inputs(plan.program, postprocess)
+        to_row = rows_with_fit_inputs(plan.program, to_dict)
         with told_to_resume(results, summary):
             errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
-        fused = _fused(args, kept, found.jobs, plan, summary) if kept else None
+        fused = None
+        if kept:
+            from agenticiqa.programs.cli import fusing
+
+            fused = fusing.show(args.fuse, kept, found.jobs, plan, summary)
         replaced = _compacted(found.jobs, kept) if kept else 0
         if is_asked_for(args) and kept:
             entries |= entries_in(kept, found.jobs, plan)
@@ -163,17 +173,3 @@ def _compacted(jobs: list[Job], results: ResultsFile) -> int:
         place = printable_path(results.path)
         print_error(f"{place}: replaced rows cannot be moved away ({error.strerror}); of an image the last row counts")
         return 0
-
-
-def _fused(args: Namespace, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
-    """Let the file show the score that was asked for; a line about it. A file that cannot be written is told."""
-    default = fusion_of_program(plan.program)
-    try:
-        if args.fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_judged)):
-            return why
-        if default is None:
-            return None
-        show = partial(show_fitted, summary=summary) if args.fuse == "auto" else show_default
-        return show(results, jobs, plan, default=default)
-    except OSError as error:
-        return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}), and stays as it was"

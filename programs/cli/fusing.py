@@ -33,7 +33,22 @@ def why_not_fitted(program: AgenticIQA, not_judged: int) -> str | None:
     return "fusion: not fitted, as not all was judged" if not_judged else None
 
 
-def show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary, default: ScoreFusion) -> str:
+def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
+    """Let a file show the score of the fusion that ``--fuse`` names; a line about it, also where that fails."""
+    default = fusion_of_program(plan.program)
+    try:
+        if fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_judged)):
+            return why
+        if default is None:
+            return None
+        if fuse == "auto":
+            return _show_fitted(results, jobs, plan, summary, default)
+        return _show_default(results, jobs, plan, default)
+    except OSError as error:
+        return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}), and stays as it was"
+
+
+def _show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary, default: ScoreFusion) -> str:
     """Fit a profile to the rows of a finished run, rewrite them with its score, and say in one line what was done.
 
     The profile is written beside the file. Rows that no longer count, and those of other runs, stay as they are. Raises
@@ -52,7 +67,7 @@ def show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: S
     return f"{message}; the profile is in {printable_path(path)}"
 
 
-def show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default: ScoreFusion) -> str | None:
+def _show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default: ScoreFusion) -> str | None:
     """Give rows that show the score of an earlier fit the default's again; one line, or ``None`` if there are none.
 
     Raises OSError when the file cannot be rewritten.

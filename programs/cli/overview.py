@@ -21,8 +21,6 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
-from agenticiqa.programs.page.sheet import contact_sheet
-from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
 
 Entries = dict[Job, Entry]
@@ -139,6 +137,9 @@ def table_text(entries: Sequence[Entry]) -> str:
 
 def write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
     """Write the contact sheet of these entries, with a line for each image that ``failed``. Raises OSError."""
+    from agenticiqa.programs.page.sheet import contact_sheet  # here, as they load Jinja
+    from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
+
     wanted = [ThumbnailRequest(job.image, entry.sha256) for job, entry in entries.items()]
     made = write_thumbnails(wanted, folder_beside(page), workers=available_cores())
     thumbnails = [*render.progress(made, len(wanted), "thumbnails")]
