@@ -7,7 +7,7 @@ it is undefined, never NaN: ``why_undefined`` then says why.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, rankdata
 
 Numbers = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ def why_undefined(predictions: ArrayLike, mos: ArrayLike) -> str | None:
 def srcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     """Spearman's rank correlation. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
-    return plcc(ranks_of_codes(order_codes(x)), ranks_of_codes(order_codes(y)))
+    return plcc(rankdata(x), rankdata(y))
 
 
 def krcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
@@ -68,14 +68,3 @@ def checked(predictions: ArrayLike, mos: ArrayLike) -> tuple[Numbers, Numbers]:
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("predictions and labels have to be finite numbers: leave out images without a score")
     return x, y
-
-
-def order_codes(x: Numbers) -> NDArray[np.intp]:
-    """The place of each value among the different values, from 0: what a rank correlation sees of them."""
-    return np.unique(x, return_inverse=True)[1]
-
-
-def ranks_of_codes(codes: NDArray[np.intp]) -> Numbers:
-    """Ranks from 1 of codes, ties at their mean; as SciPy's ``rankdata``, without sorting."""
-    counts = np.bincount(codes)
-    return (np.cumsum(counts) - (counts - 1) / 2)[codes]

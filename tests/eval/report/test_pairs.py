@@ -71,20 +71,3 @@ def test_pairs_that_are_nearly_all_in_order_have_an_interval_of_some_width_and_n
     _, complete = pair_intervals(mos, mos, np.arange(9))
     assert (complete.value, complete.high) == (1, 1)
     assert 0.4 < complete.low < 0.9
-
-
-@pytest.mark.parametrize("spread", ["none", "one", "many", "some unknown"])
-@pytest.mark.parametrize("digits", [1, 8])
-def test_the_way_of_many_images_counts_as_the_table_of_all_pairs(
-    spread: str, digits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(len(spread) + digits)
-    for n in (1, 2, 7, 64, 200):
-        x = rng.normal(size=n).round(digits)
-        y = (x + rng.normal(size=n)).round(digits)
-        stds = {"none": None, "one": np.full(n, 0.4), "many": rng.uniform(0.2, 0.9, n)}
-        std = stds.get(spread, np.where(rng.random(n) < 0.2, 0, 0.5))
-        monkeypatch.setattr(pairs, "FEW", n)
-        expected = pairs._sums(x, y, std)
-        monkeypatch.setattr(pairs, "FEW", 0)
-        assert np.array_equal(pairs._sums(x, y, std), expected)
