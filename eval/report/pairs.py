@@ -36,8 +36,9 @@ def pair_intervals(
         if n > MOST_IMAGES:
             drawn = f"of {MOST_IMAGES:,} images drawn at random"
             chosen = np.sort(np.random.default_rng(0).choice(n, MOST_IMAGES, replace=False))
-            predictions, mos, mos_std, blocks = (each[chosen] for each in (predictions, mos, mos_std, blocks))
-        x, y, variance = predictions, mos, np.square(np.nan_to_num(mos_std))
+        else:
+            chosen = np.arange(n)
+        x, y, variance = predictions[chosen], mos[chosen], np.square(np.nan_to_num(mos_std[chosen]))
         by_image = _beyond_deviation(x, y, variance)
         total = by_image.sum(axis=0) / 2
 
@@ -47,7 +48,7 @@ def pair_intervals(
             within = _beyond_deviation(x[others], y[others], variance[others]).sum(axis=0) / 2
             return _share(total - by_image[others].sum(axis=0) + within)
 
-        shares = left_out(without_some, _share(total), blocks)
+        shares = left_out(without_some, _share(total), blocks[chosen])
     share = share_interval(_share(total), shares, n)
     note = share.note or f"{int(total[0]):,} pairs"
     return tau, replace(share, note="; ".join(filter(None, (note, drawn))))
