@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
-BEGINNINGS = b'{"image": ', b'{"name": '  # of each row: of assess, of evaluate
+BEGINNINGS = b'{"image": ', b'{"name": ', b'{"tool": '  # of a row of assess, of evaluate and optimize, of calibrate
 
 OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"

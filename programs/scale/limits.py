@@ -2,7 +2,6 @@
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any
 
@@ -13,7 +12,6 @@ ASK_AGAIN = (0.02, 1.0)  # seconds between two questions to the keeper, at first
 LOOK = 1.0  # seconds after which a worker that asks no model looks whether the run was ended
 
 
-@dataclass
 class LimitKeeper:
     """Counts for all workers; the cluster has one, as an actor, whose methods run one after the other.
 
@@ -21,9 +19,11 @@ class LimitKeeper:
     died, counts with the most that it may have cost once another takes its place.
     """
 
-    limits: Limits
-    in_flight: int | None = None
-    _held: dict[str, list[tuple[str, float | None]]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(
+        self, max_calls: int | None = None, max_usd: float | None = None, in_flight: int | None = None
+    ) -> None:
+        self.limits, self.in_flight = Limits(max_calls, max_usd), in_flight
+        self._held: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
 
     def began(self, worker: str) -> None:
         """A worker begins, perhaps in the place of one that died."""

@@ -47,9 +47,9 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             stack.callback(ray.shutdown)
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-            # On this command's node, so that none that dies takes it along. Locks cannot be sent: it makes its limits.
+            # On this command's node, so that none that dies takes it along.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-            actor = ray.remote(num_cpus=0, scheduling_strategy=here)(_keeper)
+            actor = ray.remote(num_cpus=0, scheduling_strategy=here)(LimitKeeper)
             return actor.remote(limits.max_calls, limits.max_usd, in_flight)
 
         def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
@@ -59,13 +59,6 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             yield from _until_stopped(lines, handle.halt.remote)
 
         yield engine
-
-
-class _keeper(LimitKeeper):
-    """The keeper as an actor is made: of plain values."""
-
-    def __init__(self, max_calls: int | None, max_usd: float | None, in_flight: int | None) -> None:
-        super().__init__(Limits(max_calls, max_usd), in_flight)
 
 
 def _ray() -> Any:

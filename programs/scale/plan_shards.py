@@ -76,25 +76,15 @@ class Shard:
         return digest([{**asdict(self), "number": 0}, asdict(question)])
 
 
-@dataclass
-class PlannedShards:
-    """The shards, to be read once, and what was wrong with what was named; ``problems`` grow while they are read."""
+def plan_shards(
+    names: Iterable[str], question: SharedQuestion, problems: list[str], images: int = IMAGES
+) -> Iterator[Shard]:
+    """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read.
 
-    shards: Iterator[Shard]
-    problems: list[str] = field(default_factory=list)
-
-
-def plan_shards(names: Iterable[str], question: SharedQuestion, images: int = IMAGES) -> PlannedShards:
-    """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read."""
-    planned = PlannedShards(iter(()))
-
-    def numbered() -> Iterator[Shard]:
-        parts = (part for name in names for part in _parts(name, question, images, planned.problems))
-        for number, part in enumerate(parts):
-            yield Shard(number, **part)
-
-    planned.shards = numbered()
-    return planned
+    What else is wrong with a name is added to ``problems`` when the shards are read that far.
+    """
+    parts = (part for name in names for part in _parts(name, question, images, problems))
+    return (Shard(number, **part) for number, part in enumerate(parts))
 
 
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:

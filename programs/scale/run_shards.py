@@ -80,7 +80,8 @@ def run_shards(
         if folder.is_local:
             stack.enter_context(_locked(Path(folder.place)))
         _pin(folder, run, images)
-        planned, problems = _write_plan(folder, run.names, run.question, images)
+        problems: list[str] = []
+        planned = _write_plan(folder, plan_shards(run.names, run.question, problems, images), run.question)
         if not planned:
             raise UserError(problems[0] if problems else "there is nothing to judge; name images")
         ended = RunOfShards(planned, problems)
@@ -126,22 +127,20 @@ def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint:
     }
 
 
-def _write_plan(
-    folder: ShardFolder, names: Sequence[str], question: SharedQuestion, images: int
-) -> tuple[list[PlannedShard], list[str]]:
-    """Write the shards, one JSON line each; returns where each line is, and what was wrong with the names."""
-    found, planned = plan_shards(names, question, images), list[PlannedShard]()
+def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQuestion) -> list[PlannedShard]:
+    """Write the shards, one JSON line each; returns where each line is."""
+    planned: list[PlannedShard] = []
 
     def lines() -> Iterator[bytes]:
         end = 0
-        for shard in found.shards:
+        for shard in shards:
             line = orjson.dumps(asdict(shard), option=orjson.OPT_APPEND_NEWLINE)
             planned.append(PlannedShard(shard.number, shard.digest(question), end, end + len(line)))
             end += len(line)
             yield line
 
     folder.write(PLAN, lines())
-    return planned, found.problems
+    return planned
 
 
 def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:

@@ -80,9 +80,10 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
     assert path.read_bytes() == WHOLE + b'{"n": 2}\n{"n": 3}\n'
 
 
-def test_a_file_of_one_cut_line_starts_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [b'{"image": "a.png", "sc', b'{"name": "a', b'{"tool": "SSIM", "ma'])
+def test_a_file_of_one_cut_line_starts_anew(cut: bytes, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_bytes(b'{"image": "a.png", "sc')
+    path.write_bytes(cut)
     assert rows_of(path) == []
     assert path.read_bytes() == b""
 

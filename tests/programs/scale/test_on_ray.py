@@ -28,7 +28,7 @@ POISON = 255
 
 
 def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
-    keeper = LimitKeeper(Limits(max_calls=4), in_flight=2)
+    keeper = LimitKeeper(max_calls=4, in_flight=2)
     assert [keeper.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
     assert keeper.ask("a", "another server", None) == GO
     keeper.settle("b", "server", None, None)
@@ -40,7 +40,7 @@ def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
 
 
 def test_what_a_dead_worker_was_admitted_to_counts_at_its_highest_price() -> None:
-    keeper = LimitKeeper(Limits(max_usd=1.0), in_flight=1)
+    keeper = LimitKeeper(max_usd=1.0, in_flight=1)
     assert keeper.ask("a", "server", 0.4) == GO
     assert keeper.ask("b", "server", 0.4) == WAIT
     keeper.began("a")  # in the place of the one that died

@@ -264,7 +264,7 @@ def test_shards_are_written_to_an_address(album: Path) -> None:
 
 def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agenticiqa.programs.scale.plan_shards.BYTES", 3 * (album / "1.png").stat().st_size)
-    sizes = [len([*jobs_of(shard, QUESTION)]) for shard in plan_shards(["album"], QUESTION).shards]
+    sizes = [len([*jobs_of(shard, QUESTION)]) for shard in plan_shards(["album"], QUESTION, [])]
     assert max(sizes) <= 3
     assert sum(sizes) == 10
 
