@@ -55,12 +55,15 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
     """
     tokens = _tokens(logprobs)
     place = _level_place([str(_get(token, "token")) for token in tokens])
-    alternatives = _alternatives(tokens[place[0]]) if place else None
-    if place is None or alternatives is None:
+    if place is None:
+        return None
+    at, before = place
+    alternatives = _alternatives(tokens[at])
+    if alternatives is None:
         return None
     shares = dict.fromkeys(sorted(LEVELS.values()), 0.0)
     for text, share in alternatives:
-        begun = _WORD.match(text.removeprefix(place[1]))
+        begun = _WORD.match(text.removeprefix(before))
         for name, level in NAMES.items():
             if begun and name.startswith(begun[1].lower()):
                 shares[level] += share
