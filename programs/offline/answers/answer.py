@@ -66,7 +66,7 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     the options, or words, or ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in
     sentences which rule and which measurements gave the answer, or what is missing.
     """
-    if fixed := fixed_answer(question):
+    if fixed := fixed_answer(question, look):
         return Answered(fixed.answer or UNABLE, fixed.in_words)
     whole = look(IMAGE)
     if whole is None or not whole.findings:

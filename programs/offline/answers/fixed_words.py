@@ -1,7 +1,8 @@
 """Kinds of questions that their words give away: they are answered before the network reads the question.
 
 ``RULES`` has a function for each kind. It takes a ``UserQuestion`` and returns its answer, or ``None`` for any other
-question. To add a kind, write its function and add it to ``RULES``; no network has to be trained for it.
+question. What is measured it gets by ``look(IMAGE)``, when it asks. To add a kind, write its function and add it to
+``RULES``; no network has to be trained for it.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agenticiqa.programs.fusion.formula import level_name
+from agenticiqa.programs.offline.answers.measured_image import Look
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO,
     TIE,
@@ -65,7 +67,7 @@ _ASKS_WHICH = re.compile(
 _LISTS = re.compile(r"\bor\b|\breference\b|\boriginal\b|\bparts?\b|\bregions?\b|\bhal(?:f|ves)\b|\bcorners?\b|\bside\b")
 
 
-def size_of_image(question: UserQuestion) -> RuleAnswer | None:
+def size_of_image(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """How many pixels the image has."""
     if question.options or question.size is None or not _ASKS_SIZE.fullmatch(_without_politeness(question)):
         return None
@@ -76,7 +78,7 @@ def size_of_image(question: UserQuestion) -> RuleAnswer | None:
     return RuleAnswer(answer, "This is the size of the image as it was read.")
 
 
-def best_of_several(question: UserQuestion) -> RuleAnswer | None:
+def best_of_several(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """Which of several images is the best: another command compares them. With a reference it may mean that."""
     asked = _without_politeness(question)
     if question.options or not question.alone or not _ASKS_WHICH.fullmatch(asked) or _LISTS.search(asked):
@@ -97,7 +99,7 @@ _NAMED = re.compile(
 _NONE = re.compile(r"(?:none|neither)\b.*|nothing|no (?:object|distortion|flaw)s?", re.I)
 
 
-def named_in_quoted_query(question: UserQuestion) -> RuleAnswer | None:
+def named_in_quoted_query(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """The one option that a quoted query names, or the one that says none."""
     text, options = readable(question_part(question.query)), question.options
     found = _QUERY.search(text)
@@ -118,7 +120,7 @@ _ONE_TO_FIVE = re.compile(r"\b(?:from )?1 (?:to|-) 5\b", re.I)
 _FOLLOWS = re.compile(r"\bverdict\b|\b(?:follows?|implie[sd]|concluded?|conclusion)\b[^.?!]*\?", re.I)
 
 
-def level_of_score(question: UserQuestion) -> RuleAnswer | None:
+def level_of_score(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """The level, "bad" to "excellent", that follows from a score of 1 to 5 that the question states."""
     text = _unquoted(question)
     scores = {float(score) for score in _SCORE.findall(text)}
@@ -145,7 +147,7 @@ _DENIED = re.compile(
 _TOOL = re.compile(r"\b(?:tool|metric|measure|index)s?\b", re.I)
 
 
-def metric_without_reference(question: UserQuestion) -> RuleAnswer | None:
+def metric_without_reference(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """Which metric, or whether one, gives a value where there is no reference: the toolbox knows."""
     text, options = _unquoted(question), question.options
     asked = _QUOTED.sub(" ", text)
@@ -173,7 +175,7 @@ def _unquoted(question: UserQuestion) -> str:
     return "" if _QUERY.search(text) else text
 
 
-def about_metrics(question: UserQuestion) -> RuleAnswer | None:
+def about_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """What a metric is good for."""
     if asks_about_tools(question.query) and (not question.options or is_yes_no(question.options)):
         return RuleAnswer(None, "The question is about the metrics themselves.")
@@ -187,7 +189,7 @@ _VALUE = re.compile(
 )
 
 
-def values_of_metrics(question: UserQuestion) -> RuleAnswer | None:
+def values_of_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
     query, evidence = question.query, question.evidence
     named = [] if question.options else names_tools(query, [call.tool for call in evidence.tool_log])
@@ -205,7 +207,7 @@ def values_of_metrics(question: UserQuestion) -> RuleAnswer | None:
     return RuleAnswer("; ".join(dict.fromkeys(values)), reason)
 
 
-Rule = Callable[[UserQuestion], RuleAnswer | None]
+Rule = Callable[[UserQuestion, Look], RuleAnswer | None]
 RULES: tuple[Rule, ...] = (
     size_of_image,
     best_of_several,
@@ -218,6 +220,6 @@ RULES: tuple[Rule, ...] = (
 """The kinds of questions, in the order in which they are tried."""
 
 
-def fixed_answer(question: UserQuestion) -> RuleAnswer | None:
+def fixed_answer(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """The answer to a question of one of these kinds; ``None`` for any other."""
-    return next((answer for rule in RULES if (answer := rule(question))), None)
+    return next((answer for rule in RULES if (answer := rule(question, look))), None)

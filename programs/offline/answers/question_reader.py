@@ -244,17 +244,13 @@ def _inflected(word: str) -> bool:
 
 def distance(one: str, other: str, most: int) -> int:
     """Edits between two words (Damerau-Levenshtein with adjacent swaps); more than ``most`` are not counted exactly."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        last, before, row = before, row, [i]
-        for j, wanted in enumerate(other, 1):
-            edits = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                edits = min(edits, last[j - 2] + 1)
-            row.append(edits)
-        if min(row) > most:
-            return most + 1
-    return row[-1]
+    if not (one and other) or abs(len(one) - len(other)) > most:
+        return max(len(one), len(other))
+    if one[0] == other[0]:
+        return distance(one[1:], other[1:], most)
+    if most == 0:
+        return 1
+    rests = [(one[1:], other[1:]), (one[1:], other), (one, other[1:])]
+    if one[:2] == other[1::-1]:
+        rests.append((one[2:], other[2:]))
+    return 1 + min(distance(*rest, most - 1) for rest in rests)

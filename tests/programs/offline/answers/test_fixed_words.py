@@ -4,8 +4,13 @@ import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.offline.answers.fixed_words import UserQuestion, fixed_answer
+from agenticiqa.programs.offline.answers.rule_answer import RuleAnswer
 from agenticiqa.signatures.types import UNABLE
 from support.distortion_levels import scene
+
+
+def fixed(query: str, size: tuple[int, int], *, alone: bool = True) -> RuleAnswer | None:
+    return fixed_answer(UserQuestion(query, size=size, alone=alone), lambda name: None)
 
 
 @pytest.mark.parametrize(
@@ -24,13 +29,13 @@ from support.distortion_levels import scene
     ],
 )
 def test_the_size_of_the_image_is_told(query: str) -> None:
-    verdict = fixed_answer(UserQuestion(query, size=(6000, 4000), alone=True))
+    verdict = fixed(query, (6000, 4000))
     assert verdict is not None
     assert verdict.answer == "6000 x 4000 pixels (24.0 megapixels)"
 
 
 def test_a_small_image_has_its_part_of_a_megapixel() -> None:
-    verdict = fixed_answer(UserQuestion("How many megapixels?", size=(512, 384), alone=True))
+    verdict = fixed("How many megapixels?", (512, 384))
     assert verdict is not None
     assert verdict.answer == "512 x 384 pixels (0.2 megapixels)"
 
@@ -41,11 +46,11 @@ def test_a_small_image_has_its_part_of_a_megapixel() -> None:
      "Which one looks better?", "which of my 5 shots is the least blurry"],
 )  # fmt: skip
 def test_of_several_images_compare_is_named(query: str) -> None:
-    verdict = fixed_answer(UserQuestion(query, size=(512, 384), alone=True))
+    verdict = fixed(query, (512, 384))
     assert verdict is not None
     assert verdict.answer is None
     assert "agenticiqa compare" in verdict.in_words
-    assert fixed_answer(UserQuestion(query, size=(512, 384), alone=False)) is None, "it may be about the reference"
+    assert fixed(query, (512, 384), alone=False) is None, "it may be about the reference"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_of_several_images_compare_is_named(query: str) -> None:
     ],
 )
 def test_other_questions_are_left_to_the_measurements(query: str) -> None:
-    assert fixed_answer(UserQuestion(query, size=(512, 384), alone=True)) is None
+    assert fixed(query, (512, 384)) is None
 
 
 def test_the_program_answers_so() -> None:
