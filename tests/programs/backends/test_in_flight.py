@@ -14,7 +14,7 @@ from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at, is_refused_for_now
+from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
 from agenticiqa.programs.backends.ledger import Halted, Limits, within
 
 BUSY = lm15.ServerError("busy", status=503)
@@ -25,26 +25,6 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
     error = lm15.TransportError(text)
     error.__cause__ = cause
     return error
-
-
-@pytest.mark.parametrize(
-    ("error", "makes_others_wait"),
-    [
-        (lm15.RateLimitError("slow down", status=429), True),
-        (lm15.RateLimitError("come back tomorrow", status=429, retry_after=3600.0), False),
-        (BUSY, True),
-        (lm15.ServerError("overloaded", status=529), True),
-        (lm15.ServerError("broken", status=500), False),
-        (lm15.ServerError("broken", status=500, retry_after=1.0), True),
-        (caused_by(ConnectionResetError()), True),
-        (caused_by(OSError(24, "too many open files")), True),
-        (lm15.TimeoutError("late"), False),
-        (lm15.BillingError("no money", status=429), False),
-        (lm15.AuthError("wrong key", status=401), False),
-    ],
-)
-def test_what_makes_other_requests_wait(error: lm15.LM15Error, makes_others_wait: bool) -> None:
-    assert is_refused_for_now(error) is makes_others_wait
 
 
 class Wire:

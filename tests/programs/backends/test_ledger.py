@@ -49,26 +49,16 @@ def test_an_answer_without_a_request_is_from_the_cache() -> None:
     assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (0, 2)
 
 
-def test_a_question_that_fails_is_entered_and_is_no_answer_from_the_cache() -> None:
-    with keeping() as ledger, pytest.raises(ValueError, match="out of reach"), asking("plan"):
-        raise ValueError("out of reach")
-    assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (0, 0)
+@pytest.mark.parametrize("calls", [0, 1], ids=["out of reach", "unusable"])
+def test_a_question_that_fails_is_entered_and_is_no_answer_from_the_cache(calls: int) -> None:
+    def fail() -> None:
+        spend(Spent(calls=calls))
+        raise ValueError("failed")
 
-
-def test_a_question_whose_answer_is_unusable_is_entered_with_what_it_took() -> None:
-    def unusable() -> None:
-        spend(Spent(calls=1))
-        raise ValueError("no JSON")
-
-    with keeping() as ledger, pytest.raises(ValueError, match="no JSON"), asking("plan"):
-        unusable()
-    assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (1, 0)
-
-
-def test_without_a_price_there_is_no_sum_of_money() -> None:
-    with keeping() as ledger, asking("plan"):
-        spend(Spent(calls=1))
-    assert ledger.to_json()["plan"]["usd"] is None
+    with keeping() as ledger, pytest.raises(ValueError, match="failed"), asking("plan"):
+        fail()
+    assert (ledger.stages["plan"].calls, ledger.stages["plan"].cached) == (calls, 0)
+    assert ledger.to_json()["plan"]["usd"] is None, "without a price there is no sum of money"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends import retries
+from agenticiqa.programs.backends.in_flight import is_refused_for_now
 from agenticiqa.programs.backends.ledger import Limits, within
 
 
@@ -27,36 +28,39 @@ def failed_to_connect(cause: BaseException) -> lm15.TransportError:
         return error
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        lm15.RateLimitError("slow down"),
-        lm15.RateLimitError("slow down", retry_after=60),
-        lm15.ServerError("broken"),
-        lm15.TimeoutError("late"),
-        lm15.TransportError("cut"),
-        failed_to_connect(ConnectionRefusedError()),
-    ],
-)
-def test_what_may_pass_is_tried_again(error: lm15.LM15Error) -> None:
-    assert retries.worth_another(error)
+NO, ALONE, ALL_WAIT = (False, False), (True, False), (True, True)  # tried again; and do other requests wait for it
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("error", "expected"),
     [
-        lm15.RateLimitError("come back tomorrow", retry_after=61),
-        lm15.AuthError("wrong key"),
-        lm15.BillingError("no money"),
-        lm15.InvalidRequestError("too large"),
-        lm15.ContextLengthError("too long"),
-        lm15.UnsupportedModelError("no such model"),
-        failed_to_connect(ssl.SSLCertVerificationError("self-signed")),
-        ValueError("a mistake of ours"),
+        (lm15.RateLimitError("slow down", status=429), ALL_WAIT),
+        (lm15.RateLimitError("slow down", retry_after=60), ALL_WAIT),
+        (lm15.RateLimitError("come back tomorrow", status=429, retry_after=61), NO),
+        (lm15.ServerError("busy", status=503), ALL_WAIT),
+        (lm15.ServerError("overloaded", status=529), ALL_WAIT),
+        (lm15.ServerError("broken", status=500), ALONE),
+        (lm15.ServerError("broken", status=500, retry_after=1.0), ALL_WAIT),
+        (lm15.TimeoutError("late"), ALONE),
+        (failed_to_connect(ConnectionResetError()), ALL_WAIT),
+        (failed_to_connect(ConnectionRefusedError()), ALL_WAIT),
+        (failed_to_connect(OSError(24, "too many open files")), ALL_WAIT),
+        (failed_to_connect(ssl.SSLCertVerificationError("self-signed")), NO),
+        (lm15.AuthError("wrong key", status=401), NO),
+        (lm15.BillingError("no money", status=429), NO),
+        (lm15.InvalidRequestError("too large"), NO),
+        (lm15.ContextLengthError("too long"), NO),
+        (lm15.UnsupportedModelError("no such model"), NO),
     ],
 )
-def test_what_would_fail_the_same_is_not_tried_again(error: Exception) -> None:
-    assert not retries.worth_another(error)
+def test_what_is_tried_again_and_what_other_requests_wait_for(
+    error: lm15.LM15Error, expected: tuple[bool, bool]
+) -> None:
+    assert (retries.worth_another(error), is_refused_for_now(error)) == expected
+
+
+def test_a_mistake_of_ours_is_not_tried_again() -> None:
+    assert not retries.worth_another(ValueError("a mistake of ours"))
 
 
 def test_the_waits_double_up_to_half_a_minute_and_no_two_are_alike() -> None:
