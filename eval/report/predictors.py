@@ -1,5 +1,6 @@
 """Whose figures stand in the table: our score, what it is made of, the usual combinations, and every tool alone."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -119,12 +120,7 @@ def _sources(columns: Columns, name: str, values: Numbers) -> dict[str, int]:
     """How many images each source of level probabilities gave an opinion on; nothing for other predictors."""
     if name not in (MODEL_ALONE, OFFLINE_OPINION):
         return {}
-    counts: dict[str, int] = {}
-    for row in np.flatnonzero(np.isfinite(values)):
-        source = columns.opinion[row]
-        if source:
-            counts[source] = counts.get(source, 0) + 1
-    return counts
+    return Counter(source for row in np.flatnonzero(np.isfinite(values)) if (source := columns.opinion[row]))
 
 
 def _is(columns: Columns, source: str) -> NDArray[np.bool_]:

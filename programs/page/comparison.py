@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from agenticiqa.programs.page.entry import Entry, Lines
@@ -28,11 +27,14 @@ def comparison_page(
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None
-    images = [
-        _shown(rank, entry, picture, maps.get(entry.image), folder, page)
-        for rank, (entry, picture) in enumerate(zip(entries, pictures, strict=True), 1)
-    ]
-    named = [(f"{image['rank']}. {Path(image['image']).name}", image["full"]) for image in images]
+    images, choices = [], []
+    for rank, (entry, file) in enumerate(zip(entries, pictures, strict=True), 1):
+        picture = file and f"{folder}/{file}"
+        map_file, caption = maps.get(entry.image) or (None, "no tool has a map of such an image")
+        files = {"link": link_to(entry.image, page), "picture": picture, "map": map_file and f"{folder}/{map_file}"}
+        images.append({"rank": rank, "entry": entry, "caption": caption, **files})
+        choices.append((f"{rank}. {entry.name}", _full(entry.image, page) or picture))
+    choices.append(("reference", _full(reference, page)))
     return render(
         "page/comparison.html",
         {
@@ -41,9 +43,7 @@ def comparison_page(
             "tables": tables,
             "failed": failed,
             "images": images,
-            "choices": [
-                (name, address) for name, address in (*named, ("reference", _full(reference, page))) if address
-            ],
+            "choices": [(name, address) for name, address in choices if address],
             "script": inline("comparison.js"),
         },
     )
@@ -52,22 +52,3 @@ def comparison_page(
 def _full(image: str | None, page: Path) -> str | None:
     """The address of an image file that browsers can show: a smaller copy would hide its damage."""
     return link_to(image, page) if image and Path(image).suffix.lower() in SHOWN_BY_BROWSERS else None
-
-
-def _shown(
-    rank: int, entry: Entry, picture: str | None, shown: tuple[str, str] | None, folder: str, page: Path
-) -> dict[str, Any]:
-    return {
-        "rank": rank,
-        "image": entry.image,
-        "link": link_to(entry.image, page),
-        "picture": f"{folder}/{picture}" if picture else None,
-        "full": _full(entry.image, page) or (f"{folder}/{picture}" if picture else None),
-        "map": f"{folder}/{shown[0]}" if shown else None,
-        "caption": shown[1] if shown else "no tool has a map of such an image",
-        "score": "no score" if entry.score is None else f"{entry.score:.2f}",
-        "level": entry.level_number,
-        "word": entry.level,
-        "finding": entry.finding or "no distortion found",
-        "explanation": entry.explanation,
-    }

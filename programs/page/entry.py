@@ -1,5 +1,6 @@
 """What an overview shows of one result: a few short fields instead of the whole row."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES, everyday_name
 
 Lines = tuple[Sequence[str], Sequence[Sequence[str]]]  # headings, and lines of as many cells
+NONE_FOUND = "none found"
 NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items()}
 
 
@@ -40,6 +42,16 @@ class Entry:
     shown: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """The image without its folders."""
+        return os.path.basename(self.image)
+
+    @property
+    def main(self) -> str:
+        """The main distortion in everyday words."""
+        return everyday_name(self.distortion) if self.distortion else NONE_FOUND
+
+    @property
     def level_number(self) -> int:
         """The level as a number, 1 (bad) to 5; 0 without a score."""
         return NUMBERS.get(self.level, 0)
@@ -49,7 +61,7 @@ class Entry:
         """The main distortion in everyday words: "severe noise, center"; empty without one."""
         if not self.distortion:
             return ""
-        return f"{self.severity} {everyday_name(self.distortion)}{self.place and f', {self.place}'}"
+        return f"{self.severity} {self.main}{self.place and f', {self.place}'}"
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:

@@ -4,15 +4,12 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from agenticiqa.programs.page.entry import Entry, worst_first
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.thumbnails import folder_beside
-from agenticiqa.signatures.vocabulary import LEVELS, everyday_name
-
-NONE_FOUND = "none found"
+from agenticiqa.signatures.vocabulary import LEVELS
 
 
 def contact_sheet(
@@ -25,7 +22,7 @@ def contact_sheet(
     """
     files = dict(zip(map(id, entries), thumbnails, strict=True))
     folder = quote(folder_beside(page).name)
-    found = Counter(_main(entry) for entry in entries)
+    found = Counter(entry.main for entry in entries)
     return render(
         "page/sheet.html",
         {
@@ -34,7 +31,11 @@ def contact_sheet(
             "distortions": found.most_common(),
             "failed": failed,
             "levels": _levels(entries),
-            "entries": [_shown(entry, files[id(entry)], folder, page) for entry in worst_first([*entries])],
+            "cards": [
+                (entry, link_to(entry.image, page), file and f"{folder}/{file}")
+                for entry in worst_first([*entries])
+                for file in [files[id(entry)]]
+            ],
         },
     )
 
@@ -48,31 +49,6 @@ def link_to(image: str, page: Path) -> str | None:
     except ValueError:  # on another drive of Windows
         return None
     return quote("./" + path.replace(os.sep, "/"))
-
-
-def _main(entry: Entry) -> str:
-    """The main distortion as the cards name it."""
-    return everyday_name(entry.distortion) if entry.distortion else NONE_FOUND
-
-
-def _shown(entry: Entry, file: str | None, folder: str, page: Path) -> dict[str, Any]:
-    score = entry.score
-    return {
-        "name": os.path.basename(entry.image),
-        "image": entry.image,
-        "link": link_to(entry.image, page),
-        "thumbnail": f"{folder}/{file}" if file else None,
-        "distortion": _main(entry),
-        "finding": entry.finding,
-        "explanation": entry.explanation,
-        "score": "" if score is None else f"{score:.2f}",
-        "level": entry.level_number,
-        "word": entry.level,
-        "interval": "" if entry.low is None or entry.high is None else f"{entry.low:.1f}, {entry.high:.1f}",
-        "answer": entry.answer,
-        "caveat": entry.caveat,
-        "also": [*entry.shown.items()],
-    }
 
 
 def _levels(entries: Sequence[Entry]) -> list[tuple[str, int, int]]:

@@ -13,7 +13,6 @@ from agenticiqa.programs.backends.turn import Spent
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of
-from agenticiqa.programs.page.sheet import NONE_FOUND
 from agenticiqa.programs.result_row import checked_rows
 from agenticiqa.signatures.types import LEVEL_KEYS
 
@@ -143,7 +142,7 @@ def _point(row: Mapping[str, Any], offset: int) -> Point:
         probabilities=tuple(probabilities.get(key, 0.0) for key in LEVEL_KEYS) if probabilities else None,
         ms=row.get("timings_ms") or {},
         offset=offset,
-        group=str(row.get("distortion") or row.get("generator") or entry.distortion or NONE_FOUND),
+        group=str(row.get("distortion") or row.get("generator") or entry.main),
         steps=steps_of(row),
     )
 
