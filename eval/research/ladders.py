@@ -23,8 +23,9 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.detector import TONE
 from agenticiqa.programs.tools import fr_fusion
 from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
-from agenticiqa.programs.tools.metrics.learned_iqa import as_input, in_working_size
+from agenticiqa.programs.tools.metrics.learned_iqa import as_input
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.statistics.parts import in_working_size
 from agenticiqa.signatures.categories import COMPRESSION, NOISE
 
 LARGEST_PHOTO = 2600  # pixels

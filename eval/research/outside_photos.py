@@ -47,6 +47,7 @@ from agenticiqa.programs.tools.outside_training import (
     look_features,
     looks,
 )
+from agenticiqa.programs.tools.statistics.parts import in_working_size
 
 PENALTY = 10.0  # of the squared weights, for the mean loss times the number of samples
 PHOTO_SHARE = 2.0  # weight of photos against all other pictures together: a false alarm is worse than a miss
@@ -152,7 +153,7 @@ def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
 
 def measured(image: RGB) -> Values:
     """The features that the program tells an image's look by."""
-    return look_features(image, last_stage)
+    return look_features(image, in_working_size(image), last_stage)
 
 
 def distorted(image: RGB, name: str) -> RGB:

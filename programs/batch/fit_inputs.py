@@ -18,7 +18,7 @@ from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.programs.stages.side_by_side import cpu_slot
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL as LEARNED_IQA
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
+from agenticiqa.programs.tools.statistics.parts import working_copy
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
 
 Row: TypeAlias = dict[str, Any]
@@ -68,7 +68,7 @@ def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[
     """The raw values of tools for an image, without those that fail."""
     values: dict[str, float] = {}
     with cpu_slot():
-        pixels = in_working_size(image.pixels)
+        pixels = working_copy(image)
         for name in names:
             tool = TOOLS[name]
             try:

@@ -32,7 +32,7 @@ PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_P
 MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
 # Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
-BAND = 4_000_000  # pixels that are converted at a time
+BAND = 250_000  # pixels that are converted at a time, few enough for a processor's cache
 GIVE = "give a JPEG, PNG or WebP file"
 HOW = "a line of the configuration, --config"
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
@@ -199,6 +199,14 @@ def rgb(image: Image.Image) -> np.ndarray:
     pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
     pixels.setflags(write=False)
     return pixels
+
+
+def reduced(pixels: np.ndarray, factor: int) -> np.ndarray:
+    """Return the means of ``factor`` x ``factor`` pixels of 8-bit RGB (fewer at the right and the lower border)."""
+    height, width = pixels.shape[:2]
+    rows = factor * max(1, BAND // (factor * width))
+    bands = [Image.fromarray(pixels[top : top + rows]).reduce(factor) for top in range(0, height, rows)]
+    return np.concatenate([np.asarray(band) for band in bands])
 
 
 def _described(data: bytes) -> str:
@@ -390,7 +398,7 @@ def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> n
     rows = max(1, BAND // width)
     for top in range(0, height, rows):
         band = image if rows >= height else image.crop((0, top, width, min(top + rows, height)))
-        pixels[top : top + rows] = np.asarray(_in_8_bits(band, conversion).convert("RGB"))
+        pixels[top : top + rows] = rgb(_in_8_bits(band, conversion))
     pixels.setflags(write=False)
     return pixels
 

@@ -17,7 +17,7 @@ from PIL import Image
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.weights import read_weights
-from agenticiqa.programs.tools.statistics.parts import Luma, loaded_whole_luma
+from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE, Luma, loaded_whole_luma, working_copy
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
 from agenticiqa.programs.tools.statistics.tonal import monochrome_of
 
@@ -36,7 +36,6 @@ Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
 WEIGHTS = Path(__file__).with_name("outside_training.npz")
 SHA256 = "5fccee636b84e627a8f3e60b5f8518346820ea0a2930dbaf37662648e9c52286"
 
-WORKING_SIDE = 1024  # pixels of the longer side at which quality is judged
 SMALL_PHOTO = 400  # pixels of the longer side: photos below were not learned from
 SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
 THIN = 6.0  # ratio of the sides
@@ -112,7 +111,8 @@ def _reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]
         return ("too small",)
     if _is_blank(image.pixels):
         return ("blank",)
-    shares = looks(read_weights(WEIGHTS, SHA256), look_features(image.pixels, backbone, loaded_whole_luma(image)))
+    features = look_features(image.pixels, working_copy(image), backbone, loaded_whole_luma(image))
+    shares = looks(read_weights(WEIGHTS, SHA256), features)
     if shares[0] < MOST_PHOTO:
         return (LOOKS[1 + int(shares[1:].argmax())],)  # type: ignore[return-value]
     gray: tuple[Reason, ...] = ("gray",) if monochrome_of(image) else ()
@@ -125,13 +125,16 @@ def _is_blank(image: RGB) -> bool:
     return int((highest - lowest).max()) <= BLANK_RANGE
 
 
-def look_features(image: RGB, backbone: Backbone, luma: Luma | None = None) -> Values:
-    """The features (F,) that a look is told by, of an image of at least 64 x 64 pixels; ``luma`` where it is known."""
-    factor = SEEN_SIDE / max(image.shape[:2])
-    seen = image
+def look_features(image: RGB, copy: RGB, backbone: Backbone, luma: Luma | None = None) -> Values:
+    """Return the features (F,) by which a look is recognized, of an image of at least 64 x 64 pixels.
+
+    ``copy`` is the image in working size; ``luma`` is that of the image, where it is known.
+    """
+    factor = SEEN_SIDE / max(copy.shape[:2])
+    seen = copy
     if factor < 1:
-        size = tuple(max(SEEN_LEAST, round(side * factor)) for side in image.shape[1::-1])
-        seen = np.asarray(Image.fromarray(image).resize(size, Image.Resampling.BILINEAR))
+        size = tuple(max(SEEN_LEAST, round(side * factor)) for side in copy.shape[1::-1])
+        seen = np.asarray(Image.fromarray(copy).resize(size, Image.Resampling.BILINEAR))
     return np.concatenate([pictorial(image, luma), backbone(seen).mean(axis=(1, 2), dtype=np.float64)])
 
 

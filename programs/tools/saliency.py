@@ -15,6 +15,7 @@ from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.regions import in_pixels
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_image
+from agenticiqa.programs.tools.statistics.parts import working_copy
 from agenticiqa.signatures.types import Box
 
 NETWORK = Path(__file__).with_name("u2netp.onnx")
@@ -38,7 +39,7 @@ def saliency(image: LoadedImage) -> Mask:
 
     Computed once per loaded image. Raises ToolError when the network's file is damaged.
     """
-    return image.memo.once("saliency", lambda: predict(image.pixels))
+    return image.memo.once("saliency", lambda: predict(working_copy(image)))
 
 
 def predict(pixels: RGB) -> Mask:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from agenticiqa.programs.tools.adapter import Adapter, read_adapter
 from agenticiqa.programs.tools.calibration import Calibration
@@ -19,6 +18,7 @@ from agenticiqa.programs.tools.numerics.networks import run_for, run_network
 from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
+from agenticiqa.programs.tools.statistics.parts import SMALLEST_SIDE, in_working_size, working_copy
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
 FEATURES = "Clip_655"  # the standardized features, by the name of what gives them in the model
-
-LONGEST = 1024  # pixels of the longer side: a larger image is scaled down to it
-SMALLEST_SIDE = 32
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
@@ -98,8 +95,8 @@ def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
 
     def computed() -> Opinion:
         if adapter is None:
-            return widened(opinion(image.pixels), outside_training(image))
-        found = adapter.adapted(*opinion_and_features(image.pixels))
+            return widened(opinion(working_copy(image)), outside_training(image))
+        found = adapter.adapted(*opinion_and_features(working_copy(image)))
         return widened(found, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
 
     return image.memo.once(("opinion", adapter and adapter.about["digest"]), computed)
@@ -151,17 +148,8 @@ def _judged_as(image: "LoadedImage", adapter: Adapter | None = None) -> "JudgedA
 
 
 def as_input(image: RGB) -> NDArray[np.float32]:
-    """An image as the network takes it: float32 (1, 3, H, W) in 0..255, the longer side at most 1024 (Lanczos)."""
+    """An image in working size as the network takes it: float32 (1, 3, H, W) in 0..255."""
     return np.ascontiguousarray(in_working_size(image).transpose(2, 0, 1)[None], dtype=np.float32)
-
-
-def in_working_size(image: RGB) -> RGB:
-    """The image, or where its longer side exceeds 1024 pixels a smaller copy of it."""
-    longest = max(image.shape[:2])
-    if longest <= LONGEST:
-        return image
-    width, height = (max(SMALLEST_SIDE, round(side * LONGEST / longest)) for side in image.shape[1::-1])
-    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.LANCZOS))
 
 
 def _starts(side: int, tile: int) -> list[int]:

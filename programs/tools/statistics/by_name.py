@@ -24,6 +24,7 @@ from agenticiqa.programs.tools.statistics.tonal import (
     mean_luma,
     red_tint,
     rms_contrast,
+    sampled_tone,
     shadow_level,
     tonal_range,
     tone_of,
@@ -62,7 +63,7 @@ def statistic(name: str, image: RGB) -> float:
     Raises ToolError for anything that is not such an image.
     """
     check_image(image)
-    return SPATIAL[name](luma_parts(image)) if name in SPATIAL else TONAL[name](Tone(image))
+    return SPATIAL[name](luma_parts(image)) if name in SPATIAL else TONAL[name](sampled_tone(image))
 
 
 def all_statistics(image: "LoadedImage") -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""The parts of an image that spatial statistics are taken of.
+"""The parts of an image that spatial statistics are taken of, and the smaller copy that networks take.
 
 An image of up to two megapixels is read as a whole. A larger one is never scaled down, which would hide noise and
 blocking: nine parts of 448 x 448 pixels, spread evenly over it, stand for it at its own resolution.
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
+from agenticiqa.programs.images.decoding import reduced
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, single_luma
 
 if TYPE_CHECKING:
@@ -48,6 +50,31 @@ def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
     """The luma of all of a loaded image, if it is so small that its statistics are of all of it."""
     first, *others = loaded_luma_parts(image)
     return None if others else first
+
+
+WORKING_SIDE = 1024  # pixels of the longer side at which networks judge: a larger image is scaled down to it
+SMALLEST_SIDE = 32  # pixels of the shorter side of that copy
+
+
+def in_working_size(image: RGB) -> RGB:
+    """The image, or where its longer side exceeds 1024 pixels a smaller copy of it (Lanczos).
+
+    From four times that size on it is first reduced to the means of whole pixels, which takes half the time.
+    """
+    height, width = image.shape[:2]
+    longest = max(height, width)
+    if longest <= WORKING_SIDE:
+        return image
+    size = tuple(max(SMALLEST_SIDE, round(side * WORKING_SIDE / longest)) for side in (width, height))
+    factor = max(1, longest // (2 * WORKING_SIDE))
+    smaller = Image.fromarray(reduced(image, factor) if factor > 1 else image)
+    box = (0, 0, width / factor, height / factor)
+    return np.asarray(smaller.resize(size, Image.Resampling.LANCZOS, box=box))
+
+
+def working_copy(image: "LoadedImage") -> RGB:
+    """``in_working_size`` of a loaded image's pixels, computed once per image."""
+    return image.memo.once("working copy", lambda: in_working_size(image.pixels))
 
 
 def _starts(side: int) -> list[int]:

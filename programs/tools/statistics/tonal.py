@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, Plane
+from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -26,17 +27,15 @@ class Tone:
     """The colors of an image of any size in blocks of 8 x 8 pixels (fewer at the right and lower border).
 
     ``rgb`` is float64 of shape (ceil(H / 8), ceil(W / 8), 3) in 0..255, ``pixels`` (the same without the 3) how many
-    pixels each block has.
+    pixels each block has. With a ``step`` only every ``step``-th row and column of blocks is read.
     """
 
-    def __init__(self, image: RGB) -> None:
+    def __init__(self, image: RGB, step: int = 1) -> None:
         height, width = image.shape[:2]
-        whole = height // BLOCK * BLOCK
-        bands = image[:whole].reshape(-1, BLOCK, width, 3).sum(axis=1, dtype=np.uint16)
-        if whole < height:
-            bands = np.concatenate([bands, image[whole:].sum(axis=0, dtype=np.uint16)[None]])
-        sums = np.add.reduceat(bands, np.arange(0, width, BLOCK), axis=1, dtype=np.int64)
-        heights, widths = (np.minimum(BLOCK, side - np.arange(0, side, BLOCK)) for side in (height, width))
+        tops, lefts = np.arange(0, height, BLOCK), np.arange(0, width, BLOCK)
+        bands = np.stack([image[top : top + BLOCK].sum(axis=0, dtype=np.uint16) for top in tops[::step]])
+        sums = np.add.reduceat(bands, lefts, axis=1, dtype=np.int64)[:, ::step]
+        heights, widths = np.minimum(BLOCK, height - tops[::step]), np.minimum(BLOCK, width - lefts[::step])
         self.pixels: NDArray[np.int64] = heights[:, None] * widths
         self.rgb: Plane = sums / self.pixels[..., None]
 
@@ -61,9 +60,14 @@ class Tone:
         return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
+def sampled_tone(image: RGB) -> Tone:
+    """The tone of an image; of a large one, rows and columns of blocks in steps, as many as two megapixels have."""
+    return Tone(image, max(1, math.isqrt(image.shape[0] * image.shape[1] // WHOLE_PIXELS)))
+
+
 def tone_of(image: "LoadedImage") -> Tone:
-    """The tone of a loaded image's pixels, computed once per image."""
-    return image.memo.once("tone", lambda: Tone(image.pixels))
+    """``sampled_tone`` of a loaded image's pixels, computed once per image."""
+    return image.memo.once("tone", lambda: sampled_tone(image.pixels))
 
 
 def mean_luma(tone: Tone) -> float:
@@ -161,7 +165,7 @@ def monochrome(image: RGB) -> Monochrome | None:
     warm tones (yellow to orange) count as meant: an image that is all blue or green may well have a color cast. On 300
     authentic photos 5 were called monochrome, gray and sepia ones of 300 photos all were.
     """
-    return _monochrome(Tone(image))
+    return _monochrome(sampled_tone(image))
 
 
 def monochrome_of(image: "LoadedImage") -> Monochrome | None:

@@ -16,7 +16,7 @@ from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools import TOOLS, toolbox
-from agenticiqa.programs.tools.metrics.learned_iqa import in_working_size
+from agenticiqa.programs.tools.statistics.parts import in_working_size
 from support.distortion_levels import scene
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration

@@ -15,13 +15,13 @@ from agenticiqa.programs.result import to_html
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics import learned_iqa as module
 from agenticiqa.programs.tools.metrics.learned_iqa import (
-    LONGEST,
     as_input,
     learned_iqa,
     learned_iqa_map,
     opinion,
     opinion_of,
 )
+from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE
 from support.distortion_levels import scene
 from support.images import loaded
 
@@ -84,7 +84,7 @@ def test_a_damaged_model_file_is_named(photo, tmp_path, monkeypatch):
 
 def test_a_large_image_is_looked_at_in_its_working_size_and_noise_is_judged_with_less_certainty(photo):
     large = np.asarray(Image.fromarray(photo).resize((3000, 2000)))
-    assert as_input(large).shape == (1, 3, round(2000 * LONGEST / 3000), LONGEST)
+    assert as_input(large).shape == (1, 3, round(2000 * WORKING_SIDE / 3000), WORKING_SIDE)
     noise = np.random.default_rng(0).integers(0, 256, photo.shape, dtype=np.uint8)
     assert opinion(noise).spread > opinion(photo).spread
 
