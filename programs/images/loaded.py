@@ -130,9 +130,16 @@ class LoadedImage:
         was given as pixels, go as PNG.
         """
         if self.file is not None:
-            return self if self.mime in formats else self._as_png
+            return self if self.mime in formats else self._encoded("image/png")
         is_of_file = self.shown is None and self.sha256 != self.sent_sha256
-        return self._as_webp or self if is_of_file and "image/webp" in formats else self
+        if not is_of_file or "image/webp" not in formats or max(self.size) > LARGEST_WEBP:
+            return self
+        as_webp = self._encoded("image/webp")
+        return as_webp if len(as_webp.data) < len(self.data) else self
+
+    def _encoded(self, mime: str) -> "LoadedImage":
+        """This image as its pixels in that format, the same object each time."""
+        return self.memo.once(("sent as", mime), lambda: replace(self, file=None, mime=mime))
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
         """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos)."""
@@ -147,17 +154,6 @@ class LoadedImage:
     def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":
         """This image with other pixels, which a model is sent; ``sha256`` stays that of the file."""
         return replace(self, file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
-
-    @cached_property
-    def _as_png(self) -> "LoadedImage":
-        return replace(self, file=None, mime="image/png")
-
-    @cached_property
-    def _as_webp(self) -> "LoadedImage | None":
-        if max(self.sent_size) > LARGEST_WEBP:
-            return None
-        as_webp = replace(self, mime="image/webp")
-        return as_webp if len(as_webp.data) < len(self.data) else None
 
     @cached_property
     def base64(self) -> bytes:

@@ -86,44 +86,18 @@ def _opened(source: ImageSource, max_pixels: int) -> tuple[UndecodedImage, Image
     return given, open_bytes(given.source, content, max_pixels) if isinstance(content, bytes) else content
 
 
-def load_pair(
-    image: ImageSource,
-    reference: ImageSource | None,
-    *,
-    resize_reference: bool = False,
-    max_side: int | None = None,
-    max_pixels: int = MAX_PIXELS,
-) -> tuple[LoadedImage, LoadedImage | None]:
+def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[LoadedImage, LoadedImage | None]:
     """Load an image and, if there is one, its pristine reference, which must have the same size.
 
-    ``resize_reference`` brings a reference of another size to the image's size (Lanczos), for the model as well;
-    its ``sha256`` stays that of the file. With ``max_side`` a model is sent a smaller copy of images whose longer side
-    has more pixels; they are measured as they are. Raises as ``load`` does, and ``ImageError`` when the sizes differ.
+    Raises as ``load`` does, and ``ImageError`` when the sizes differ.
     """
-    image, reference = _pair(image, reference, resize_reference, max_pixels)
-    return image.sent_within(max_side), reference.sent_within(max_side) if reference else None
-
-
-def _pair(
-    image: ImageSource, reference: ImageSource | None, resize_reference: bool, max_pixels: int
-) -> tuple[LoadedImage, LoadedImage | None]:
-    loaded = load(image, max_pixels=max_pixels)
-    if reference is None:
-        return loaded, None
-    pristine = load(reference, max_pixels=max_pixels)
-    if pristine.size == loaded.size:
-        return loaded, pristine
-    wanted, found = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
-    if not resize_reference:
+    loaded, pristine = load(image), None if reference is None else load(reference)
+    if pristine and pristine.size != loaded.size:
+        wanted, found = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
         refuse(
-            pristine.source,
-            f"expected a reference of the image's size {wanted}, got {found}; "
-            "give one of that size, or set resize_reference",
+            pristine.source, f"expected a reference of the image's size {wanted}, got {found}; give one of that size"
         )
-    resized = Image.fromarray(pristine.pixels).resize(loaded.size, Image.Resampling.LANCZOS)
-    return loaded, pristine.with_pixels(
-        resized, f"Resized from {found} to the image's {wanted} (Lanczos), and sent so."
-    )
+    return loaded, pristine
 
 
 def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:

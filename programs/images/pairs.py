@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import BAND, refuse
+from agenticiqa.programs.images.decoding import reduced, refuse
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.loading import MAX_PIXELS, load, load_pair
+from agenticiqa.programs.images.loading import MAX_PIXELS, load
 from agenticiqa.programs.images.reference_check import (
     WHOLE,
     ReferenceCheck,
@@ -55,11 +55,15 @@ def load_checked(
     max_side: int | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Pair:
-    """Load an image and its reference as ``load_pair`` does, and check how the image lies in the reference.
+    """Load an image and, if there is one, its pristine reference, and check how the image lies in the reference.
+
+    A reference of another size is refused, but with ``resize_reference`` brought to the image's size (Lanczos), for the
+    model as well; its ``sha256`` stays that of the file. With ``max_side`` a model is sent a smaller copy of images
+    whose longer side has more pixels; they are measured as they are.
 
     With ``align`` a shifted pair, a part, and a picture at another scale are brought to what both show, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
-    The image's notes say what was found. Raises as ``load_pair`` does.
+    The image's notes say what was found. Raises as ``load`` does, and ``ImageError`` for a refused reference.
     """
     first = load(image, max_pixels=max_pixels)
     if reference is None:
@@ -90,9 +94,10 @@ def _compared(
             return image, reference, say(relation, reference)
         if not resize_reference:
             refuse(reference.source, refusal_of_size(relation, image.size, reference.size))
-    note = RESIZED.format(*reference.size, *image.size)
-    image, resized = load_pair(replace(image, notes=(*image.notes, note)), reference, resize_reference=True)
-    reference = resized or reference
+    resized = Image.fromarray(reference.pixels).resize(image.size, Image.Resampling.LANCZOS)
+    note = "Resized from {}x{} to the image's {}x{} (Lanczos), and sent so.".format(*reference.size, *image.size)
+    image = replace(image, notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
+    reference = reference.with_pixels(resized, note)
     return image, reference, say(relate(image, reference), reference)
 
 
@@ -102,11 +107,7 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     factor = math.ceil(math.sqrt(width * height / LARGEST_PAIR))
     if factor <= 1:
         return image
-    rows = factor * max(1, BAND // (factor * width))
-    bands = [
-        np.asarray(Image.fromarray(image.pixels[top : top + rows]).reduce(factor)) for top in range(0, height, rows)
-    ]
-    pixels = np.concatenate(bands)
+    pixels = reduced(image.pixels, factor)
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
     shown = image.pixels if image.shown is None else image.shown  # a model is sent what was given

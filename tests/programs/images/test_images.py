@@ -21,6 +21,7 @@ from PIL import Image, ImageCms, ImageOps
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
 from agenticiqa.programs.images import LoadedImage, load, load_pair
+from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.sources import MAX_FILE_BYTES
 
 RNG = np.random.default_rng(0)
@@ -507,12 +508,14 @@ def test_a_file_that_the_system_will_not_read_is_refused() -> None:
 
 def test_a_reference_of_another_size_is_refused_with_both_sizes_and_the_flag() -> None:
     with pytest.raises(ImageError, match=r"9x6.*18x12.*resize_reference"):
+        load_checked(Image.fromarray(PHOTO), Image.new("RGB", (18, 12)))
+    with pytest.raises(ImageError, match=r"9x6.*18x12.*give one of that size"):
         load_pair(Image.fromarray(PHOTO), Image.new("RGB", (18, 12)))
 
 
 def test_on_request_the_reference_takes_the_size_of_the_image() -> None:
     large = encoded(np.kron(PHOTO, np.ones((2, 2, 1), np.uint8)), "JPEG", quality=95)
-    image, reference = load_pair(Image.fromarray(PHOTO), large, resize_reference=True)
+    image, reference, _ = load_checked(Image.fromarray(PHOTO), large, resize_reference=True)
     assert reference is not None
     assert reference.size == image.size
     expected = Image.open(io.BytesIO(large)).resize((9, 6), Image.Resampling.LANCZOS)
