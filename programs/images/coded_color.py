@@ -6,12 +6,13 @@ white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence 
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.programs.images.color_profile import Conversion, of_profile
 from agenticiqa.programs.images.jpeg2000 import read_boxes
 
 Values = NDArray[np.float32]
@@ -81,47 +82,40 @@ POWERS = {4: 2.2, 5: 2.8, 8: 1.0}
 KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 
 
-@dataclass(frozen=True)
-class CodedColors:
-    """What a file says about its colors beside an ICC profile: the conversion, if any, and a note about it.
-
-    ``first`` says that it has precedence over an ICC profile, ``is_doubtful`` that colors stay unconverted.
-    """
-
-    convert: ByCode | None = None
-    note: str = ""
-    first: bool = False
-    is_doubtful: bool = False
-
-
-def declared_colors(image: Image.Image) -> CodedColors:
-    """Read what an opened image says about its colors, beside an ICC profile."""
+def conversion_of(image: Image.Image) -> Conversion:
+    """Return how the colors of an opened image become sRGB: by what has precedence of all that the file says."""
+    by_profile, codes, where = of_profile(image), None, "nclx"
     if image.format == "PNG":
-        if codes := _cicp(image):
-            return _by_code(*codes, "cICP", first=True)
-        return CodedColors() if {"icc_profile", "srgb"} & {*image.info} else _by_gamma(image)
-    codes = _nclx(image) if image.format in {"AVIF", "HEIF"} else None
-    return _by_code(*codes, "nclx", first=codes[1] in HDR) if codes else CodedColors()
+        codes, where = _cicp(image), "cICP"
+    elif image.format in {"AVIF", "HEIF"}:
+        codes = _nclx(image)
+    goes_first = codes is not None and (where == "cICP" or codes[1] in HDR)
+    if image.info.get("icc_profile") and not goes_first:
+        return by_profile
+    if codes:
+        return _by_code(by_profile.mode, *codes, where)
+    if image.format == "PNG" and not {"icc_profile", "srgb"} & {*image.info}:
+        return _by_gamma(image, by_profile.mode)
+    return Conversion(by_profile.mode)
 
 
-def _by_code(primaries: int, transfer: int, where: Literal["cICP", "nclx"], *, first: bool) -> CodedColors:
+def _by_code(mode: str, primaries: int, transfer: int, where: str) -> Conversion:
     if primaries in {1, UNSPECIFIED, 5, 6} and transfer in SRGB_LIKE:  # the colors of NTSC and PAL are nearly the same
-        return CodedColors(first=first)
+        return Conversion(mode)
     if transfer not in KNOWN or primaries not in {*PRIMARIES, UNSPECIFIED}:
         found = f"primaries {primaries}, transfer characteristics {transfer}"
-        return CodedColors(
-            None, f"The colors ({where}: {found}) were not converted, and are read as sRGB.", first, True
-        )
+        note = f"The colors ({where}: {found}) were not converted, and are read as sRGB."
+        return Conversion(mode, note=note, is_doubtful=True)
     primaries = 1 if primaries == UNSPECIFIED else primaries
     note = f"The colors ({where}: {NAMES[primaries]}, transfer {transfer}) were converted to sRGB for measuring."
     if transfer in HDR:
         note = (
             f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR: light above 203 cd/m2 is white."
         )
-    return CodedColors(ByCode(transfer, primaries), note, first)
+    return Conversion(mode, note=note, by_code=ByCode(transfer, primaries))
 
 
-def _by_gamma(image: Image.Image) -> CodedColors:
+def _by_gamma(image: Image.Image, mode: str) -> Conversion:
     notes, convert = [], None
     gamma, points = image.info.get("gamma", 0.0), image.info.get("chromaticity")
     if gamma > 0 and abs(gamma / USUAL_GAMMA - 1) > GAMMA_SLACK:
@@ -131,7 +125,7 @@ def _by_gamma(image: Image.Image) -> CodedColors:
     is_other = bool(points and not is_gray and np.abs(np.subtract(points, SRGB_CHROMATICITIES)).max() > SAME_POINT)
     if is_other:
         notes.append("Its primaries (cHRM) are not those of sRGB and were not converted: colors are read as sRGB.")
-    return CodedColors(convert, " ".join(notes), is_doubtful=is_other)
+    return Conversion(mode, note=" ".join(notes), by_code=convert, is_doubtful=is_other)
 
 
 def _cicp(image: Image.Image) -> tuple[int, int] | None:

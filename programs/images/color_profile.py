@@ -56,7 +56,7 @@ class Conversion:
         return converted
 
 
-def conversion_of(image: Image.Image) -> Conversion:
+def of_profile(image: Image.Image) -> Conversion:
     """What the profile of an opened image asks for, if it has one, by the mode that is in the file."""
     is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
     mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"

@@ -18,8 +18,8 @@ from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import heif, libtiff
-from agenticiqa.programs.images.coded_color import declared_colors
-from agenticiqa.programs.images.color_profile import Conversion, conversion_of
+from agenticiqa.programs.images.coded_color import conversion_of
+from agenticiqa.programs.images.color_profile import Conversion
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import palette_of
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
@@ -168,7 +168,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
     notes = [*image.info.get(FOUND, ())]
     is_inner = any("is a thumbnail" in note for note in notes)
     try:
-        conversion = _conversion(image)
+        conversion = conversion_of(image)
         count = getattr(image, "n_frames", 1) if frames else 1
         if count > 1 and not is_inner:
             notes.append(f"It holds {count} frames; the first one is judged.")
@@ -286,14 +286,6 @@ def _orientation(image: Image.Image) -> int:
         return int(exif.get(ExifTag.Orientation, 1))
     except (SyntaxError, TypeError, ValueError):  # garbage in place of EXIF turns nothing
         return 1
-
-
-def _conversion(image: Image.Image) -> Conversion:
-    """How the colors of an opened image become sRGB: by its profile, or by what else the file says."""
-    found, coded = conversion_of(image), declared_colors(image)
-    if coded.first or not image.info.get("icc_profile"):
-        return Conversion(found.mode, None, coded.note, coded.convert, coded.is_doubtful)
-    return found
 
 
 def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tuple[Image.Image, int, Conversion]:
