@@ -17,9 +17,10 @@ from PIL import Image, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import heif, libtiff
+from agenticiqa.programs.images import libtiff
 from agenticiqa.programs.images.coded_color import conversion_of
 from agenticiqa.programs.images.color_profile import Conversion
+from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import palette_of
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
@@ -55,7 +56,6 @@ _SIGNATURES = {
     rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo of a kind that Pillow does not read",
     rb"FUJIFILMCCD|IIR[OS]|MMOR|IIU\0|FOVb|.{4}ftypcrx": "a raw photo",
     rb"%PDF": "a PDF document",
-    rb".{4}ftyp(hei|hev|mif|msf)": "a damaged HEIC or HEIF photo",
     rb".{4}ftyp": "a video",
     rb"[^\0]*<svg": "an SVG drawing",
 }
@@ -104,8 +104,8 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     except UnidentifiedImageError:
         found = _described(data)
         refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else GIVE}")
-    except MissingExtra:
-        refuse(name, f"expected an image, found a HEIC or HEIF photo, which needs an extra: {heif.INSTALL}")
+    except MissingExtra as missing:
+        refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
         refuse(name, f"expected an image that Pillow reads right, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
@@ -130,10 +130,11 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
         except UnidentifiedImageError:
             if data[:3] == b"MM\0":
                 return _open_deep_tiff(data)
-            if not heif.is_heif(data):
+            extra = format_by_content(data)
+            if extra is None:
                 raise
-            if not heif.register():
-                raise MissingExtra from None
+            if not extra.register():
+                raise MissingExtra(f"{extra.name}, which needs an extra: {extra.install}") from None
             return Image.open(io.BytesIO(data))
         finally:
             Image.MAX_IMAGE_PIXELS = limit
@@ -212,6 +213,8 @@ def reduced(pixels: np.ndarray, factor: int) -> np.ndarray:
 def _described(data: bytes) -> str:
     if not data:
         return "an empty file"
+    if extra := format_by_content(data):
+        return f"a damaged {extra.name}"
     head = data[:1000]
     for pattern, kind in _SIGNATURES.items():
         if re.match(pattern, head, re.DOTALL):

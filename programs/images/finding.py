@@ -4,13 +4,13 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import heif
 from agenticiqa.programs.images.decoding import refuse
+from agenticiqa.programs.images.extra_formats import EXTRA_FORMATS, ExtraFormat, format_by_content, format_by_suffix
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.images.own import is_own
 from agenticiqa.programs.images.sources import local_path
@@ -75,9 +75,9 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
 
     In a folder a file counts by its suffix, upper or lower case, and one without letters in its suffix by how it
-    begins; HEIC and HEIF count where pillow-heif is installed. Thumbnails and maps that this program wrote are skipped.
-    Files and folders whose name begins with a dot are left out, links to folders are not followed. Never raises for
-    what a name leads to: see ``Found.problems``.
+    begins; formats of an extra (HEIC) count where it is installed. Thumbnails and maps that this program wrote are
+    skipped. Files and folders whose name begins with a dot are left out, links to folders are not followed. Never
+    raises for what a name leads to: see ``Found.problems``.
     """
     found = Found()
     for name in names:
@@ -98,12 +98,12 @@ def skipped_text(skipped: Counter[str]) -> str:
 def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     images: list[Path] = []
     here: Counter[str] = Counter()
-    with_heif = heif.installed()
+    installed = [each for each in EXTRA_FORMATS if each.is_installed()]
     for path, suffix in files_below(folder, here):
-        is_image = suffix in heif.SUFFIXES
-        is_read = READ.fullmatch(suffix) or (with_heif and is_image)
-        if not (is_read or is_image or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
-            if not _begins_like_an_image(path, with_heif):
+        extra = format_by_suffix(suffix)
+        is_read = READ.fullmatch(suffix) or extra in installed
+        if not (is_read or extra or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
+            if not _begins_like_an_image(path, installed):
                 continue
             is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly meant
         if problem := _not_a_file(path) or ("" if is_read else suffix) or (OWN if is_own(path) else ""):
@@ -120,7 +120,7 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
 def is_name_of_image(text: str) -> bool:
     """Whether a text is the name of an image file: one word with the suffix of one, or such a file that is there."""
     suffix = Path(text).suffix.lower()
-    known = bool(READ.fullmatch(suffix) or RAW.fullmatch(suffix) or suffix in heif.SUFFIXES)
+    known = bool(READ.fullmatch(suffix) or RAW.fullmatch(suffix) or format_by_suffix(suffix))
     return known and (len(text.split()) == 1 or os.path.isfile(text))
 
 
@@ -138,7 +138,7 @@ def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str
                 yield Path(parent, name), os.path.splitext(name)[1].lower()
 
 
-def _begins_like_an_image(path: Path, with_heif: bool) -> bool:
+def _begins_like_an_image(path: Path, installed: Collection[ExtraFormat]) -> bool:
     try:
         if not path.is_file():
             return False
@@ -146,7 +146,7 @@ def _begins_like_an_image(path: Path, with_heif: bool) -> bool:
             head = file.read(LONGEST_SIGNATURE)
     except OSError:
         return False
-    return SIGNATURE.match(head) is not None or (with_heif and heif.is_heif(head))
+    return SIGNATURE.match(head) is not None or format_by_content(head) in installed
 
 
 def _not_a_file(path: Path) -> str:
@@ -158,5 +158,6 @@ def _not_a_file(path: Path) -> str:
 
 def _counted(kind: str, count: int) -> str:
     if kind.startswith("."):
-        return f"{count} {kind}" + (f" ({heif.INSTALL})" if kind in heif.SUFFIXES else "")
+        extra = format_by_suffix(kind)
+        return f"{count} {kind} ({extra.install})" if extra else f"{count} {kind}"
     return f"{count} {kind if count == 1 else _PLURALS[kind]}"

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image, ImageFilter
 
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.images import heif
+from agenticiqa.programs.images import extra_formats
 from support.files import json_lines
 
 pytestmark = pytest.mark.slow
@@ -121,7 +121,7 @@ def test_a_dry_run_estimates_what_is_there(album: Path, capsys: pytest.CaptureFi
 def test_what_a_folder_holds_and_is_skipped_is_counted(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(heif, "installed", lambda: False)
+    monkeypatch.setattr(extra_formats, "find_spec", lambda package: None)
     for name in ("1.heic", "2.HEIC", "3.heic", "4.cr2", "5.CR2", "notes.txt"):
         (album / name).touch()
     (album / "link.jpg").symlink_to("nowhere")

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.errors import ImageError, ImageNotFound
-from agenticiqa.programs.images import find_images, heif, load, search_images
+from agenticiqa.programs.images import extra_formats, find_images, load, search_images
 from agenticiqa.programs.images.finding import skipped_text
 
 
@@ -20,7 +20,7 @@ def touch(folder: Path, *names: str) -> None:
 
 @pytest.fixture(params=[True, False], ids=["with pillow-heif", "without"])
 def with_heif(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(heif, "installed", lambda: request.param)
+    monkeypatch.setattr(extra_formats, "find_spec", lambda package: request.param or None)
     return bool(request.param)
 
 
@@ -70,7 +70,8 @@ def test_what_a_folder_holds_and_cannot_be_judged_is_counted(tmp_path: Path, wit
     found = search_images([tmp_path])
     assert len(found.images) == (7 if with_heif else 1)
     raw = "3 .cr2, 2 broken links"
-    rest = {"1 .nef", "1 linked folder", "1 device or pipe", *(() if with_heif else {f"1 .heif ({heif.INSTALL})"})}
+    heif = () if with_heif else ("1 .heif (pip install 'agenticiqa[heic]')",)
+    rest = {"1 .nef", "1 linked folder", "1 device or pipe", *heif}
     told = skipped_text(found.skipped)
     if not with_heif:
         assert told.startswith("5 .heic (pip install 'agenticiqa[heic]'), ")

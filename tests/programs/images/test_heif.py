@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import find_images, heif, load
+from agenticiqa.programs.images import extra_formats, find_images, load
 from agenticiqa.programs.images.decoding import DEEP_COLOR
 
 RNG = np.random.default_rng(5)
@@ -67,4 +67,4 @@ def test_without_the_extra_a_heic_photo_is_refused_with_the_command_that_install
     assert str(caught.value) == (
         f"{path}: expected an image, found a HEIC or HEIF photo, which needs an extra: pip install 'agenticiqa[heic]'"
     )
-    assert not heif.installed()
+    assert not extra_formats.EXTRA_FORMATS[0].is_installed()
