@@ -18,8 +18,8 @@ from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import libtiff
-from agenticiqa.programs.images.coded_color import conversion_of
-from agenticiqa.programs.images.color_profile import Conversion
+from agenticiqa.programs.images.arrays import BAND, rgb
+from agenticiqa.programs.images.colors import Conversion, conversion_of
 from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.jpeg2000 import palette_of
@@ -33,7 +33,6 @@ PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_P
 MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
 # Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
-BAND = 250_000  # pixels that are converted at a time, few enough for a processor's cache
 GIVE = "give a JPEG, PNG or WebP file"
 HOW = "a line of the configuration, --config"
 DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
@@ -185,29 +184,6 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); {advice}")
     mime = _MIME.get(str(image.format), "") if as_it_is and (count == 1 or image.format == "MPO") else ""
     return Decoded(pixels, tuple(notes), mime, conversion.is_doubtful)
-
-
-def lossless(pixels: np.ndarray, kind: str = "PNG") -> bytes:
-    """Encode 8-bit RGB pixels without loss and without metadata, as PNG or WebP."""
-    options = {"compress_level": 3} if kind == "PNG" else {"lossless": True, "quality": 0, "method": 0}
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, kind, **options)
-    return buffer.getvalue()
-
-
-def rgb(image: Image.Image) -> np.ndarray:
-    """Pixels as a read-only uint8 array of shape (height, width, 3)."""
-    pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
-    pixels.setflags(write=False)
-    return pixels
-
-
-def reduced(pixels: np.ndarray, factor: int) -> np.ndarray:
-    """Return the means of ``factor`` x ``factor`` pixels of 8-bit RGB (fewer at the right and the lower border)."""
-    height, width = pixels.shape[:2]
-    rows = factor * max(1, BAND // (factor * width))
-    bands = [Image.fromarray(pixels[top : top + rows]).reduce(factor) for top in range(0, height, rows)]
-    return np.concatenate([np.asarray(band) for band in bands])
 
 
 def _described(data: bytes) -> str:

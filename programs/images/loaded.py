@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from pybase64 import b64encode
 
-from agenticiqa.programs.images.decoding import lossless, rgb
+from agenticiqa.programs.images.arrays import lossless, rgb
 from agenticiqa.programs.images.memo import Memo
 
 if TYPE_CHECKING:

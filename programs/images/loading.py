@@ -14,7 +14,7 @@ EXIF orientation                pixels           turned upright; XMP turns nothi
 transparency                    pixels           composited over white
 16-bit gray                     pixels           v / 257, rounded
 16-bit color                    pixels           8 bits, as Pillow reads it
-color profile, cICP, gAMA, HDR  pixels           converted to sRGB (see ``color_profile``, ``coded_color``)
+color profile, cICP, gAMA, HDR  pixels           converted to sRGB (see ``images.colors``)
 CMYK                            pixels           by its profile, else without one
 PIL image, numpy array          pixels           like a file of its mode
 ==============================  ===============  ================================================================

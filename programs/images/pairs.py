@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import reduced, refuse
+from agenticiqa.programs.images.arrays import reduced
+from agenticiqa.programs.images.decoding import refuse
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.loading import MAX_PIXELS, load
 from agenticiqa.programs.images.reference_check import (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.images.decoding import reduced
+from agenticiqa.programs.images.arrays import reduced
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, single_luma
 
 if TYPE_CHECKING:

@@ -250,7 +250,7 @@ def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.Monk
     whole = load_checked(image, pixels)
     assert whole.image.size == (400, 300)
     monkeypatch.setattr("agenticiqa.programs.images.pairs.LARGEST_PAIR", 400 * 300 // 4)
-    monkeypatch.setattr("agenticiqa.programs.images.decoding.BAND", 400 * 8)
+    monkeypatch.setattr("agenticiqa.programs.images.arrays.BAND", 400 * 8)
     pair = load_checked(image, pixels)
     assert pair.reference is not None
     assert pair.image.size == pair.reference.size == (200, 150)

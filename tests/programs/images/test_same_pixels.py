@@ -93,7 +93,8 @@ def test_near_duplicates_are_found_by_what_is_measured(name: str, tmp_path: Path
 # Where a file or another image is opened or converted, and why that is no second way to read a user's file.
 MAY_OPEN = {
     "programs/images/decoding.py": "it is the loader",
-    "programs/images/color_profile.py": "it is part of the loader",
+    "programs/images/colors.py": "it is part of the loader",
+    "programs/images/arrays.py": "it is part of the loader",
     "programs/images/recolored.py": "changes colors of pixels in memory",
     "programs/tools/distort.py": "reads what it has just encoded",
 }

@@ -1,19 +1,27 @@
-"""Convert colors that a file names without an ICC profile to sRGB: code points (PNG cICP, nclx of AVIF and HEIC), gAMA.
+"""Convert the colors of a file to sRGB: by its ICC profile, by code points (cICP of PNG, nclx of AVIF, HEIC) or gAMA.
 
-Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the reference
-white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition, 13.14.
+A profile is applied with relative colorimetric intent and black point compensation; one that means sRGB changes
+nothing. Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the
+reference white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition,
+13.14.
 """
 
+import io
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.images.color_profile import Conversion, of_profile
 from agenticiqa.programs.images.jpeg2000 import read_boxes
+
+if TYPE_CHECKING:
+    from PIL.ImageCms import ImageCmsTransform
 
 Values = NDArray[np.float32]
 
@@ -33,6 +41,10 @@ USUAL_GAMMA, GAMMA_SLACK = 1 / 2.2, 0.05  # of gAMA: as libpng, a difference of 
 SRGB_CHROMATICITIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 SAME_POINT = 0.005  # of a chromaticity
 BAND = 1_000_000  # pixels that are converted at a time
+SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, as the mode of the pixels that they are for
+SAME = 1  # of 255: a profile that changes no color by more means sRGB
+STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel: the colors that this is tried on
+LONGEST = 60  # characters of a profile's name in a note
 
 
 @dataclass(frozen=True)
@@ -82,9 +94,42 @@ POWERS = {4: 2.2, 5: 2.8, 8: 1.0}
 KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 
 
+@dataclass(frozen=True)
+class Conversion:
+    """How pixels of ``mode`` (RGB, L or CMYK) become sRGB, and the note about it; both empty for sRGB itself.
+
+    It has the ``transform`` of a profile, or is done by ``by_code``. Both are ``None``, too, where colors cannot be
+    converted, as the note and ``is_doubtful`` then say. The note has words of the profile, which may hold anything.
+    """
+
+    mode: str
+    transform: "ImageCmsTransform | None" = None
+    note: str = ""
+    by_code: Callable[[np.ndarray], np.ndarray] | None = None
+    is_doubtful: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether any color is changed."""
+        return self.transform is not None or self.by_code is not None
+
+    def apply(self, image: Image.Image) -> Image.Image:
+        """The picture, of ``mode``, as sRGB; as it is without a transform."""
+        if self.by_code:
+            return Image.fromarray(self.by_code(np.asarray(image.convert("RGB"))))
+        if self.transform is None:
+            return image
+        from PIL import ImageCms
+
+        converted = ImageCms.applyTransform(image, self.transform)
+        assert converted is not None  # as it is not done in place
+        converted.info.pop("icc_profile", None)
+        return converted
+
+
 def conversion_of(image: Image.Image) -> Conversion:
     """Return how the colors of an opened image become sRGB: by what has precedence of all that the file says."""
-    by_profile, codes, where = of_profile(image), None, "nclx"
+    by_profile, codes, where = _by_profile(image), None, "nclx"
     if image.format == "PNG":
         codes, where = _cicp(image), "cICP"
     elif image.format in {"AVIF", "HEIF"}:
@@ -202,3 +247,56 @@ def _srgb_signal(light: Values) -> Values:
         light * np.float32(12.92),
         np.float32(1.055) * light ** np.float32(1 / 2.4) - np.float32(0.055),
     )
+
+
+def _by_profile(image: Image.Image) -> Conversion:
+    """What the profile of an opened image asks for, if it has one, by the mode that is in the file."""
+    is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
+    mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"
+    profile = image.info.get("icc_profile")
+    if not profile or image.mode in {"LAB", "F"}:
+        return Conversion(mode)
+    return _conversion(bytes(profile), mode)
+
+
+@lru_cache(maxsize=16)
+def _conversion(profile: bytes, mode: str) -> Conversion:
+    from PIL import ImageCms
+
+    try:
+        given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        space = given.profile.xcolor_space.strip()
+        name = ImageCms.getProfileDescription(given).strip()[:LONGEST]
+        if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
+            return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
+        if SPACES.get(space) != mode:
+            raise ValueError(f"it is for {space or 'an unknown color space'}, and the pixels are {_named(mode)}")
+        transform = ImageCms.buildTransform(
+            given,
+            ImageCms.createProfile("sRGB"),
+            mode,
+            "RGB",
+            ImageCms.Intent.RELATIVE_COLORIMETRIC,
+            ImageCms.Flags.BLACKPOINTCOMPENSATION,
+        )
+        found = Conversion(mode, transform, f"The color profile ({name}) was converted to sRGB for measuring.")
+        return Conversion(mode) if _changes_nothing(found) else found
+    except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
+        why = str(error) or type(error).__name__
+        used = "an estimate without a profile" if mode == "CMYK" else "sRGB"
+        note = f"The color profile was not used ({why[: LONGEST * 2]}): the colors are read as {used}."
+        return Conversion(mode, None, note, is_doubtful=True)
+
+
+def _changes_nothing(conversion: Conversion) -> bool:
+    if conversion.mode == "CMYK":
+        return False
+    channels = len(conversion.mode)
+    colors = np.array(list(product(STEPS, repeat=channels)), np.uint8).reshape(1, -1, channels)
+    picture = Image.fromarray(colors if channels > 1 else colors[..., 0])
+    converted = np.asarray(conversion.apply(picture), np.int16)
+    return bool(np.abs(converted - np.asarray(picture.convert("RGB"), np.int16)).max() <= SAME)
+
+
+def _named(mode: str) -> str:
+    return {"L": "gray"}.get(mode, mode)
