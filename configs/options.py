@@ -133,8 +133,8 @@ class ModelKeys:
 
 
 @dataclass
-class ReferenceKeys:
-    """How an image is compared with its reference."""
+class ImageKeys:
+    """How an image and its reference are read."""
 
     align: Annotated[
         bool,
@@ -145,4 +145,4 @@ class ReferenceKeys:
     ] = False
 
 
-KEYS = (*keys(AdapterKey), *keys(ModelKeys), *keys(ReferenceKeys))
+KEYS = (*keys(AdapterKey), *keys(ModelKeys), *keys(ImageKeys))

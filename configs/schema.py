@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from agenticiqa.configs.options import AdapterKey, ModelKeys, ReferenceKeys
+from agenticiqa.configs.options import AdapterKey, ImageKeys, ModelKeys
 from agenticiqa.configs.reading import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
@@ -146,7 +146,7 @@ class FusionConfig(Section):
         return self
 
 
-class Config(Section, AdapterKey, ModelKeys, ReferenceKeys):
+class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     """A whole configuration; ``configs/options.py`` has the keys that are options of commands, too."""
 
     planner: PlannerConfig = PlannerConfig()

@@ -5,7 +5,7 @@ Only the declarations: what runs a command loads DSPy and numpy, which --help, -
 
 from pathlib import Path
 
-from agenticiqa.configs.options import AdapterKey, Group, ModelKeys, Option, Options, ReferenceKeys, keys
+from agenticiqa.configs.options import AdapterKey, Group, ImageKeys, ModelKeys, Option, Options, keys
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -82,7 +82,7 @@ OFFLINE = "Without them the program is offline: nothing is sent."
 MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *LIMITS), "models", OFFLINE)
 REFERENCE: Options = (
     Option("--resize-reference", "scale a reference of another size to the image's", bool),
-    *keys(ReferenceKeys),
+    *keys(ImageKeys),
 )
 WORKERS_OPTION = Option(
     "--workers N", f"images in parallel (default: one per processor core, {WORKERS} with a model)", int, at_least=1
