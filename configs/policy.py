@@ -1,15 +1,11 @@
 """The one pydantic model that reads a policy of ``agenticiqa gate``: what a photo must have to be accepted."""
 
 import os
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Self
 
-import yaml
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
-from agenticiqa.configs.reading import yaml_value
-from agenticiqa.configs.schema import ConfigError, Section
+from agenticiqa.configs.schema import ConfigError, Section, read_model
 
 SHIPPED = "gate"
 FILE_CHECKS = "min_short_side, max_long_side, aspect, min_effective_side and min_jpeg_quality"
@@ -54,22 +50,8 @@ class GatePolicy(Section):
 
 def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
     """Read a policy; the shipped one for ``None``. Raises ConfigError, in one line, for a file that is none."""
-    name = f"policy {path or SHIPPED}"
-    try:
-        file = Path(path) if path else resources.files(__package__) / f"{SHIPPED}.yaml"
-        policy = GatePolicy.model_validate(yaml_value(file.read_text(encoding="utf-8")) or {})
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        known = ", ".join(GatePolicy.model_fields)
-        wrong = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'the file'}: "
-            + (f"unknown; known are {known}" if each["type"] == "extra_forbidden" else each["msg"])
-            for each in error.errors()
-        )
-        raise ConfigError(f"{name}: {wrong}") from error
+    wanted = os.fspath(path or SHIPPED)
+    policy = read_model(GatePolicy, "policy", wanted)
     if not (policy.is_judged or policy.looks_at_files):
-        raise ConfigError(f"{name}: names no condition, so it would accept everything; see configs/gate.yaml")
+        raise ConfigError(f"policy {wanted}: names no condition, so it would accept everything; see configs/gate.yaml")
     return policy

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -19,6 +19,9 @@ OF_A_SERVER = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_ret
 LEVELS_NEED = "profile levels asks a model: name it with --backend, or in a section levels of the configuration"
 
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
+
+
+M = TypeVar("M", bound="Section")
 
 
 class ConfigError(ValueError):
@@ -244,52 +247,49 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
 
     Raises ConfigError, in one line, when there is no such file or it holds anything unexpected.
     """
-    wanted = "of this mapping"
+    if isinstance(given, Mapping):
+        return _checked(Config, dict(given), "configuration of this mapping")
+    wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
+    return _with_paths_from(Path(wanted).parent, read_model(Config, "configuration", wanted))
+
+
+def read_model(model: type[M], kind: str, wanted: str) -> M:
+    """Read a YAML file, or what is shipped by that name. Raises ConfigError, in one line that calls it a ``kind``."""
+    name, path = f"{kind} {wanted}", Path(wanted)
     try:
-        if isinstance(given, Mapping):
-            return Config.model_validate(dict(given))
-        wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
-        config = Config.model_validate(yaml_value(_text(wanted)) or {})
-        return _with_paths_from(Path(wanted).parent, config)
+        file = path if path.is_file() else resources.files(__package__) / f"{wanted}.yaml"
+        if not file.is_file():
+            raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped")
+        return _checked(model, yaml_value(file.read_text(encoding="utf-8")) or {}, name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"configuration {wanted}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
+
+
+def _checked(model: type[M], value: object, name: str) -> M:
+    try:
+        return model.model_validate(value)
     except ValidationError as error:
-        wrong = "; ".join(_explain(item["loc"], item["type"], item["msg"]) for item in error.errors())
-        raise ConfigError(f"configuration {wanted}: {wrong}") from error
+        wrong = "; ".join(_explain(model, item["loc"], item["type"], item["msg"]) for item in error.errors())
+        raise ConfigError(f"{name}: {wrong}") from error
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
     """The configuration with the paths of its fusion profile, prompts and adapter taken from the folder of its file."""
-    changes: dict[str, object] = {}
-    if config.adapter is not None:
-        changes["adapter"] = str(folder / Path(config.adapter).expanduser())
-    if config.fusion.profile is not None:
-        changes["fusion"] = FusionConfig(profile=str(folder / Path(config.fusion.profile).expanduser()))
-    if config.prompts is not None:
-        changes["prompts"] = str(folder / Path(config.prompts).expanduser())
+    given = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
+    changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in given.items() if path}
+    if profile := changes.pop("profile", None):
+        changes["fusion"] = FusionConfig(profile=str(profile))
     return config.model_copy(update=changes)
 
 
-def _text(wanted: str) -> str:
-    path = Path(wanted)
-    try:
-        if path.is_file():
-            return path.read_text(encoding="utf-8")
-        shipped = resources.files(__package__) / f"{wanted}.yaml"
-        if shipped.is_file():
-            return shipped.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration {wanted}: cannot be read: {error}") from error
-    raise ConfigError(f"configuration {wanted}: no such file, and no configuration of that name is shipped")
-
-
-def _explain(location: tuple[int | str, ...], kind: str, message: str) -> str:
+def _explain(section: type[BaseModel], location: tuple[int | str, ...], kind: str, message: str) -> str:
     where = ".".join(map(str, location)) or "the file"
     if kind != "extra_forbidden":
         return f"{where}: {message}"
     if location[-1] == "projector":  # for one release, as the backend that it belonged to
         return f"key {where!r} is gone: run llama-server with --mmproj, and use llamacpp.<model> with api_base"
-    section: type[BaseModel] = Config
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation
         for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null

@@ -15,7 +15,7 @@ from agenticiqa.eval.scorers.rows import Watch, judge_set
 from agenticiqa.programs.backends.ledger import Limits, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.expected_cost import print_estimate
 
 OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # what the figures need
 
@@ -24,7 +24,7 @@ def tell_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> No
     """Print what judging anew would cost without each part, before anything is sent."""
     for part in parts:
         print(f"without {part}, at most, as what is asked as before comes from the cache:")
-        tables.print_estimate(estimate_without(config, part, jobs))
+        print_estimate(estimate_without(config, part, jobs))
 
 
 def ablate(

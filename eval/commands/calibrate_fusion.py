@@ -23,8 +23,9 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli import render, tables
+from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
+from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import Appending, judge_and_write
 from agenticiqa.programs.cli.printable import print_error
@@ -106,7 +107,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
         plan = plan_run(config, jobs, results)
-        tables.print_estimate(estimate(config, plan.todo))
+        print_estimate(estimate(config, plan.todo))
         install(config)
         summary = Summary(len(jobs), judged_before=len(jobs) - len(plan.todo))
         if summary.judged_before:

@@ -18,8 +18,8 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.connect import connect, features_of, key_variable, name_of, provider_of, stage_models
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
-from agenticiqa.programs.cli import tables
 from agenticiqa.programs.cli.options import models_from
+from agenticiqa.programs.cli.render import print_lines
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.images import load
@@ -52,7 +52,7 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps({"backends": rows, "providers": providers}, ensure_ascii=False, indent=2))
     else:
-        tables.print_backends(rows, [] if args.backend or args.config else providers)
+        print_backends(rows, [] if args.backend or args.config else providers)
     return SOME_FAILED if failed else OK
 
 
@@ -117,3 +117,32 @@ def provider_rows() -> list[dict[str, Any]]:
 
 def _interface(provider: Provider) -> dict[str, Any]:
     return {"seed": provider.seed, "formats": sorted(mime.removeprefix("image/") for mime in provider.formats)}
+
+
+def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) -> None:
+    """Print the backends of a configuration as a table on stdout, and the providers, if given, as a second one."""
+    lines = []
+    for row in rows:
+        where = [row["backend"], *([row["server"]] if row["server"] else [])]
+        if row["key"]:
+            where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
+        has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
+        shown = ", ".join(row["formats"] or ()) or "-"
+        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown])
+    print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images"), lines)
+    if providers:
+        lines = [
+            [
+                row["provider"],
+                row["needs"],
+                *(_yes_or_no(row[name]) for name in ("json_object", "logprobs", "seed")),
+                ", ".join(row["formats"]),
+            ]
+            for row in providers
+        ]
+        print("\nProviders, and what their interfaces support (a single model or server may support less):")
+        print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
+
+
+def _yes_or_no(value: bool | int | None) -> str:
+    return "-" if value is None else "yes" if value else "no"

@@ -18,7 +18,7 @@ from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.backends.provider_batches.supported import refuse_without_batches, service_of
 from agenticiqa.programs.batch.cost import Estimate, bytes_in_request, estimate
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
@@ -119,7 +119,7 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
     """Print what a run is expected to cost, and how many batches it makes, by the limits of their providers."""
     prefix = args.image_urls
     expected = estimate(config, jobs, (lambda image: len(address_of(prefix, image))) if prefix else bytes_in_request)
-    tables.print_estimate(expected, as_json=as_json)
+    print_estimate(expected, as_json=as_json)
     if args.batch and not as_json:
         _print_batches(expected)
         if prefix and jobs:

@@ -9,6 +9,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from agenticiqa.programs.cli.printable import QUIET, printable
 
@@ -70,6 +71,15 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
     for cells in zip(*(column[1:] for column in columns), strict=True):
         table.add_row(*map(escape, cells))
     console.print(table)
+
+
+def print_remark(text: str) -> None:
+    """Print what a reader has to know of a table below it, on stderr where stdout is no terminal."""
+    console = stdout_console()
+    if console.is_terminal:
+        console.print(Text(text, style="dim"))
+    else:
+        print(text, file=sys.stderr)
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:

@@ -2,12 +2,19 @@
 
 import json
 from argparse import Namespace
+from typing import Any
 
 from agenticiqa.configs import load_config
-from agenticiqa.programs.cli import tables
+from agenticiqa.programs.cli.render import print_lines, print_remark
 from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import listing
+
+BEST_SHOWN = 3
+PYIQA = (
+    "Embedded metrics need no download. Any metric of pyiqa can be added: pip install 'agenticiqa[pyiqa]' "
+    "(its license is non-commercial), then list it under pyiqa: in a configuration."
+)
 
 
 def run(args: Namespace) -> int:
@@ -17,5 +24,24 @@ def run(args: Namespace) -> int:
     if args.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
-        tables.print_tools(rows)
+        print_tools(rows)
     return OK
+
+
+def print_tools(rows: list[dict[str, Any]]) -> None:
+    """Print the metrics as a table on stdout."""
+    lines = []
+    for row in rows:
+        low, high = row["raw_range"]
+        raw_range = f"{low:g} .. {high:g}" + (f" {row['unit']}" if row["unit"] else "")
+        cost = "-" if row["cost_ms"] is None else f"{row['cost_ms']:.0f}"
+        best = ", ".join(_best_at(row)) or "-"
+        lines.append([row["name"], row["kind"], row["direction"], raw_range, cost, best, row["status"]])
+    print_lines(("tool", "kind", "better", "raw range", "ms", "best at", "status"), lines)
+    print_remark(PYIQA)
+
+
+def _best_at(row: dict[str, Any]) -> list[str]:
+    """The categories that a tool measures best, with its SRCC; what it is made for where that is not known."""
+    measured = list(row["measured"].items())[:BEST_SHOWN]
+    return [f"{name} {found['srcc']:.2f}" for name, found in measured] or row["good_at"]

@@ -140,7 +140,7 @@ def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
         ("aspect: [3, 0.5]", "aspect is [3.0, 0.5]"),
         ("{min_short_side: 900, max_long_side: 800}", "min_short_side is above max_long_side"),
         ("{min_short_side: 9, distortions: {blur: sever}}", "'sever'"),
-        ("min_size: 3", "min_size: unknown; known are min_short_side"),
+        ("min_size: 3", "unknown key 'min_size', known are min_short_side"),
         ("min_score: 9", "less than or equal to 5"),
         ("distortions: {ugliness: severe}", "'ugliness' is none"),
         ("distortions: {blur: very}", None),
@@ -148,7 +148,7 @@ def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
         ("refuse_kinds: [cat]", "'cat' is none of graphic"),
         ("- a list", "the file"),
         ("a: [", "not valid YAML"),
-        (None, "No such file"),
+        (None, "no such file"),
     ],
 )
 def test_a_policy_that_cannot_be_read(

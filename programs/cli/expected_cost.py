@@ -1,0 +1,54 @@
+"""What a run is expected to cost, as a table or JSON on stdout."""
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from agenticiqa.programs.cli.render import print_lines, print_remark
+
+if TYPE_CHECKING:
+    from agenticiqa.programs.batch.cost import Estimate
+
+COUNTED = {
+    "calls": "calls",
+    "calls_at_most": "at most",
+    "input_tokens": "input tokens",
+    "image_tokens": "of images",
+    "output_tokens": "output tokens",
+}
+ESTIMATED = (
+    "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
+    "providers' published rules for images; a range begins where nothing is found, or planned, that further stages are "
+    "asked about. At most: with every answer rejected and every image replanned. Where a server refuses a feature, a "
+    "few more requests are sent."
+)
+
+
+def print_estimate(found: "Estimate", as_json: bool = False) -> None:
+    """Print the estimate of a run as a table, or as one JSON object, on stdout."""
+    if as_json:
+        whole = {"images": found.images, "questions": found.questions, "refused": found.refused, "stages": found.rows()}
+        print(json.dumps(whole, ensure_ascii=False, indent=2))
+        return
+    about = f"{found.questions} questions about {found.images} images"
+    if not found.stages:
+        print(f"{about}: no model is asked")
+        return
+    models = sorted({stage.model for stage in found.stages})
+    several = ["model"] if len(models) > 1 else []
+    lines = []
+    for row in found.rows():
+        usd = "no price" if row["usd"] is None else _range(row, "usd", ".4f")
+        counts = [_range(row, count) for count in COUNTED]
+        lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
+    print(f"{about}, asked of {', '.join(models)}:")
+    print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
+    print_remark(ESTIMATED)
+    for refused in found.refused:
+        print(f"agenticiqa: {refused}", file=sys.stderr)
+
+
+def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
+    """A count, from the least one where that is known and differs."""
+    low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
+    return high if low == high else f"{low}-{high}"
