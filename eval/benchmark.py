@@ -1,10 +1,9 @@
 """Measure how a program, a metric or any function agrees with people, in one call."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage
@@ -73,7 +72,7 @@ def evaluate(
     data = _labels(task, root, split, partial)
     labels = data.labels
     refuse_without_references(judged_by, labels)
-    with nullcontext(InMemory()) if out is None else ResultsFile(Path(out) / "results.jsonl") as results:
+    with TemporaryDirectory() as folder, ResultsFile(Path(folder if out is None else out) / "results.jsonl") as results:
         if out is not None:
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
@@ -88,28 +87,6 @@ def evaluate(
     if out is not None:
         rating_report(summary).write(Path(out))
     return Evaluation(rows, summary)
-
-
-@dataclass
-class InMemory:
-    """Rows that are kept only as long as the call takes, by their number."""
-
-    kept: list[Row] = field(default_factory=list)
-    length: int = 0
-
-    def outlines(self) -> Iterator[tuple[int, Row]]:
-        """The number of each row, and the row."""
-        return enumerate(self.kept)
-
-    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
-        """The rows of these numbers."""
-        return (self.kept[offset] for offset in offsets)
-
-    def append(self, row: Row) -> int:
-        """Keep a row; returns its number."""
-        self.kept.append(row)
-        self.length += 1
-        return self.length - 1
 
 
 def scoring_question(query: str) -> str:

@@ -1,9 +1,8 @@
 """Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.scorers.scorer import Scorer
@@ -12,7 +11,7 @@ from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.judge_many import Failure, judge_many, run_many
-from agenticiqa.programs.batch.results_file import Identity, Row, resume
+from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import sha256_of
@@ -24,21 +23,6 @@ Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finish
 LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content", "generator")
 
 
-class Results(Protocol):
-    """Where rows are kept, each found by a number: a ``ResultsFile``, or a list in memory."""
-
-    length: int
-
-    def outlines(self) -> Iterator[tuple[int, Row]]:
-        """The number of each row, and what ``resume`` needs of it."""
-
-    def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
-        """The whole rows of these numbers."""
-
-    def append(self, row: Row) -> int:
-        """Keep a row; returns its number."""
-
-
 @dataclass(frozen=True)
 class SetRows:
     """A row for each labeled image, in the order of the labels; they are read anew by each loop, and not in memory.
@@ -47,7 +31,7 @@ class SetRows:
     (``tools.training_images.Part``). They are not kept, as they change with the tools.
     """
 
-    results: Results
+    results: ResultsFile
     offsets: Sequence[int]
     parts: Sequence[Sequence[Part]]
 
@@ -69,7 +53,7 @@ def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
 def judge_set(
     program: AgenticIQA | Scorer,
     labels: Sequence[LabeledImage],
-    results: Results,
+    results: ResultsFile,
     *,
     query: str,
     workers: int = 1,
@@ -132,7 +116,7 @@ def row_identity(row: Row) -> Identity:
     )
 
 
-def _kept(rows: NewRows, results: Results, kept: dict[LabeledImage, int]) -> NewRows:
+def _kept(rows: NewRows, results: ResultsFile, kept: dict[LabeledImage, int]) -> NewRows:
     for label, row in rows:
         kept[label] = results.append(row)
         yield label, row
