@@ -384,7 +384,7 @@ def test_what_is_valid_in_answers_that_were_rejected_is_used_and_marked(
     assert summary.quality_probs == (probs and pytest.approx(probs))
     assert (summary.final_answer == UNABLE) == (source is None)
     if source and source.startswith("salvaged"):
-        assert "an answer that was rejected" in summary.quality_reasoning
+        assert "a rejected answer" in summary.quality_reasoning
 
 
 def test_a_letter_without_its_reason_is_used_in_the_end_and_said_to_be_so(photo: Path) -> None:

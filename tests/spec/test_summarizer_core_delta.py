@@ -57,7 +57,7 @@ def test_summarizer_core_delta_apply_score_fusion_in_scoring_mode(photo: Path) -
     expected = sum(share * c for c, share in joint.items()) / sum(joint.values())
     assert math.isclose(result.final_answer, expected)
     assert result.quality_score == result.final_answer
-    for part in (f"{expected:.2f}", "tool mean 2.60", f"{sum(p * c for c, p in P.items()):.2f}", "quality_probs"):
+    for part in (f"{expected:.2f}", "tool mean 2.60", f"{sum(p * c for c, p in P.items()):.2f}", "log-probabilities"):
         assert part in result.quality_reasoning
 
 
