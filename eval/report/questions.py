@@ -1,6 +1,6 @@
 """The report of a run of questions from its rows: accuracy of choices, of plans, and what a judge gave descriptions."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import prod
@@ -31,9 +31,9 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
     as many right.
     """
     plain = [row for row in rows if row["rotation"] == 0]
-    by_name: dict[str, list[Row]] = {}
+    by_name: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        by_name.setdefault(row["name"], []).append(row)
+        by_name[row["name"]].append(row)
     sets = [*by_name.values()]
     complete = any(len(each) > 1 for each in sets) and all(len(each) == len(each[0]["options"]) for each in sets)
 
@@ -266,10 +266,10 @@ def _percent(share: Mapping[str, Any]) -> Cell:
 
 def _groups(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     """The rows of each group that a set is broken down by."""
-    found: dict[str, dict[str, list[Row]]] = {}
+    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for key, name in row["groups"].items():
-            found.setdefault(key, {}).setdefault(name, []).append(row)
+            found[key][name].append(row)
     return found
 
 

@@ -191,20 +191,13 @@ def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
 
 def seconds(run: KeptRun) -> ReportTable:
     """Median, mean and 95th percentile of the seconds of each stage, and of all together."""
-    stages = dict.fromkeys(stage for ms in run.timings for stage in ms)
-    found = {stage: np.array([ms.get(stage, 0.0) for ms in run.timings]) / 1000 for stage in stages}
-    if found:
-        found["all"] = np.sum([*found.values()], axis=0)
-    rows = [
-        {
-            "stage": stage,
-            "median": f"{np.median(values):.3f}",
-            "mean": f"{values.mean():.3f}",
-            "95 % take at most": f"{np.quantile(values, 0.95):.3f}",
-        }
-        for stage, values in found.items()
-    ]
-    return ReportTable("Seconds per image", rows)
+    from pandas import DataFrame
+
+    found = DataFrame(run.timings).fillna(0.0) / 1000
+    found["all"] = found.sum(axis=1)
+    shown = {"median": found.median(), "mean": found.mean(), "95 % take at most": found.quantile(0.95)}
+    rows = [{"stage": stage} | {name: f"{of[stage]:.3f}" for name, of in shown.items()} for stage in found]
+    return ReportTable("Seconds per image", rows if len(found) else [])
 
 
 def spent(run: KeptRun) -> ReportTable | None:

@@ -65,7 +65,8 @@ def test_two_images_of_a_comparison_lie_over_each_other_as_wide_as_the_window(tm
     shown = {"reference": str(tmp_path / "reference.png")}
     entries = [replace(entry(str(tmp_path / name), 3.0), shown=shown) for name in ("a.png", "b.png")]
     page = tmp_path / "page.html"
-    page.write_text(comparison_page(entries, [None, None], {}, {"Metrics": (("m",), [("1",)])}, [], page))
+    page.write_text(comparison_page(entries, [None, None], {}, {"Metrics": (("", "a_b\x1b"), [("m", "1")])}, [], page))
+    assert '<th scope="col" class="number">a_<wbr>b </th>' in page.read_text(), "long names break at an underscore"
     state = (
         "(() => {const [left, right] = document.querySelectorAll('.stage img');"
         " const box = left.getBoundingClientRect();"
