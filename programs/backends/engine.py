@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import tenacity
 from dspy import lm15
 
 from agenticiqa.configs import Price, StageConfig
@@ -73,16 +72,8 @@ class Model:
             response = run.send(self, ready)
         else:
             limits = run.limits
-            attempts = tenacity.Retrying(
-                retry=tenacity.retry_if_exception(retries.worth_another),
-                wait=retries.wait,
-                stop=retries.stop_after(self.max_retries),
-                before_sleep=retries.log_retry(self.name),
-                sleep=limits.wait,
-                reraise=True,
-            )
             with self.in_flight.place(limits) as place:
-                for attempt in attempts:
+                for attempt in retries.attempts(self.name, self.max_retries, limits):
                     with attempt, self.in_flight.attempt(place, limits):
                         highest, number = self.highest_usd(ready), attempt.retry_state.attempt_number
                         limits.admit(highest, self.in_flight.server)

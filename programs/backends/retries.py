@@ -21,13 +21,25 @@ import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes
-from agenticiqa.programs.backends.ledger import current
+from agenticiqa.programs.backends.ledger import Limits, current
 
 logger = logging.getLogger(__name__)
 
 LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as out of reach
 LONGEST_WAIT = 30.0
 TIMEOUTS = 2  # attempts that may time out
+
+
+def attempts(name: str, most_retries: int, limits: Limits) -> tenacity.Retrying:
+    """The attempts at one request to the server ``name``; an interrupted run ends their waits."""
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(worth_another),
+        wait=wait,
+        stop=stop_after(most_retries),
+        before_sleep=log_retry(name),
+        sleep=limits.wait,
+        reraise=True,
+    )
 
 
 def worth_another(error: BaseException) -> bool:

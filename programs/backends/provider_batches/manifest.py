@@ -153,24 +153,21 @@ class Manifest:
             names = ", ".join(f"{name} = ?" for name in changes)
             self._rows.execute(f"UPDATE batch SET {names} WHERE n = ?", (*changes.values(), n))
 
-    def keep(self, n: int, answers: Iterable[tuple[str, int, bytes]]) -> int:
-        """Keep answers (id, status, body) to requests of a batch, of several to one the first; how many were new."""
+    def keep(self, n: int, answers: Iterable[tuple[str, int, bytes]]) -> None:
+        """Keep answers (id, status, body) to requests of a batch; of several answers to one the first."""
         with self._lock, self._rows:
-            return sum(
-                self._rows.execute(
-                    "UPDATE request SET status = ?, answer = ? WHERE id = ? AND batch = ? AND answer IS NULL",
-                    (status, zlib.compress(body), id, n),
-                ).rowcount
-                for id, status, body in answers
+            self._rows.executemany(
+                "UPDATE request SET status = ?, answer = ? WHERE id = ? AND batch = ? AND answer IS NULL",
+                [(status, zlib.compress(body), id, n) for id, status, body in answers],
             )
 
-    def release(self, n: int, *, counted: bool = True) -> int:
-        """What waits for this batch waits for none; unless ``counted`` it was not tried. How many those are."""
+    def release(self, n: int, *, counted: bool = True) -> None:
+        """Let what waits for this batch wait for none; unless ``counted`` it was not tried."""
         with self._lock, self._rows:
-            return self._rows.execute(
+            self._rows.execute(
                 "UPDATE request SET batch = NULL, tries = tries - ? WHERE batch = ? AND answer IS NULL",
                 (0 if counted else 1, n),
-            ).rowcount
+            )
 
     def settle(self, id: str, usd: float | None) -> None:
         """Note what an answer cost, on disk with the next change of a batch."""
