@@ -66,7 +66,7 @@ def in_working_size(image: RGB) -> RGB:
     if longest <= WORKING_SIDE:
         return image
     size = tuple(max(SMALLEST_SIDE, round(side * WORKING_SIDE / longest)) for side in (width, height))
-    factor = max(1, longest // (2 * WORKING_SIDE))
+    factor = max(1, min(width // (2 * size[0]), height // (2 * size[1])))
     smaller = Image.fromarray(reduced(image, factor) if factor > 1 else image)
     box = (0, 0, width / factor, height / factor)
     return np.asarray(smaller.resize(size, Image.Resampling.LANCZOS, box=box))
