@@ -31,9 +31,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 SURE, NAMED = 0.7, 0.6  # least probability of what is asked, and of what it is about
 OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
 OF_WHOLE = 0.85  # the same, where the words do name a part of it
-OF_SCALE = (
-    0.4  # least probability that a number is asked for where a scale is stated, and which of its ends is the best
-)
+OF_SCALE = 0.4  # the same, that a number is asked for where a scale is stated, and which of its ends is the best
 OF_ANY = 0.8  # least probability of "which" where no word names a fault or the quality: "Describe what they are doing"
 
 BRIEF = 3  # words of a question that says nothing without its options
@@ -127,20 +125,15 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
         parts = (place,)
     if (not name or (options and listed and len(text.split()) <= BRIEF)) and scale is None:
         name = _by_words(text, options if listed else {}, reading)
-    if (
-        not options
-        and name in ("which", "compare-category")
-        and reading.intent.probability < OF_ANY
-        and not terms_in(text)
-    ):
+    asks_which = name in ("which", "compare-category")
+    if asks_which and not options and reading.intent.probability < OF_ANY and not terms_in(text):
         name = ""
     about, _, what = name.rpartition("-") if name.startswith(("part-", "reference-", "compare-")) else ("", "", name)
     subject: Subject = _ABOUT.get(about, "image")
     if subject == "image" and parts and (of_part or not _is_about_all(reading)):
         subject = "part"
-    if (
-        subject == "part" and not parts
-    ):  # what is no part that can be named is all of it, but for "noisier than the sea"
+    if subject == "part" and not parts:
+        # What is no part that can be named is all of it, but for "noisier than the sea".
         subject, what = "image", "" if re.search(r"\bthan\b", text) else what
     is_denial = what == "no"
     if what in ("yes", "no"):

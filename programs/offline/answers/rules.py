@@ -76,10 +76,13 @@ def presence(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     faults = list(dict.fromkeys(term.meaning for term in asked.terms if term.meaning.sense == "fault"))
     if len({each.scale for each in faults} - {"any"}) < 2 or asked.senses != {"fault"}:
         return _presence(asked, asked.fault, measured) if asked.fault else NOT_UNDERSTOOD
-    # Of several distortions joined by "or" one must be there, otherwise all of them.
+    # Of several distortions joined by "or" one must be there, otherwise all of them: one answer decides, else one that
+    # is not known does.
     decisive = YES if bool(_OR.search(asked.text)) != asked.is_denial else NO
     answers = [_presence(asked, fault, measured) for fault in faults]
-    return min(answers, key=lambda each: (not (each.answer or "").startswith(decisive), each.answer is not None))
+    deciding = [each for each in answers if (each.answer or "").startswith(decisive)]
+    unknown = [each for each in answers if each.answer is None]
+    return (deciding or unknown or answers)[0]
 
 
 def _presence(asked: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnswer:
@@ -240,10 +243,10 @@ def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAns
 
 def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Whether the image has more of the distortion than the reference, or, by "which", which of the two."""
-    found, fault = change(asked, measured, look), asked.fault
-    if isinstance(found, RuleAnswer) or fault is None:
-        return found if isinstance(found, RuleAnswer) else NOT_UNDERSTOOD
-    same = abs(found) < VISIBLE
+    found = change(asked, measured, look)
+    if isinstance(found, RuleAnswer):
+        return found
+    same, fault = abs(found) < VISIBLE, asked.fault or Meaning("any", "fault")
     if asked.what == "compare-presence":
         praised = asked.senses == {"virtue"} and _THAN.search(asked.text)
         holds = (found >= VISIBLE) != asked.is_denial and not (same and praised)

@@ -1,7 +1,6 @@
 """What is seen in distorted images: the right category, rising with the distortion, and nothing where nothing is."""
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -184,21 +183,3 @@ def test_tiny_and_flat_images_are_judged_without_a_warning(size, value):
         warnings.simplefilter("error")
         for findings in (findings_of(image), findings_of(image, other)):
             assert all(0 <= finding.severity <= 4 for finding in findings.values())
-
-
-# Strongly distorted images of LIVE release 2; fast fading is left out, which shows as blur, blocks or ringing.
-@pytest.mark.slow
-@pytest.mark.parametrize("referenced", [True, False])
-def test_the_distortions_of_live_are_recognized(shared_data: Path, referenced):
-    folder = shared_data / "live_r2"
-    expected = {
-        "gblur_buildings_img73": "Blurs",
-        "gblur_monarch_img11": "Blurs",
-        "jpeg_dancers_img41": "Compression",
-        "jpeg_sailing1_img175": "Compression",
-        "wnoise_monarch_img17": "Noise",
-        "wnoise_sailing1_img141": "Noise",
-    }
-    for name, category in expected.items():
-        reference = images.load(folder / "ref" / f"{name.split('_')[1]}.webp") if referenced else None
-        assert top(findings_of(images.load(folder / "images" / f"{name}.webp"), reference)) == category, name
