@@ -26,7 +26,6 @@ import yaml
 
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.eval.calibrate import tool_categories
-from agenticiqa.eval.calibrate.raw_values import raw_or_none
 from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import srcc
@@ -56,7 +55,7 @@ HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and se
 
 def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[Interval, Interval, int]:
     """SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of images it refused."""
-    values = [(raw_or_none(tool, item), item) for item in items]
+    values = [(tool_categories.raw_or_none(tool, item), item) for item in items]
     measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
     directed, mos = [value for value, _ in measured], [item.mos for _, item in measured]
     contents = [item.content for _, item in measured]

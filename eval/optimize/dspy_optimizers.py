@@ -19,7 +19,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.eval.names import OPTIMIZERS
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
-from agenticiqa.eval.optimize.judging import judged_of
+from agenticiqa.eval.optimize.measurements import judged_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
 from agenticiqa.eval.optimize.reflection import UNREADABLE, broken, quoted
 from agenticiqa.eval.optimize.search import Searched, Step, added_sentences, first_places

@@ -8,7 +8,7 @@ import dspy
 import numpy as np
 
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
-from agenticiqa.eval.optimize.judging import Measurements
+from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load

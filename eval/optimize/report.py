@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MARK, MEASURES, MODEL
-from agenticiqa.eval.optimize.outcome import Tuned
+from agenticiqa.eval.optimize.tuning import Tuned
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.render import PACKAGES, render

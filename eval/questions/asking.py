@@ -65,7 +65,7 @@ def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
 
 
 def unmarked(asked: AskedItem, row: Mapping[str, Any]) -> Row:
-    """No marks: those of an answer in words are a judge's (see ``judging``)."""
+    """No marks: those of an answer in words are a judge's (see ``descriptions``)."""
     return {}
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
-from agenticiqa.eval.optimize.judging import with_instructions
+from agenticiqa.eval.optimize.measurements import with_instructions
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.status import UNSCORED

@@ -13,7 +13,7 @@ from agenticiqa.eval.optimize import exemplars
 from agenticiqa.eval.optimize.comparison import fitted, fused
 from agenticiqa.eval.optimize.exemplars import example, with_exemplars
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
-from agenticiqa.eval.optimize.judging import Measurements
+from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.saving import SCORER
 from agenticiqa.signatures.vocabulary import LEVELS

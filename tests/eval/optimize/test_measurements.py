@@ -10,7 +10,7 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating, split_by_content
-from agenticiqa.eval.optimize.judging import Measurements, unreached
+from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, Unforeseen, UserError
 
