@@ -6,7 +6,7 @@ comparison on held-out questions, and what is kept, is the same as for our own s
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from threading import Lock
@@ -19,10 +19,10 @@ from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.eval.names import OPTIMIZERS
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
-from agenticiqa.eval.optimize.measurements import judged_of
+from agenticiqa.eval.optimize.measurements import Measurements, judged_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
 from agenticiqa.eval.optimize.reflection import UNREADABLE, broken, quoted
-from agenticiqa.eval.optimize.search import Searched, Step, added_sentences, first_places
+from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
@@ -48,14 +48,17 @@ class Stopped(BaseException):
 class Count:
     """The judgments of an optimizer, shared by all copies of its student. Thread-safe.
 
-    An optimizer that asks for more than its budget gets no answer, so that it ends with the best so far. One that asks
-    for as many again is stopped.
+    An optimizer that asks for more than its budget, or than ``may_go_on`` allows, gets no answer, so that it ends with
+    the best so far. One that asks for as many again is stopped. ``ended`` says what was exceeded.
     """
 
     budget: int
+    measured: Measurements
     limits: Limits
+    may_go_on: Callable[[], bool]
     taken: int = 0
     refused: int = 0
+    ended: str = ""
     questions: set[tuple[Any, ...]] = field(default_factory=set)
     instructions: set[tuple[str, ...]] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
@@ -63,12 +66,14 @@ class Count:
     def admit(self, question: tuple[Any, ...], instructions: tuple[str, ...]) -> bool:
         """Whether one more judgment is within the budget; it then counts."""
         with self.lock:
-            if self.taken >= self.budget:
+            if self.taken >= self.budget or not self.may_go_on():
                 self.refused += 1
+                self.ended = self.ended or (SPENT if self.taken >= self.budget else KEPT_MONEY)
                 if self.refused > self.budget:
-                    raise Stopped from LimitReached(SPENT)
+                    raise Stopped from LimitReached(self.ended)
                 return False
             self.taken += 1
+            self.measured.fresh += 1
             self.questions.add(question)
             self.instructions.add(instructions)
             return True
@@ -107,7 +112,7 @@ class Student(dspy.Module):
         """The result, or a prediction without one for an unusable answer. An outage ends the run."""
         instructions = tuple(predictor.signature.instructions for predictor in self.predictors())
         if not self.count.admit((inputs["image"], inputs["query"], inputs["reference"]), instructions):
-            return dspy.Prediction(failure=SPENT)
+            return dspy.Prediction(failure=self.count.ended)
         try:
             with within(self.count.limits):  # DSPy's threads do not have them
                 return cast(dspy.Prediction, self.program(**inputs))
@@ -121,21 +126,23 @@ def tuned_by_dspy(
     optimizer: str | Teleprompter,
     program: AgenticIQA,
     pool: Sequence[TuningQuestion],
-    stage: Stage,
     signatures: Mapping[str, type[dspy.Signature]],
     reflection: dspy.BaseLM | None,
     judgments: int,
     seed: int,
-    workers: int,
+    measured: Measurements,
     limits: Limits,
+    may_go_on: Callable[[], bool],
 ) -> tuple[AgenticIQA, Searched]:
     """The program with what an optimizer made of the stage's predictors, and what it changed.
+
+    Its judgments are counted in ``measured`` and ``limits``, and end where ``may_go_on`` is false.
 
     Raises UserError for an optimizer that is not known or lacks its package, and ``dspy.LMError`` for an outage.
     """
     if len(pool) < 2 * FEWEST:
         raise UserError(f"DSPy's optimizers need {2 * FEWEST} labeled questions to tune on, these are {len(pool)}")
-    count = Count(judgments, limits)
+    stage, count = measured.stage, Count(judgments, measured, limits, may_go_on)
     student = Student(program, signatures, stage, count)
     first = first_places(random.Random(seed), len(pool))
     asked = [
@@ -167,7 +174,7 @@ def tuned_by_dspy(
     try:
         with within(limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
             made = _compiled(
-                optimizer, metric, student, asked[half:], asked[:half], reflection, judgments, seed, workers
+                optimizer, metric, student, asked[half:], asked[:half], reflection, judgments, seed, measured.workers
             )
         _take_over(copy, made, signatures, pool, found)
     except Stopped as stopped:
@@ -181,7 +188,7 @@ def tuned_by_dspy(
     found.spent, found.used = count.taken, len(count.questions)
     found.tried = len(count.instructions - {tuple(originals.values())})
     if count.refused:
-        found.ended = SPENT
+        found.ended = count.ended
     elif not found.proposals and outage.error and not isinstance(outage.error, LimitReached):
         raise outage.error
     elif not found.proposals and found.ended == ended:

@@ -2,19 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from threading import Lock
 from typing import Any, cast
 
 import dspy
 
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
-from agenticiqa.eval.optimize.kept_rows import keep_row, kept_rows
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
@@ -27,22 +25,22 @@ Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
 
 class Measurements:
-    """What programs were measured to answer, by their prompts and the question, in a file of JSON lines.
+    """What programs were measured to answer, by their prompts and the question.
 
-    ``judge`` asks only what is not in it, and keeps each answer as it comes. Without a file it is kept in memory.
+    ``judge`` asks only what is not in ``kept``, and keeps each answer as it comes; without a file in memory alone.
     """
 
     def __init__(
-        self, stage: Stage, workers: int = 1, path: Path | None = None, progress: Progress | None = None
+        self, stage: Stage, workers: int = 1, kept: ResultsFile | None = None, progress: Progress | None = None
     ) -> None:
-        self.stage, self.workers, self.path = stage, workers, path
+        self.stage, self.workers, self.kept = stage, workers, kept
         self.progress = progress or (lambda outcomes, total: outcomes)
         self.known: dict[tuple[str, str], Judged] = {}
         self.fresh = 0  # judged in this process
         self.limit: LimitReached | None = None
-        self.lock = Lock()
-        for row in kept_rows(path):
-            self.known[row["prompts"], row["question"]] = Judged.from_json(row["judged"])
+        for row in kept.read().values() if kept else ():
+            row.setdefault("name", row.get("question"))  # as earlier versions wrote it
+            self.known[row["prompts"], row["name"]] = Judged.from_json(row["judged"])
 
     def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
         """Every question's result, in their order; one without a usable answer has a ``failure``.
@@ -55,8 +53,11 @@ class Measurements:
         if todo and self.limit:
             raise self.limit  # which halted the run
         try:
-            for key, judged in judge(program, todo, self.stage, self.workers, self.progress):
-                self.keep(key, judged)
+            for key, judged in self._answers(program, todo):
+                self.known[key] = judged
+                self.fresh += 1
+                if self.kept:
+                    self.kept.append({"name": key[1], "prompts": key[0], "judged": asdict(judged)})
         except LimitReached as limit:
             self.limit = limit
             raise
@@ -66,40 +67,25 @@ class Measurements:
         """The result of one question, if there is one."""
         return self.known.get((digest(prompts_of(program)), question.key))
 
-    def keep(self, key: tuple[str, str], judged: Judged) -> None:
-        """Note one result, and write it down."""
-        with self.lock:
-            self.known[key] = judged
-            self.fresh += 1
-            keep_row(self.path, {"prompts": key[0], "question": key[1], "judged": asdict(judged)})
-
-
-def judge(
-    program: AgenticIQA,
-    questions: Mapping[tuple[str, str], TuningQuestion],
-    stage: Stage,
-    workers: int,
-    progress: Progress,
-) -> Iterator[tuple[tuple[str, str], Judged]]:
-    """The results of questions by their keys, as they come. ``planning`` asks for the first plan alone.
-
-    Raises as ``Measurements.judge``.
-    """
-    jobs = {
-        key: Job(question.image, question.query, question.reference, options=options_of(question))
-        for key, question in questions.items()
-    }
-    key_of = {id(job): key for key, job in jobs.items()}
-    asked = cast(AgenticIQA, Traced(FirstPlan(program) if stage == "planning" else program))
-    outcomes = judge_many(asked, jobs.values(), workers, _judged, stop_when=_ends_the_run)
-    for job, outcome in progress(outcomes, len(jobs)):
-        if not isinstance(outcome, Exception):
-            yield key_of[id(job)], outcome
-        elif _ends_the_run(outcome):
-            raise outcome
-        else:
-            rejected = len(outcome.reasons) if isinstance(outcome, Unanswered) else 0
-            yield key_of[id(job)], Judged(failure=str(outcome), rejected=rejected)
+    def _answers(
+        self, program: AgenticIQA, questions: Mapping[tuple[str, str], TuningQuestion]
+    ) -> Iterator[tuple[tuple[str, str], Judged]]:
+        """The results by the keys of their questions, as they come. ``planning`` asks for the first plan alone."""
+        jobs = {
+            key: Job(question.image, question.query, question.reference, options=options_of(question))
+            for key, question in questions.items()
+        }
+        key_of = {id(job): key for key, job in jobs.items()}
+        asked = cast(AgenticIQA, Traced(FirstPlan(program) if self.stage == "planning" else program))
+        outcomes = judge_many(asked, jobs.values(), self.workers, _judged, stop_when=_ends_the_run)
+        for job, outcome in self.progress(outcomes, len(jobs)):
+            if not isinstance(outcome, Exception):
+                yield key_of[id(job)], outcome
+            elif _ends_the_run(outcome):
+                raise outcome
+            else:
+                rejected = len(outcome.reasons) if isinstance(outcome, Unanswered) else 0
+                yield key_of[id(job)], Judged(failure=str(outcome), rejected=rejected)
 
 
 class Traced(dspy.Module):

@@ -8,7 +8,6 @@ that contradicts it, or no longer explains its names, costs answers, and is refu
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -17,8 +16,8 @@ from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
-from agenticiqa.eval.optimize.kept_rows import keep_row, kept_rows
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.harmless import MARKER, harmless
@@ -125,16 +124,16 @@ class Reflection:
 
     Refused are an answer without an instruction, the current one again, one that breaks the form of the answer, and one
     that quotes the examples. ``originals`` are the signatures of the program before tuning, by predictor. What came is
-    kept in ``path``, and the same question is not asked again.
+    kept in ``kept``, and the same question is not asked again.
     """
 
     def __init__(
-        self, model: dspy.BaseLM, originals: Mapping[str, type[dspy.Signature]], path: Path | None = None
+        self, model: dspy.BaseLM, originals: Mapping[str, type[dspy.Signature]], kept: ResultsFile | None = None
     ) -> None:
-        self.model, self.originals, self.path = model, originals, path
+        self.model, self.originals, self.kept = model, originals, kept
         self.known: dict[str, Proposal] = {}
-        for row in kept_rows(path):
-            self.known[row["key"]] = Proposal(row["texts"], row["predictor"], tuple(row["refused"]))
+        for row in kept.read().values() if kept else ():
+            self.known[row["key"]] = Proposal(row["texts"], row.get("name") or row["predictor"], tuple(row["refused"]))
 
     def __call__(
         self,
@@ -167,7 +166,8 @@ class Reflection:
             refused.append(fault)
         new = None if proposed is None else {**texts, name: proposed}
         self.known[key] = Proposal(new, name, tuple(refused))
-        keep_row(self.path, {"key": key, "texts": new, "predictor": name, "refused": refused})
+        if self.kept:
+            self.kept.append({"name": name, "key": key, "texts": new, "refused": refused})
         return self.known[key]
 
     def _ask(

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.optimize.comparison import FUSED, MARK, MEASURES, MODEL
 from agenticiqa.eval.optimize.tuning import Tuned
+from agenticiqa.eval.report.page.charts import as_svg, learning_curve
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.render import PACKAGES, render
@@ -21,7 +22,6 @@ PACKAGE = "agenticiqa.eval.optimize"
 TITLES = {FUSED: "the fused score", MODEL: "the model's own expectation", MARK: "the answers' marks"}
 FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 5"}
 OF_MARKS = {"mean_absolute_error": "share of marks that is missing"}
-WIDTH, HEIGHT, EDGE = 640, 200, 34  # of the learning curve
 
 
 def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
@@ -157,43 +157,14 @@ def _curve(tuned: Tuned) -> Markup:
     steps = [step for step in tuned.found.steps if step.looked is not None]
     if not steps:
         return Markup("")
-    total, points = 0.0, [(0, 0.0)]
+    total, line, reached = 0.0, [(0, 0.0)], {0: 0.0}
+    dots: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
     for step in steps:
+        gain = step.looked or 0.0 if step.again is None else step.again
+        dots[step.taken].append((step.spent, reached.get(step.parent, total) + gain))
         if step.taken:
-            points.append((step.spent, total))
-            total += step.again or 0.0
-            points.append((step.spent, total))
-    points.append((tuned.found.spent, total))
-    base = dict.fromkeys((step.number for step in steps), 0.0)
-    reached, running = {0: 0.0}, 0.0
-    for step in steps:
-        base[step.number] = reached.get(step.parent, running)
-        if step.taken:
-            running += step.again or 0.0
-        reached[step.number] = running
-    dots = [
-        (step, base[step.number] + (step.again if step.again is not None else step.looked or 0.0)) for step in steps
-    ]
-    low, high = min(0.0, *(y for _, y in dots)), max(total, *(y for _, y in dots), 1e-6)
-
-    def at(spent: float, gain: float) -> tuple[float, float]:
-        x = EDGE + (WIDTH - 2 * EDGE) * spent / max(tuned.found.spent, 1)
-        return round(x, 1), round(HEIGHT - EDGE - (HEIGHT - 2 * EDGE) * (gain - low) / max(high - low, 1e-9), 1)
-
-    line = " ".join(f"{x},{y}" for x, y in (at(*point) for point in points))
-    circles = Markup("").join(
-        Markup('<circle class="{}" cx="{}" cy="{}" r="4"><title>{}: {}</title></circle>').format(
-            "taken" if step.taken else "left", *at(step.spent, y), step.number, step.why
-        )
-        for step, y in dots
-    )
-    zero = at(0, 0)[1]
-    return Markup(
-        '<svg viewBox="0 0 {w} {h}" role="img" aria-label="Gain over judgments">'
-        '<line class="axis" x1="{e}" x2="{r}" y1="{z}" y2="{z}"/><polyline class="gain" points="{line}"/>{circles}'
-        '<text x="{e}" y="{b}">0</text><text x="{r}" y="{b}" text-anchor="end">{n} judgments</text>'
-        '<text x="{e}" y="16">gain {high}</text></svg>'
-    ).format(
-        w=WIDTH, h=HEIGHT, e=EDGE, r=WIDTH - EDGE, z=zero, line=line, circles=circles, b=HEIGHT - 8,
-        n=tuned.found.spent, high=f"{high:.3f}",
-    )  # fmt: skip
+            line += [(step.spent, total), (step.spent, total + gain)]
+            total += gain
+        reached[step.number] = total
+    line.append((tuned.found.spent, total))
+    return as_svg(learning_curve(line, dots[True], dots[False]))

@@ -71,7 +71,6 @@ class Searched:
     best: dict[str, str]
     steps: list[Step] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    reflected_on: list[str] = field(default_factory=list)
     spent: int = 0
     used: int = 0
     ended: str = ""
@@ -166,7 +165,6 @@ class Search:
             shown = self.random.sample(sorted(self._of(best)), min(3 * SHOWN, len(self._of(best))))
             proposal = self.propose(best, shown, [self._of(best)[place] for place in shown], found.steps)
             found.refused += proposal.refused
-            found.reflected_on += [proposal.predictor] * bool(proposal.predictor)
             if proposal.texts is None or search_key(proposal.texts) in self.known:
                 continue
             added = added_sentences(best.get(proposal.predictor, ""), proposal.texts.get(proposal.predictor, ""))

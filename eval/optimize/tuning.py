@@ -11,6 +11,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from agenticiqa.eval.optimize.search import (
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.profile import FusionProfile
@@ -63,8 +65,7 @@ class Tuned:
     """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was ``found``.
 
     ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
-    prompts are kept or not. ``originals`` are the instructions before, ``proposed`` those that the search found,
-    ``images`` the SHA-256 of all images.
+    prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
     """
 
     program: SavedProgram
@@ -80,11 +81,6 @@ class Tuned:
     spent: dict[str, Any] = field(default_factory=dict)
     exemplars: str = ""
     images: list[str] = field(default_factory=list)
-
-    @property
-    def proposed(self) -> dict[str, str]:
-        """The instructions that the search found best."""
-        return self.found.best
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
@@ -137,10 +133,14 @@ def optimize(
     questions = questions_of(labels, stage, scale)
     pool, apart = split_by_content(questions, held_out=held_out, seed=seed)
     fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.judgments])
-    measured = Measurements(stage, workers, folder / "measured.jsonl" if folder else None, progress)
     run = current()
     limits = run if budget.usd is None else Limits(max_usd=budget.usd, in_flight=run.in_flight)
-    with within(limits):
+    with within(limits), ExitStack() as files:
+        kept_answers, kept_proposals = (
+            files.enter_context(ResultsFile(folder / name)) if folder else None
+            for name in ("measured.jsonl", "proposed.jsonl")
+        )
+        measured = Measurements(stage, workers, kept_answers, progress)
         before, short = _as_far_as_money_goes(measured, program, apart)
         skipped = unreached(program, signatures, before) if stage == "all" else {}
         signatures = {name: each for name, each in signatures.items() if name not in skipped}
@@ -153,7 +153,7 @@ def optimize(
         if optimizer == "reflect":
             if reflection is None:
                 raise UserError("the search asks a model for instructions: give one as reflection")
-            reflect = Reflection(reflection, signatures, folder / "proposed.jsonl" if folder else None)
+            reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
             found = bench.run(originals)
             candidate = with_instructions(program, found.best)
@@ -161,11 +161,12 @@ def optimize(
         elif short:
             candidate, found, seen = program, Searched(originals, ended=short), [[], []]
         else:
-            candidate, found = tuned_by_dspy(
-                optimizer, program, pool, stage, signatures, reflection, budget.judgments, seed, workers, limits
-            )
-            measured.fresh += found.spent
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
+            kept_back = len(apart) + 2 * len(seen[0])
+            candidate, found = tuned_by_dspy(
+                optimizer, program, pool, signatures, reflection, budget.judgments, seed, measured, limits,
+                lambda: price.affords(kept_back),
+            )  # fmt: skip
         note = ""
         if exemplars and stage == "scoring":
             note = f"not tried: {KEPT_MONEY}"

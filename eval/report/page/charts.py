@@ -81,6 +81,18 @@ def reliability_diagram(bins: Sequence[tuple[int, float, float, float, float]]) 
     return figure
 
 
+def learning_curve(
+    line: Sequence[tuple[int, float]], taken: Sequence[tuple[int, float]], left: Sequence[tuple[int, float]]
+) -> "Figure":
+    """Draw the gain of a search over its assessments, and each proposal as a dot: blue if it was taken, else red."""
+    with _style():
+        figure, axes = _figure("assessments", "gain")
+        axes.plot(*zip(*line, strict=True), color=BLUE)
+        for dots, color in ((taken, BLUE), (left, RED)):
+            axes.scatter([spent for spent, _ in dots], [gain for _, gain in dots], s=40, color=color)
+    return figure
+
+
 def as_svg(chart: "Figure") -> Markup:
     """Return a chart as an SVG element for an HTML page, without ids of its parts, which two charts would share."""
     text = io.StringIO()

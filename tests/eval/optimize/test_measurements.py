@@ -12,6 +12,7 @@ from agenticiqa.eval.datasets import MosScale, read_labels
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, Unforeseen, UserError
 
 MakeLabels = Callable[..., Path]
@@ -59,14 +60,16 @@ def test_a_result_is_reduced_to_what_tuning_needs(questions: list[Any]) -> None:
 
 def test_what_was_measured_is_kept_and_not_measured_again(questions: list[Any], tmp_path: Path) -> None:
     file = tmp_path / "measured.jsonl"
-    first = Measurements("scoring", 2, file)
-    judged = first.judge(AgenticIQA.offline(), [questions[0], questions[0], questions[2]])
+    with ResultsFile(file) as kept:
+        first = Measurements("scoring", 2, kept)
+        judged = first.judge(AgenticIQA.offline(), [questions[0], questions[0], questions[2]])
     assert judged[0] == judged[1] != judged[2]
     assert first.fresh == 2
     with file.open("a") as broken:
-        broken.write('{"prompts": "of a run that was killed')
-    again = Measurements("scoring", 2, file)
-    assert again.judge(AgenticIQA.offline(), questions[:1]) == judged[:1]
+        broken.write('{"name": "of a run that was killed')
+    with ResultsFile(file) as kept:
+        again = Measurements("scoring", 2, kept)
+        assert again.judge(AgenticIQA.offline(), questions[:1]) == judged[:1]
     assert again.fresh == 0
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import dspy
@@ -13,6 +14,7 @@ from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating
 from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
 from agenticiqa.eval.optimize.search import Proposal
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.signatures.executor import AnalyzeDistortions
 from agenticiqa.signatures.summarizer import ScoreQuality
 from support.engine import ScriptedEngine
@@ -40,8 +42,9 @@ def reflect(
     engine = ScriptedEngine(answers)
     model = dspy.LM("test/reflection", engine=engine, cache=False)
     judged = Judged(calls={NAME: {"inputs": {"query": "Rate it."}, "outputs": {"analysis": "none"}}})
-    made = Reflection(model, {NAME: AnalyzeDistortions}, path)
-    proposal = made(NAME, {NAME: CURRENT, "other": "Stay."}, [judged], [question], ["2.0 too kind."], [])
+    with ResultsFile(path) if path else nullcontext() as kept:
+        made = Reflection(model, {NAME: AnalyzeDistortions}, kept)
+        proposal = made(NAME, {NAME: CURRENT, "other": "Stay."}, [judged], [question], ["2.0 too kind."], [])
     return proposal, [json.dumps(body) for body in engine.bodies]
 
 
