@@ -12,11 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agenticiqa.eval.optimize.comparison import Tuned as Tuned
     from agenticiqa.eval.optimize.tuning import Budget as Budget
-    from agenticiqa.eval.optimize.tuning import Tuned as Tuned
     from agenticiqa.eval.optimize.tuning import optimize as optimize
 
-_MODULES = {"Budget": "tuning", "Tuned": "tuning", "optimize": "tuning"}
+_MODULES = {"Budget": "tuning", "Tuned": "comparison", "optimize": "tuning"}
 
 __all__ = ["Budget", "Tuned", "optimize"]
 

@@ -1,8 +1,8 @@
-"""The held-out comparison before and after tuning, with the fusion fitted for each, and whether the outcome is kept."""
+"""The outcome of tuning: compared on held-out questions before and after, with the fusion fitted for each, and kept."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.metadata import version
 from typing import Any
@@ -11,9 +11,11 @@ from agenticiqa.eval.intervals import Interval, Measure, difference_interval, er
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion
 from agenticiqa.eval.optimize.objectives import marks
+from agenticiqa.eval.optimize.search import Searched
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
+from agenticiqa.programs.saving import SavedProgram
 
 FUSED, MODEL, MARK = "fused", "model", "mark"
 MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
@@ -22,6 +24,29 @@ MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
 }
 RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of a change for the better
 Rated = tuple[Sequence[TuningQuestion], Sequence[Judged]]
+
+
+@dataclass
+class Tuned:
+    """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was ``found``.
+
+    ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
+    prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
+    """
+
+    program: SavedProgram
+    stage: Stage
+    kept: bool
+    why: str
+    figures: dict[str, Any]
+    found: Searched
+    originals: dict[str, str]
+    profile: FusionProfile | None = None
+    skipped: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    spent: dict[str, Any] = field(default_factory=dict)
+    exemplars: str = ""
+    images: list[str] = field(default_factory=list)
 
 
 def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> FusionProfile | None:

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import dspy
 from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.optimize.comparison import compare, fitted, gain_of_profile
+from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
 from agenticiqa.eval.optimize.exemplars import JUDGED_ON, with_exemplars
 from agenticiqa.eval.optimize.items import PREDICTORS, Judged, Stage, TuningQuestion, questions_of, split_by_content
@@ -45,7 +45,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.images.files import digest, sha256_of
-from agenticiqa.programs.saving import SavedProgram, prompts_of, scoring_prompt
+from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
 FEWEST_COMPARED = 8  # held-out questions, below which nothing can be shown
@@ -58,29 +58,6 @@ class Budget:
 
     judgments: int = 400
     usd: float | None = None
-
-
-@dataclass
-class Tuned:
-    """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was ``found``.
-
-    ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
-    prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
-    """
-
-    program: SavedProgram
-    stage: Stage
-    kept: bool
-    why: str
-    figures: dict[str, Any]
-    found: Searched
-    originals: dict[str, str]
-    profile: FusionProfile | None = None
-    skipped: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    spent: dict[str, Any] = field(default_factory=dict)
-    exemplars: str = ""
-    images: list[str] = field(default_factory=list)
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:

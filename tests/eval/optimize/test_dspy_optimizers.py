@@ -14,9 +14,10 @@ from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.optimize.comparison import Tuned
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.search import KEPT_MONEY
-from agenticiqa.eval.optimize.tuning import Budget, Tuned, optimize
+from agenticiqa.eval.optimize.tuning import Budget, optimize
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.signatures.summarizer import ScoreQuality
 from support.fake_server import bad_key, fake_server

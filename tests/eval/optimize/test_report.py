@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.eval.optimize.comparison import compare, gain_of_profile
+from agenticiqa.eval.optimize.comparison import Tuned, compare, gain_of_profile
 from agenticiqa.eval.optimize.items import Judged, TuningQuestion
 from agenticiqa.eval.optimize.report import about_profile, page
 from agenticiqa.eval.optimize.search import Searched, Step
-from agenticiqa.eval.optimize.tuning import Tuned
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 
