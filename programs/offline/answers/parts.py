@@ -46,20 +46,21 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
     @cache
     def look(name: str) -> MeasuredImage | None:
         if name == IMAGE:
-            found = measured_image(image, reference, parts=True)
+            found = measured_image(findings_of(image, reference), image.judged, reference)
             reasons = [each for each in outside_training(image.judged) if each != "gray"] if reference is None else []
             return replace(found, remark=in_words(reasons, image.judged.size)) if reasons else found
         if name in (REFERENCE, REFERENCE_BESIDE_IMAGE):
-            return measured_image(reference, image if name == REFERENCE_BESIDE_IMAGE else None) if reference else None
+            beside = image if name == REFERENCE_BESIDE_IMAGE else None
+            return measured_image(findings_of_whole(reference, beside), reference, beside) if reference else None
         box = boxes.get(name) or place_in_frame(name, image.size)
         if name in NINTHS:
             column, row = NINTHS[name]
             box = in_pixels((column, row, column + 1, row + 1), image.size, 3)
         if box is None:
             return None
-        part = measured_image(crop(image, box), crop(reference, box) if reference else None)
-        whole = look(IMAGE)
-        return with_local_damage(part, whole.findings, box) if whole else part
+        part, was = crop(image, box).judged, crop(reference, box) if reference else None
+        measured, whole = measured_image(findings_of_whole(part, was), part, was), look(IMAGE)
+        return with_local_damage(measured, whole.findings, box) if whole else measured
 
     return look
 
@@ -80,13 +81,10 @@ def with_local_damage(part: MeasuredImage, whole: Mapping[DetectableDistortion, 
     return replace(part, findings=findings)
 
 
-def measured_image(image: LoadedImage, reference: LoadedImage | None, *, parts: bool = False) -> MeasuredImage:
-    """The findings of an image in the terms of a question, with its estimated level and tint.
-
-    With ``parts`` damage in a part of it counts, too.
-    """
-    findings = findings_of(image, reference) if parts else findings_of_whole(image.judged, reference)
-    image = image.judged
+def measured_image(
+    findings: Mapping[DetectableDistortion, Finding], image: LoadedImage, reference: LoadedImage | None
+) -> MeasuredImage:
+    """The findings of an image in the terms of a question, with its estimated level and tint."""
     red, yellow = neutral_tint(tone_of(image))
     if reference is not None:
         before = neutral_tint(tone_of(reference))
