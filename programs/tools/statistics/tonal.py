@@ -158,22 +158,18 @@ GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # 8-bit levels: chroma beside the toning, and
 TONED_REST, TONED_SHARE = 6.0, 0.15  # the same for toned images, and its largest share of the chroma
 
 
-def monochrome(image: RGB) -> Monochrome | None:
-    """ "gray", "toned", or ``None`` for an image with colors; uint8 RGB of shape (H, W, 3), any size.
+def monochrome_of(image: "LoadedImage") -> Monochrome | None:
+    """``monochrome`` of a loaded image's pixels, computed once per image."""
+    return image.memo.once("monochrome", lambda: monochrome(tone_of(image)))
+
+
+def monochrome(tone: Tone) -> Monochrome | None:
+    """Return "gray", "toned", or ``None`` for an image with colors.
 
     The chroma of a toned image follows from its luma, so what a polynomial of luma does not predict is near zero. Only
     warm tones (yellow to orange) count as meant: an image that is all blue or green may well have a color cast. On 300
     authentic photos 5 were called monochrome, gray and sepia ones of 300 photos all were.
     """
-    return _monochrome(sampled_tone(image))
-
-
-def monochrome_of(image: "LoadedImage") -> Monochrome | None:
-    """``monochrome`` of a loaded image's pixels, computed once per image."""
-    return image.memo.once("monochrome", lambda: _monochrome(tone_of(image)))
-
-
-def _monochrome(tone: Tone) -> Monochrome | None:
     chroma, luma = _chroma(tone), tone.luma.ravel()
     # An image of few blocks would be fitted by the polynomial whatever its colors are.
     toning = _predicted(chroma, luma) if len(luma) > 2 * (DEGREE + 1) else chroma.mean(axis=0)

@@ -7,7 +7,7 @@ import pytest
 
 from agenticiqa.eval.research.styles import STYLES
 from agenticiqa.programs.images import load
-from agenticiqa.programs.tools.statistics.tonal import monochrome
+from agenticiqa.programs.tools.statistics.tonal import Tone, monochrome
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
@@ -36,8 +36,8 @@ def test_a_style_takes_an_image_of_any_size(name):
 
 
 def test_gray_and_sepia_have_one_hue(photo):
-    assert monochrome(STYLES["black and white"](photo, np.random.default_rng(0))) == "gray"
-    assert monochrome(STYLES["sepia"](photo, np.random.default_rng(0))) == "toned"
+    assert monochrome(Tone(STYLES["black and white"](photo, np.random.default_rng(0)))) == "gray"
+    assert monochrome(Tone(STYLES["sepia"](photo, np.random.default_rng(0)))) == "toned"
 
 
 def test_the_subject_stays_as_it_is_before_another_background(photo):

@@ -9,7 +9,7 @@ from PIL import Image, ImageOps
 
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.statistics.by_name import statistic
-from agenticiqa.programs.tools.statistics.tonal import monochrome
+from agenticiqa.programs.tools.statistics.tonal import Tone, monochrome
 from support.distortion_levels import AT_LEVEL
 from support.images import as_gray, coffee
 
@@ -78,31 +78,31 @@ def as_jpeg(image: Image.Image) -> np.ndarray:
 def test_a_photo_has_colors_also_faded_and_gaudy_and_under_colored_light(name):
     rgb = PHOTOS[name]
     for kind, level in (("desaturate", 2), ("desaturate", 3), ("oversaturate", 3), ("color_cast", 3), ("darken", 4)):
-        assert monochrome(distort(rgb, kind, level)) is None
-    assert monochrome(rgb) is None
+        assert monochrome(Tone(distort(rgb, kind, level))) is None
+    assert monochrome(Tone(rgb)) is None
 
 
 @pytest.mark.parametrize("name", PHOTOS)
 def test_gray_is_gray_also_compressed_scanned_or_dark(name):
     gray = in_gray(PHOTOS[name])
     scan = np.asarray(gray.convert("RGB")) + np.random.default_rng(3).normal(0, 4, (gray.height, gray.width, 3))
-    assert monochrome(np.asarray(gray.convert("RGB"))) == "gray"
-    assert monochrome(as_jpeg(gray)) == "gray"
-    assert monochrome(np.clip(scan, 0, 255).astype(np.uint8)) == "gray"
-    assert monochrome(np.asarray(gray.convert("RGB")) // 8) == "gray"
+    assert monochrome(Tone(np.asarray(gray.convert("RGB")))) == "gray"
+    assert monochrome(Tone(as_jpeg(gray))) == "gray"
+    assert monochrome(Tone(np.clip(scan, 0, 255).astype(np.uint8))) == "gray"
+    assert monochrome(Tone(np.asarray(gray.convert("RGB")) // 8)) == "gray"
 
 
 @pytest.mark.parametrize("name", PHOTOS)
 def test_sepia_is_toned_and_one_cold_hue_is_not(name):
     gray = in_gray(PHOTOS[name])
     sepia = ImageOps.colorize(gray, "#1a0f00", "#fff3d6", "#a07850")
-    assert monochrome(np.asarray(sepia)) == "toned"
-    assert monochrome(as_jpeg(sepia)) == "toned"
-    assert monochrome(np.asarray(ImageOps.colorize(gray, "#001040", "#d0f0ff"))) is None
+    assert monochrome(Tone(np.asarray(sepia))) == "toned"
+    assert monochrome(Tone(as_jpeg(sepia))) == "toned"
+    assert monochrome(Tone(np.asarray(ImageOps.colorize(gray, "#001040", "#d0f0ff")))) is None
 
 
 @pytest.mark.parametrize("size", [(2, 600), (24, 24), (40, 12)])
 def test_small_images_are_judged_by_their_colors(size):
-    assert monochrome(np.full((*size, 3), 90, np.uint8)) == "gray"
+    assert monochrome(Tone(np.full((*size, 3), 90, np.uint8))) == "gray"
     colored = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
-    assert monochrome(colored // 2 + np.array([120, 40, 0], np.uint8)) != "gray"
+    assert monochrome(Tone(colored // 2 + np.array([120, 40, 0], np.uint8))) != "gray"
