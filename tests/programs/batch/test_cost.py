@@ -66,7 +66,8 @@ def asking(backend: str = "vllm.test", price: Price | None = None, **changes: An
     return Config(planner=PlannerConfig(**stage), **rest).model_copy(update=changes)
 
 
-SELECTING = ExecutorConfig(backend="vllm.test", select="model")
+SELECTING = asking(executor=ExecutorConfig(backend="vllm.test", select="model"))
+COMPUTING_PLANS = asking(planner=PlannerConfig(), replan=StageConfig())
 
 
 def stages(found: Estimate) -> dict[str, StageEstimate]:
@@ -84,31 +85,26 @@ def test_a_program_that_only_computes_asks_nothing(photo: Path) -> None:
     assert found.total.calls == found.total.calls_at_most == found.total.input_tokens == 0
 
 
-def test_a_rating_takes_four_calls_or_five_where_a_model_selects_its_tools(photo: Path) -> None:
-    assert estimate(asking(), [Job(photo, RATE)]).total.calls == 4
-    found = estimate(asking(executor=SELECTING), [Job(photo, RATE)])
-    assert expected(found) == [
-        "planner",
-        "distortion_detection",
-        "distortion_analysis",
-        "tool_selection",
-        "scoring",
-    ]
-    assert found.total.calls == 5
-
-
-def test_a_question_that_is_not_about_quality_takes_two(photo: Path) -> None:
-    assert expected(estimate(asking(), [Job(photo, OTHER)])) == ["planner", "answering"]
-
-
-def test_a_region_is_looked_for_unless_its_name_places_it(photo: Path) -> None:
-    assert "localization" in expected(estimate(asking(), [Job(photo, REGION)]))
-    assert "localization" not in expected(estimate(asking(), [Job(photo, PLACE)]))
-
-
-def test_named_distortions_are_not_detected_and_a_named_tool_is_not_selected(photo: Path) -> None:
-    assert "distortion_detection" not in expected(estimate(asking(), [Job(photo, "How strong is the noise?")]))
-    assert "tool_selection" not in expected(estimate(asking(), [Job(photo, "Rate the quality with BRISQUE.")]))
+@pytest.mark.parametrize(
+    ("query", "config", "asked"),
+    [
+        (RATE, asking(), "planner distortion_detection distortion_analysis scoring"),
+        (RATE, SELECTING, "planner distortion_detection distortion_analysis tool_selection scoring"),
+        (OTHER, asking(), "planner answering"),
+        (REGION, asking(), "planner localization distortion_analysis answering"),
+        (PLACE, asking(), "planner distortion_analysis answering"),  # its name places it
+        ("How strong is the noise?", asking(), "planner distortion_analysis tool_selection answering"),
+        ("Rate the quality with BRISQUE.", SELECTING, "planner distortion_detection distortion_analysis scoring"),
+        (RATE, COMPUTING_PLANS, "distortion_detection distortion_analysis scoring"),
+    ],
+)
+def test_the_question_and_the_configuration_decide_which_stages_ask(
+    query: str, config: Config, asked: str, photo: Path
+) -> None:
+    found = estimate(config, [Job(photo, query)])
+    assert (expected(found), found.total.calls) == (asked.split(), len(asked.split()))
+    if config is COMPUTING_PLANS:
+        assert stages(found).keys().isdisjoint({"planner", "replan"})
 
 
 @pytest.mark.parametrize("query", [RATE, OTHER, REGION])
@@ -116,12 +112,6 @@ def test_the_fast_profile_takes_two_calls(query: str, photo: Path) -> None:
     found = estimate(asking(profile="fast", attempts=1), [Job(photo, query)])
     assert found.total.calls == found.total.calls_at_most == 2
     assert {SECTIONS[stage.stage] for stage in found.stages} == {"planner", "summarizer"}
-
-
-def test_stages_that_compute_are_left_out(photo: Path) -> None:
-    mixed = asking().model_copy(update={"planner": PlannerConfig(), "replan": StageConfig()})
-    found = estimate(mixed, [Job(photo, RATE)])
-    assert set(stages(found)).isdisjoint({"planner", "replan"})
 
 
 def test_the_counts_add_up_over_images_and_questions(photo: Path, pristine: Path) -> None:
@@ -337,7 +327,7 @@ def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("no_cache")
 def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
-    config = asking(attempts=2, executor=SELECTING)
+    config = SELECTING.model_copy(update={"attempts": 2})
     planned = [plan("car"), plan("road"), plan("boat")]  # each differs from the one before
     with fake_server(by_stage(worst(planned))) as server:
         result = AgenticIQA.from_config(on(server, config))(photo, RATE)
