@@ -408,37 +408,6 @@ def test_answering_is_tuned_by_right_answers_planning_by_plans_and_detection_by_
         assert tuned.figures["mark"]["mean_absolute_error"]["after"]["value"] == 0, stage
 
 
-@pytest.mark.parametrize("optimizer", ["gepa", "simba", "mipro"])
-def test_an_optimizer_of_dspy_tunes_the_stage_alone_and_is_held_to_the_same_comparison(
-    labels: Path, optimizer: Any
-) -> None:
-    if optimizer == "mipro":
-        pytest.importorskip("optuna")
-
-    def any_lesson(request: Body) -> str:
-        fields = ("new_instruction", "proposed_instruction", "instruction")
-        texts = dict.fromkeys(
-            fields, f"You answer a question. Give final_answer and quality_reasoning. Always {PHRASE}."
-        )
-        return json.dumps({**texts, "observations": "COMPLETE", "summary": "Questions.", "discussion": "x"})
-
-    more: dict[str, Any] = {"unknown": any_lesson, "proposed_instruction": any_lesson}  # MIPROv2's own questions
-    with (
-        simulated_models(labels, answer=answer, new_instruction=any_lesson, **more) as server,
-        dspy.context(lm=model(server, "judge")),
-    ):
-        tuned = optimize(
-            AgenticIQA(),
-            choices(labels),
-            "answering",
-            reflection=model(server, "reflection"),
-            budget=Budget(40),
-            optimizer=optimizer,
-        )
-    assert set(tuned.originals) == {"summarizer.answer.ask.predict"}
-    assert tuned.figures["images"] >= 8
-
-
 def test_bootstrap_keeps_good_answers_as_examples_and_an_instance_is_taken(labels: Path) -> None:
     right = {"final_answer": "B", "quality_reasoning": "Blocks."}
     with simulated_models(labels, answer=right) as server, dspy.context(lm=model(server, "judge")):

@@ -19,6 +19,7 @@ from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.search import KEPT_MONEY
 from agenticiqa.eval.optimize.tuning import Budget, optimize
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.saving import SCORER
 from agenticiqa.signatures.summarizer import ScoreQuality
 from support.fake_server import bad_key, fake_server
 from support.loopback import Body, Reply
@@ -88,6 +89,7 @@ class Outcome:
     err: str
     judging: int
     writing: int
+    tuned: frozenset[str]  # the predictors that the prompts are of
 
     def number(self, pattern: str) -> int:
         """The number that a pattern finds in what was printed."""
@@ -114,7 +116,10 @@ def run(make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[s
             args += ["--reflection-backend", f"{model}-reflection", "--reflection-api-base", server.url]
             status = main([*args, "--budget", "40", "--no-cache", "--out", str(tmp_path / model), *more])
             writing = sum(request["model"].endswith("reflection") for request in server.requests)
-            return Outcome(status, *capsys.readouterr(), len(server.requests) - writing, writing)
+            saved = tmp_path / model / "prompts.json"
+            state = json.loads(saved.read_text())["state"] if saved.exists() else ()
+            judging = len(server.requests) - writing
+            return Outcome(status, *capsys.readouterr(), judging, writing, frozenset(state))
 
     return run
 
@@ -141,6 +146,7 @@ def test_announced_reported_and_counted_agree_and_before_is_the_same_for_every_o
         assert done.number(r"Took \d+ s, (\d+) judgments") == done.judging <= announced, optimizer
         assert done.number(r"judgments, (\d+) calls") == done.judging + done.writing, optimizer
         before |= set(re.findall(r"fused score .*\n\s+SRCC: (.+?) ->.*\n.*: (.+?) ->", done.printed))
+        assert done.tuned == {SCORER}, optimizer
         assert "Traceback" not in done.err
     assert len(before) == 1, before
 
