@@ -11,6 +11,7 @@ from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.report.model import print_table
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
@@ -37,15 +38,14 @@ def run(args: Namespace, given: Given) -> int:
     print_table(fit_report.table(outcomes))
     for outcome in outcomes:
         if outcome.trained_on:
-            print(
-                f"agenticiqa: {outcome.tool.name} was trained on {outcome.trained_on} of these images: its curve and "
-                "its figures, those held out too, are too good for new images",
-                file=sys.stderr,
+            print_error(
+                f"{outcome.tool.name} was trained on {outcome.trained_on} of these images: its curve and its figures, "
+                "those held out too, are too good for new images"
             )
         if not outcome.fit:
             name = outcome.tool.name
             reason = f" ({failures[name]})" if name in failures else ""
-            print(f"agenticiqa: {name}: {outcome.refusal}{reason}", file=sys.stderr)
+            print_error(f"{name}: {outcome.refusal}{reason}")
     fitted = {outcome.tool.name: outcome.fit.curve for outcome in outcomes if outcome.fit}
     if fitted:
         write_profile(out, {**base, **fitted})

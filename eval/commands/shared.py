@@ -12,6 +12,7 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import print_error
 
 T = TypeVar("T")
 
@@ -32,7 +33,7 @@ def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
     for each in render.progress(rows, total - finished):
         row: Any = each[-1] if isinstance(each, tuple) else each
         if "error" in row:
-            print(f"agenticiqa: {row['error']}", file=sys.stderr)
+            print_error(row["error"])
         yield each
 
 
@@ -42,5 +43,5 @@ def continuing(kept: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, dspy.LMError):
-        print(f"agenticiqa: the same command continues from what is kept in {kept}", file=sys.stderr)
+        print_error(f"the same command continues from what is kept in {kept}")
         raise

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
@@ -24,7 +25,6 @@ from agenticiqa.programs.cli.outputs import (
     one_document,
     open_results,
     print_card,
-    print_card_below_steps,
     print_line,
     resumed_text,
     save_summary,
@@ -115,7 +115,7 @@ def run(args: Namespace) -> int:
         elif is_ranked(args, len(plan.todo)):
             write = stack.enter_context(ranking_of(summary))
         else:
-            card = print_card_below_steps if args.verbose else print_card
+            card = partial(print_card, with_replans=not args.verbose)  # the steps of -v have shown them
             write = print_line if args.jsonl == STDIN else card
         fail = write if args.json and not results else None
         if args.jsonl == STDIN:

@@ -6,7 +6,6 @@ refuses is left out. Without it nothing is sent.
 
 import json
 import os
-import sys
 from argparse import Namespace
 from contextlib import suppress
 from typing import Any
@@ -19,11 +18,11 @@ from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.connect import connect, features_of, key_variable, name_of, provider_of, stage_models
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.cli.options import models_from
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.render import print_lines
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import BackendError, Unanswered
 from agenticiqa.programs.images import load
-from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.stages.ask import CheckedPredict
 
 FORMS = {"json_schema": "JSON schema", "json_object": "JSON objects", "off": "none"}
@@ -46,7 +45,7 @@ def run(args: Namespace) -> int:
             ask_small_question(stage)
         except (dspy.LMError, BackendError) as error:
             failed += 1
-            print(f"agenticiqa: {name_of(stage).replace('//', '/')}: {one_line(str(error))}", file=sys.stderr)
+            print_error(f"{name_of(stage).replace('//', '/')}: {error}")
     rows = [*offline_row(config), *(row(*use) for use in uses)]
     providers = provider_rows()
     if args.json:

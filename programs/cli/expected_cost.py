@@ -1,9 +1,9 @@
 """What a run is expected to cost, as a table or JSON on stdout."""
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.render import print_lines, print_remark
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
     print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
     print_remark(ESTIMATED)
     for refused in found.refused:
-        print(f"agenticiqa: {refused}", file=sys.stderr)
+        print_error(refused)
 
 
 def _range(row: dict[str, Any], count: str, form: str = ",") -> str:

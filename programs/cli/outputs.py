@@ -73,14 +73,9 @@ def print_line(job: Job, row: Row) -> None:
     print(json_text(row), flush=True)
 
 
-def print_card(job: Job, row: Row) -> None:
+def print_card(job: Job, row: Row, *, with_replans: bool = True) -> None:
     """Print a result as a card on a terminal, as one short line otherwise."""
-    card.print_result(row)
-
-
-def print_card_below_steps(job: Job, row: Row) -> None:
-    """As ``print_card``, below the steps of ``-v``: without what they have told."""
-    card.print_result(row, with_replans=False)
+    card.print_result(row, with_replans=with_replans)
 
 
 @contextmanager
