@@ -104,14 +104,14 @@ class Unanswered(AgenticIQAError):
         return type(self), (self.stage, self.reasons, self.last_output, self.last_answer, self.outputs)
 
     @property
-    def account(self) -> list[str]:
-        """What a result tells of it: the reasons, the last one with the raw output that it is about."""
+    def rejected_answers(self) -> dict[str, list[str]]:
+        """The reasons by the stage, as results have them, the last one with the raw output that it is about."""
         *earlier, last = self.reasons
-        return [*earlier, f"{last}{LAST_ANSWER}{self.last_output}"]
+        return {self.stage: [*earlier, f"{last}{LAST_ANSWER}{self.last_output}"]}
 
 
 def ended_unanswered(reasons: Iterable[str]) -> bool:
-    """Whether, of the reasons for which a stage rejected answers, any is the last of an ``Unanswered.account``."""
+    """Whether, of the reasons for which a stage rejected answers, any is the last one of an ``Unanswered``."""
     return any(LAST_ANSWER in reason for reason in reasons)
 
 

@@ -63,6 +63,6 @@ class Answerer(StageModule):
             for answer in salvaged_answers(gave_up) if options else ():
                 with suppress(Rejected):
                     reason = f"{answer.quality_reasoning} ({SALVAGED})"
-                    return Answered(letter_or_words(answer), reason, {gave_up.stage: gave_up.account})
+                    return Answered(letter_or_words(answer), reason, gave_up.rejected_answers)
             raise
         return Answered(letter_or_words(reply.answer), reply.answer.quality_reasoning, reply.rejected_answers)

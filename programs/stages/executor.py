@@ -234,7 +234,7 @@ class Work:
             yield
         except Unanswered as gave_up:
             self.failures[name] = str(gave_up)
-            self.rejected_answers[gave_up.stage] = gave_up.account
+            self.rejected_answers |= gave_up.rejected_answers
 
     def noted(self, result: R) -> R:
         """A sub-task's result, whose rejected answers are kept."""

@@ -96,7 +96,7 @@ class Planner(StageModule):
             with beside(prefetch):
                 reply = self.ask(inputs=inputs, check=check)
         except Unanswered as gave_up:
-            rejected = {gave_up.stage: gave_up.account}
+            rejected = gave_up.rejected_answers
             if isinstance(gave_up.last_answer, PlanAnswer):
                 self._log_fallback("the model keeps breaking the rules of planning", "the rules correct its plan")
                 return enforced(gave_up.last_answer, rejected)

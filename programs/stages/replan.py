@@ -67,7 +67,7 @@ class Replan(StageModule):
         except Unanswered as gave_up:
             fields = event("fallback", stage=gave_up.stage, reason="the judge gave no usable decision")
             logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=fields)
-            return ReplanVerdict(rejected_answers={gave_up.stage: gave_up.account})
+            return ReplanVerdict(rejected_answers=gave_up.rejected_answers)
         reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
         return ReplanVerdict(reasons, reply.rejected_answers)
 

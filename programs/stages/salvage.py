@@ -53,7 +53,7 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
 
 
 def _scored(gave_up: Unanswered, shares: Probabilities, source: ProbabilitySource, reasoning: str) -> Scored:
-    return Scored(shares, source, reasoning or NO_REASON, rejected_answers={gave_up.stage: gave_up.account})
+    return Scored(shares, source, reasoning or NO_REASON, rejected_answers=gave_up.rejected_answers)
 
 
 def salvaged_answers(gave_up: Unanswered) -> list[Answer]:

@@ -84,7 +84,7 @@ class Summarizer(StageModule):
             return Summarized(answer, query_type, answered.rejected_answers, offered)
         except Unanswered as gave_up:
             result = SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED, error=str(gave_up))
-            return Summarized(result, query_type, {gave_up.stage: gave_up.account}, offered)
+            return Summarized(result, query_type, gave_up.rejected_answers, offered)
 
     def _scored(
         self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float

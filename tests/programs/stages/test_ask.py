@@ -116,7 +116,7 @@ def test_2000_characters_of_a_rejected_answer_are_shown_with_its_length(
     gave_up = caught.value
     shown = f"{bad[:2000]} ... ({len(bad):,} characters)"
     assert gave_up.last_output == shown
-    assert gave_up.account[-1].endswith(shown)
+    assert gave_up.rejected_answers["judging"][-1].endswith(shown)
     assert any(f"the last answer was: {bad[:2000]}" in record.getMessage() for record in caplog.records)
     assert f"it has {len(bad):,} characters" in correction(engine.bodies[-1])
     assert gave_up.outputs == [""] * 3
