@@ -57,7 +57,8 @@ def pair_intervals(
 def _tau(x: Numbers, y: Numbers) -> float | None:
     """Kendall's tau-b; ``None`` where one of both is constant."""
     constant = len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0
-    return None if constant else float(kendalltau(x, y, method="asymptotic").statistic)
+    method = "asymptotic" if len(x) > 2 else "exact"  # its p-value, unused, fails for two
+    return None if constant else float(kendalltau(x, y, method=method).statistic)
 
 
 def _differing(x: Numbers, y: Numbers) -> Pairs:
