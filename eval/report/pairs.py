@@ -44,7 +44,7 @@ def pair_intervals(
 
         def without_some(rows: NDArray[np.intp]) -> float | None:
             """The pairs of the others count twice in the sums by image, and those with one of the others once."""
-            others = np.setdiff1d(np.arange(len(y)), rows)
+            others = np.delete(np.arange(len(y)), rows)
             within = _beyond_deviation(x[others], y[others], variance[others]).sum(axis=0) / 2
             return _share(total - by_image[others].sum(axis=0) + within)
 
