@@ -32,19 +32,13 @@ from agenticiqa.programs.questions.options import OptionsArgument, query_for_sta
 from agenticiqa.programs.result import Assessment, RunRecord, bookkeeping
 from agenticiqa.programs.saving import SavedProgram, scoring_prompt
 from agenticiqa.programs.stages import progress, protocols
-from agenticiqa.programs.stages.analyst import Analyst
-from agenticiqa.programs.stages.answerer import Answerer
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.inputs import awaited_as, checked, naming_mistakes, require_stages
 from agenticiqa.programs.stages.levels import LevelsPlanner, levels_scorer
-from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner, feedback_on
 from agenticiqa.programs.stages.protocols import ReplanVerdict, Summarized
 from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan_judge
-from agenticiqa.programs.stages.scorer import Scorer
-from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.side_by_side import beside, cpu_slot
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
@@ -358,8 +352,14 @@ def composed(config: Config) -> Stages:
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
     levels = levels_scorer(config)
     fusion = fusion_of(config, tools, levels.ask.backend if levels else summarizing)
-    executor = (
-        Executor(
+    if executing:
+        # Stages that ask a model, and their signatures, are not loaded for one photo that is judged offline.
+        from agenticiqa.programs.stages.analyst import Analyst
+        from agenticiqa.programs.stages.detector import Detector
+        from agenticiqa.programs.stages.locator import Locator
+        from agenticiqa.programs.stages.selector import Selector
+
+        executor = Executor(
             Detector(backend=executing, attempts=attempts),
             Analyst(backend=executing, attempts=attempts),
             Selector(backend=executing, attempts=attempts),
@@ -367,9 +367,8 @@ def composed(config: Config) -> Stages:
             Locator(backend=executing, attempts=attempts),
             TableSelector() if config.executor.select == "table" else None,
         )
-        if executing
-        else Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
-    )
+    else:
+        executor = Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
     planner = (
         Planner(
             tools,
@@ -385,9 +384,13 @@ def composed(config: Config) -> Stages:
         else RulePlanner(tools)
     )
     scorer: protocols.ScorerStage = levels or MeasuredScorer(tools[TOOL.name].adapter if config.adapter else None)
-    if summarizing and not levels:
-        scorer = Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
-    answerer = Answerer(backend=summarizing, attempts=attempts) if summarizing else EvidenceAnswerer()
+    answerer: protocols.AnswererStage = EvidenceAnswerer()
+    if summarizing:
+        from agenticiqa.programs.stages.answerer import Answerer
+        from agenticiqa.programs.stages.scorer import Scorer
+
+        scorer = levels or Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
+        answerer = Answerer(backend=summarizing, attempts=attempts)
     summarizer = Summarizer(scorer, answerer, fusion)
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)

@@ -1,5 +1,6 @@
 """The commands of the program, by name: their options, and the module that runs each, imported when it is chosen."""
 
+import gc
 from argparse import Namespace
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,7 +25,11 @@ class Command:
 
     def run(self, args: Namespace) -> int:
         """Run the command and return its exit status."""
-        return cast(int, import_module(self.module).run(args))
+        run = import_module(self.module).run
+        if not gc.isenabled():  # as a process: see agenticiqa.__main__
+            gc.freeze()
+            gc.enable()
+        return cast(int, run(args))
 
 
 HERE = "agenticiqa.programs.cli"

@@ -1,5 +1,6 @@
 """The command ``agenticiqa``, also as ``python -m agenticiqa``."""
 
+import gc
 from typing import NoReturn
 
 from agenticiqa.programs.cli.interrupts import run_as_process
@@ -11,6 +12,7 @@ def main() -> NoReturn:
 
 
 def _command_line() -> int:
+    gc.disable()  # until the command's modules are loaded: imports leave no garbage, and each search for it takes long
     from agenticiqa.eval.cli import main as command_line  # imports with Ctrl-C already handled
 
     return command_line()
