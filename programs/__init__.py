@@ -1,4 +1,4 @@
-"""The program and its rooms. The names that users need are here, and are loaded when first asked for (PEP 562)."""
+"""The program and its subpackages. The public names are exported here and loaded on first access (PEP 562)."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+if not TYPE_CHECKING:  # type checkers use the imports above, and so report names that do not exist
 
     def __getattr__(name):
-        """Import the module that has the name."""
+        """Import the module that defines the name."""
         if name in _MODULES:
             return getattr(import_module(_MODULES[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

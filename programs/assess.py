@@ -1,4 +1,4 @@
-"""AgenticIQA: plan, execute, summarize, and plan again while the evidence is not sufficient."""
+"""AgenticIQA: plan, execute and summarize, and repeat with a new plan while the evidence is insufficient."""
 
 import os
 from collections.abc import Mapping
@@ -47,23 +47,23 @@ from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
 
 
 class AgenticIQA(SavedProgram):
-    """Judges an image, against a pristine reference if there is one, by a question in plain words.
+    """A program that answers a question about the quality of an image, with or without a pristine reference.
 
-    Composed of four stages, each asking a model or working offline::
+    It has four stages. Each one asks a model or works offline::
 
         program = AgenticIQA()                         # asks DSPy's model: dspy.configure(lm=...), dspy.context, set_lm
         program = AgenticIQA(lm=dspy.LM("openai/gpt-4o"))  # asks this model in every stage, as set_lm does
-        program = AgenticIQA.offline()                 # rules and measurements, nothing is sent anywhere
-        program = AgenticIQA.from_config("mine.yaml")  # as the configuration says, stage by stage
+        program = AgenticIQA.offline()                 # uses rules and measurements, sends nothing
+        program = AgenticIQA.from_config("mine.yaml")  # sets up each stage from the configuration
         result = program("photo.jpg", "Is it sharp?")
 
-    A stage that is not given asks ``backend``, named as in a configuration (``AgenticIQA(backend="openai.gpt-4o")``),
-    else DSPy's model; which one that is, see ``backends.choice.models_to_ask``. A model that the caller gives to DSPy,
-    by ``set_lm`` or ``dspy.context``, is asked in place of the configuration's.
-    With ``keep_history`` DSPy's history (``dspy.inspect_history``, ``lm.history``) is kept, images as hash and size.
+    A stage that is not given asks ``backend``, named as in a configuration (``AgenticIQA(backend="openai.gpt-4o")``).
+    Without ``backend`` it asks DSPy's model (see ``backends.choice.models_to_ask``). A model set with ``set_lm`` or
+    ``dspy.context`` replaces the configured one. ``keep_history`` keeps DSPy's history (``dspy.inspect_history``,
+    ``lm.history``), in which each image is replaced by its hash and size.
 
-    The result is an ``Assessment``. Raises UserError for a mistake of the caller, Unanswered or NoScore when there is
-    no answer, and ``dspy.LMError`` when a model cannot be reached.
+    A call returns an ``Assessment``. It raises UserError for invalid arguments or input, Unanswered or NoScore when
+    there is no answer, and ``dspy.LMError`` when a model cannot be reached.
     """
 
     def __init__(
@@ -110,20 +110,20 @@ class AgenticIQA(SavedProgram):
 
     @classmethod
     def offline(cls, adapter: str | os.PathLike[str] | None = None) -> "AgenticIQA":
-        """The program without any language model, whatever a configuration says.
+        """Return a program that uses no language model, regardless of any configuration.
 
-        ``adapter`` is a file of ``agenticiqa calibrate --adapt``. Raises UserError for one that cannot be used.
+        ``adapter`` is a file written by ``agenticiqa calibrate --adapt``. Raises UserError if it cannot be used.
         """
         return cls.from_config(Config(adapter=None if adapter is None else os.fspath(adapter)))
 
     @classmethod
     def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None) -> "AgenticIQA":
-        """The program of a configuration: a file, a shipped name, a mapping of its sections, or a ``Config``.
+        """Build the program from a configuration: a file, a shipped name, a mapping of sections, or a ``Config``.
 
-        Without one, ``$AGENTICIQA_CONFIG``, else the shipped default.
+        The default is ``$AGENTICIQA_CONFIG``, or else the shipped default configuration.
 
-        Raises ConfigError for a bad file, BackendError for a backend that is unknown or lacks its key, and StateError
-        for tuned prompts of which none fits.
+        Raises ConfigError for an invalid file, BackendError if a backend is unknown or its key is missing, and
+        StateError if none of the tuned prompts fits this program.
         """
         config = config if isinstance(config, Config) else load_config(config)
         config = config.with_tuned_fusion().in_profile()
@@ -147,14 +147,14 @@ class AgenticIQA(SavedProgram):
 
     @property
     def questions(self) -> list[CheckedPredict[Any]]:
-        """The questions of this program to language models; none offline."""
+        """Return the predictors that ask language models; the list is empty offline."""
         return [module for _, module in self.named_sub_modules(type_=CheckedPredict)]
 
     def get_lm(self) -> dspy.BaseLM | None:
-        """The model that would be asked now, for ``dspy.BestOfN`` and others that ask variants of it.
+        """Return the model that the stages use now, for ``dspy.BestOfN`` and other modules that copy it.
 
-        Where a configuration asks one model with other parameters in each stage, the one with the most output tokens.
-        Raises ValueError when the stages ask different models; ``None`` offline.
+        If the stages use one model with different parameters, return the one with the most output tokens.
+        Return ``None`` offline. Raises ValueError if the stages use different models.
         """
         asked = [question.models[0] for question in self.questions]
         if len({lm.model for lm in asked}) > 1:
@@ -162,7 +162,7 @@ class AgenticIQA(SavedProgram):
         return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
 
     def inspect_history(self, n: int = 1, file: TextIO | None = None) -> None:
-        """The last ``n`` calls of models, as ``dspy.Module.inspect_history``; without any, how to keep them."""
+        """Print the last ``n`` model calls, as ``dspy.Module.inspect_history`` does, or how to record them."""
         if not self.history:
             print(NO_HISTORY, file=file)
         super().inspect_history(n, file)
@@ -181,14 +181,14 @@ class AgenticIQA(SavedProgram):
         align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
-        """Judge one image, given in any way that ``images.sources`` lists.
+        """Assess one image, given in any form that ``images.sources`` lists.
 
         Without a ``query`` the perceptual quality is rated. With ``options`` (2 to 26 texts, or a mapping of letter to
-        text) the answer is the letter of one of them, and none is read from the query. ``reference`` is the pristine
-        image, if there is one; ``resize_reference`` allows one of another size, which is scaled to the image's, and
-        ``align`` (default: the program's) compares what both show. A reference that shows another picture is not used:
-        see ``reference_check`` of the result. Raises as the class says, and WrongArgument (a TypeError) for arguments
-        that are not these.
+        text) the answer is one of their letters, and options in the query are ignored. ``reference`` is the pristine
+        image. ``resize_reference`` allows a reference of another size and scales it to the size of the image.
+        ``align`` (default: the program's setting) compares only the area that both images show. A reference that shows
+        another scene is not used; see ``reference_check`` of the result. Raises the errors listed for the class, and
+        WrongArgument (a TypeError) for unknown arguments.
         """
         result: Assessment = super().__call__(
             image=image,
@@ -212,7 +212,7 @@ class AgenticIQA(SavedProgram):
         align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
-        """What DSPy runs when the program is called."""
+        """Run the stages; DSPy calls this when the program is called."""
         with bookkeeping(image, self.keep_history) as finish:
             question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
             asked = query_for_stages(question, offered)
@@ -231,7 +231,7 @@ class AgenticIQA(SavedProgram):
                 plan, iteration = planned.plan, len(history)
                 progress.planned(plan, record.seconds["planner"])
 
-                measured = pair.reference if plan.tools else pair.compared  # a named metric compares any two pictures
+                measured = pair.reference if plan.tools else pair.compared  # a named metric compares any two images
                 with record.timed("executor"):
                     executed = record.noted(self.executor(image=pair.image, query=asked, plan=plan, reference=measured))
                 evidence = executed.evidence
@@ -255,7 +255,7 @@ class AgenticIQA(SavedProgram):
                 reason = str(result.replan_reason)
                 history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
                 next_round()
-            if result.need_replan:  # it was asked for, but the plan stayed the same: the answer is final
+            if result.need_replan:  # a replan was requested, but the plan did not change: the answer is final
                 result = as_final(result)
             result = with_check(result, pair.check)
             with cpu_slot():
@@ -287,7 +287,7 @@ class AgenticIQA(SavedProgram):
     def load_pair(
         self, image: ImageSource, reference: ImageSource | None, resize_reference: bool, align: bool | None = None
     ) -> Pair:
-        """Load the image, and its reference, as this program assesses them."""
+        """Load the image and its reference with this program's settings."""
         with cpu_slot():
             return load_judged(
                 image,
@@ -300,7 +300,7 @@ class AgenticIQA(SavedProgram):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The arguments that change results, beside the stages."""
+        """Return the arguments, other than the stages, that affect results."""
         return {
             "max_replan_iterations": self.max_replan_iterations,
             "max_side": self.max_side,
@@ -318,7 +318,7 @@ class AgenticIQA(SavedProgram):
         limit: int,
         record: RunRecord,
     ) -> tuple[Summarized, ReplanVerdict]:
-        """The answer, and beside it the verdict of the judge of the evidence, who needs no answer."""
+        """Return the answer and the replan verdict; both are computed in parallel."""
         judge = None
         if self.replan.needs_verdict(plan, evidence, iteration, limit):
             judge = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)
@@ -346,7 +346,7 @@ class Stages(NamedTuple):
 
 
 def composed(config: Config) -> Stages:
-    """Each stage as the configuration says: asking a model, or its offline twin."""
+    """Build each stage from the configuration: one that asks a model, or its offline counterpart."""
     tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
@@ -397,9 +397,9 @@ def composed(config: Config) -> Stages:
 
 
 def asked_backend(program: AgenticIQA) -> str:
-    """The backend of the program, or the models that the caller gave to DSPy in its place.
+    """Return the name of the program's backend, or of the models that the caller set in DSPy instead.
 
-    Raises BackendError when a question has no model to ask.
+    Raises BackendError if a predictor has no model.
     """
     asked = [(question, question.models[0]) for question in program.questions]
     given = {without_place(lm.model): None for question, lm in asked if lm not in question.backend.lms}

@@ -1,18 +1,18 @@
-"""Every error that this package raises on purpose, and the hints that several of their messages share.
+"""Define the exceptions of this package, and helpers for their messages.
 
 ::
 
     AgenticIQAError
     ├── UserError (ValueError)      the caller can fix it: one line, exit status 2, no traceback
-    │   ├── ImageError              the file is there but cannot be judged
+    │   ├── ImageError              the file exists but cannot be assessed
     │   │   └── ImageNotFound       (also a FileNotFoundError)
     │   ├── ToolError               no such metric, not applicable, or not installed
     │   ├── BackendError            no such backend, or its key is missing
-    │   ├── StateError              a saved program, or a predictor, that does not belong to this one
-    │   └── WrongArgument           (also a TypeError) the program was called with other arguments than it takes
-    ├── Unanswered                  the model answered, but never usably; what was wrong each time is in it
-    ├── NoScore                     neither tools nor a model gave anything that a score could be made of
-    └── Unforeseen                  while one of many images was judged, an exception that nobody expected
+    │   ├── StateError              a saved program, or a predictor, does not fit this program
+    │   └── WrongArgument           (also a TypeError) the program was called with unknown or missing arguments
+    ├── Unanswered                  no answer of the model was usable; the error has the reason for each attempt
+    ├── NoScore                     neither tools nor a model provided a score
+    └── Unforeseen                  an unexpected exception while one of several images was assessed
 
 Two more come from elsewhere and pass through unchanged: ``agenticiqa.configs.ConfigError`` (a bad configuration
 file, the caller can fix it) and ``dspy.LMError`` (the model could not be reached: an outage, never an answer).
@@ -28,7 +28,7 @@ LONGEST_SHOWN = 2000  # characters of what a model wrote, in an error, a log or 
 
 
 def excerpt(text: str, most: int = LONGEST_SHOWN) -> str:
-    """The first ``most`` characters of a text, and its length where it has more."""
+    """Return the first ``most`` characters of a text, followed by its length if it is longer."""
     return text if len(text) <= most else f"{text[:most]} ... ({len(text):,} characters)"
 
 
@@ -40,15 +40,15 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class AgenticIQAError(Exception):
-    """Whatever this package raises on purpose."""
+    """The base class of this package's exceptions."""
 
 
 class UserError(AgenticIQAError, ValueError):
-    """A mistake in what was asked for; the message says what was expected, what came, and what to do."""
+    """A mistake in the call or its input; the message says what was expected, what was given, and what to do."""
 
 
 class ImageError(UserError):
-    """The image cannot be read, or cannot be judged as asked."""
+    """The image cannot be read, or cannot be assessed as requested."""
 
 
 class ImageNotFound(ImageError, FileNotFoundError):
@@ -59,15 +59,15 @@ class ImageNotFound(ImageError, FileNotFoundError):
 
 
 class ToolError(UserError):
-    """A metric is unknown, does not apply to what was given, or is not installed."""
+    """A metric is unknown, does not apply to the given images, or is not installed."""
 
 
 class BackendError(UserError):
-    """A backend's name is unknown, or what it needs (a key) is missing."""
+    """A backend is unknown, or its key is missing."""
 
 
 class StateError(UserError):
-    """A saved program, or a predictor that was put into a stage, has other signatures than the program's."""
+    """The signatures of a saved program, or of a stage's replaced predictor, differ from the program's."""
 
 
 class WrongArgument(UserError, TypeError):
@@ -75,11 +75,11 @@ class WrongArgument(UserError, TypeError):
 
 
 class Unanswered(AgenticIQAError):
-    """A model was asked as often as allowed and never gave a usable answer.
+    """A model gave no usable answer in any of the allowed attempts.
 
-    ``reasons`` has one line per attempt, ``last_output`` the raw text of the last one, shortened, and ``last_answer``
-    the last one that could be read as a typed output and that only a rule of the stage rejected. ``outputs`` has the
-    raw text of each, empty for one that was too long to be read.
+    ``reasons`` has one line per attempt, and ``last_output`` the shortened raw text of the last attempt.
+    ``last_answer`` is the last answer that parsed as the typed output and was rejected only by a rule of the stage.
+    ``outputs`` has the raw text of each attempt; it is empty for an answer that was too long to parse.
     """
 
     def __init__(
@@ -105,22 +105,22 @@ class Unanswered(AgenticIQAError):
 
     @property
     def rejected_answers(self) -> dict[str, list[str]]:
-        """The reasons by the stage, as results have them, the last one with the raw output that it is about."""
+        """Return the reasons by stage, as in results; the last reason includes the raw output."""
         *earlier, last = self.reasons
         return {self.stage: [*earlier, f"{last}{LAST_ANSWER}{self.last_output}"]}
 
 
 def ended_unanswered(reasons: Iterable[str]) -> bool:
-    """Whether, of the reasons for which a stage rejected answers, any is the last one of an ``Unanswered``."""
+    """Return whether any of a stage's rejection reasons is the final one of an ``Unanswered``."""
     return any(LAST_ANSWER in reason for reason in reasons)
 
 
 class NoScore(AgenticIQAError):
-    """A score was asked for, and neither a tool nor a model gave anything to make it of."""
+    """A score was requested, but neither a tool nor a model provided one."""
 
 
 class Unforeseen(AgenticIQAError):
-    """One of many images ended in an exception that is none of ours: a defect, which costs this image only.
+    """An unexpected exception, a defect, while one of several images was assessed; the others are not affected.
 
     The traceback is logged at INFO (``-v``).
     """

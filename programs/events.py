@@ -1,10 +1,10 @@
-"""What log records carry beside their sentence: which step it was, of which image, and its figures.
+"""Structured fields of log records: the step, the image, the planning round, and figures such as seconds.
 
 ::
 
     logger.info("planned in %.2f s", seconds, extra=event("planned", seconds=seconds))
 
-The fields are plain JSON types, and become attributes of the record. Every handler sees them, whoever set it up.
+The fields are plain JSON types and become attributes of the record, so any handler can use them.
 """
 
 import logging
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class JudgedImage:
-    """The image that is being judged, and the round of planning: 0, and one more after each replan."""
+    """The image that is being assessed, and the planning round: 0 at first, plus one for each replan."""
 
     image: str
     iteration: int = 0
@@ -28,7 +28,7 @@ class JudgedImage:
 
     @property
     def seconds(self) -> float:
-        """How long it has been judged, wall time."""
+        """Return the wall time in seconds since the assessment started."""
         return time.perf_counter() - self.began
 
 
@@ -37,7 +37,7 @@ _judged: ContextVar[JudgedImage | None] = ContextVar("agenticiqa_judged", defaul
 
 @contextmanager
 def judging(image: str) -> Iterator[JudgedImage]:
-    """Whatever is logged inside, and in threads that inherit the context, is about this image."""
+    """Attach this image to all log records made inside, also in threads that inherit the context."""
     judged = JudgedImage(image)
     token = _judged.set(judged)
     try:
@@ -50,17 +50,17 @@ def judging(image: str) -> Iterator[JudgedImage]:
 
 
 def next_round() -> None:
-    """What is logged from here on belongs to the next round of planning."""
+    """Start the next planning round; later log records belong to it."""
     if judged := _judged.get():
         judged.iteration += 1
 
 
 def event(name: str, /, **fields: Any) -> dict[str, Any]:
-    """The ``extra`` of a log record: the event's name and fields, with the image and the round where one is judged."""
+    """Return the ``extra`` of a log record: the event's name and fields, and the current image and round, if any."""
     return {"event": name, **about(), **fields}
 
 
 def about() -> dict[str, Any]:
-    """The image that is being judged in this context, and the round; nothing outside of :func:`judging`."""
+    """Return the current image and planning round; empty outside of :func:`judging`."""
     judged = _judged.get()
     return {"image": judged.image, "iteration": judged.iteration} if judged else {}

@@ -1,4 +1,4 @@
-"""The stages as LangGraph nodes, and the graph of them.
+"""The stages as LangGraph nodes, and the graph that connects them.
 
 ::
 
@@ -6,13 +6,13 @@
     state = graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"})
     state["summarizer_result"].final_answer
 
-The nodes run the same modules as :class:`agenticiqa.programs.AgenticIQA`, and need no LangGraph to be called. A node
-takes its program from ``config["configurable"]["program"]``, or composes the one that ``config["configurable"]
-["config"]`` (a file, a shipped name or a ``Config``) or else the default configuration describes. The state holds paths
-and pydantic models, never pixels, so that a checkpoint of it is small; each node loads the images anew.
+The nodes run the same modules as :class:`agenticiqa.programs.AgenticIQA`. They can be called without LangGraph.
+A node uses the program in ``config["configurable"]["program"]``. Otherwise it builds one from ``config["configurable"]
+["config"]`` (a file, a shipped name or a ``Config``), or from the default configuration. The state holds paths and
+pydantic models but no pixels, so checkpoints are small; each node loads the images again.
 
-As in the requirement documents, ``iteration_count`` is incremented in the summarizer and then compared with the limit,
-so a graph replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
+The requirement documents increment ``iteration_count`` in the summarizer and then compare it with the limit. A graph
+therefore replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
 """
 
 import os
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 else:
-    # LangGraph passes its configuration only to a parameter that is annotated with this very class.
+    # LangGraph passes its configuration only to a parameter annotated with exactly this class.
     try:
         from langchain_core.runnables import RunnableConfig
     except ImportError:
@@ -54,7 +54,7 @@ else:
 
 MAX_REPLAN_ITERATIONS = 2
 INSTALL = 'pip install "agenticiqa[langgraph]"'
-MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # what a checkpoint of the state holds beside plain types
+MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # the types in a checkpoint that are not plain JSON types
 RESULTS = ("plan", "executor_evidence", "summarizer_result", "rejected_answers", "error")
 CONFIG_SYNONYMS = {
     **dict.fromkeys(("cfg", "configuration", "config_file", "config_name", "config_path"), "config"),
@@ -63,11 +63,11 @@ CONFIG_SYNONYMS = {
 
 
 class AgenticIQAState(TypedDict):
-    """The state of the graph. Only ``query`` and ``image_path`` have to be there at the start.
+    """The state of the graph. Only ``query`` and ``image_path`` are required at the start.
 
-    ``resize_reference`` allows a reference of another size. ``options`` are 2 to 26 texts, or letters with texts, of
-    which the answer is to be one. ``rejected_answers`` has, by stage, why answers of models were rejected; every node
-    may add some. A result that is ``None`` counts as one that is not there.
+    ``resize_reference`` allows a reference of another size. ``options`` are the allowed answers: 2 to 26 texts, or a
+    mapping of letters to texts. ``rejected_answers`` has, by stage, why answers of models were rejected; every node
+    may add some. A result that is ``None`` counts as missing.
     """
 
     query: str
@@ -86,16 +86,16 @@ class AgenticIQAState(TypedDict):
 
 
 class AgenticIQAContext(TypedDict, total=False):
-    """What a run of ``build_graph``'s graph may be given as LangGraph's ``context``, in place of ``configurable``."""
+    """The LangGraph ``context`` of a run, which ``build_graph``'s graph accepts instead of ``configurable``."""
 
     program: AgenticIQA
 
 
 def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
-    """Plan; when the summarizer asked for it, plan again with its reason. Returns ``plan``.
+    """Return the ``plan``; after a replan request, the new plan takes the summarizer's reason into account.
 
-    Raises ImageNotFound (a FileNotFoundError) for a missing image, UserError for a state or configuration that cannot
-    be used, and Unanswered and ``dspy.LMError`` as the Planner does.
+    Raises ImageNotFound (a FileNotFoundError) for a missing image and UserError for an invalid state or configuration.
+    Unanswered and ``dspy.LMError`` come from the Planner.
     """
     result, plan = state.get("summarizer_result"), state.get("plan")
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
@@ -106,7 +106,7 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
 
 
 def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
-    """Gather the evidence that the plan asks for. Returns ``executor_evidence``, or ``error`` without a plan."""
+    """Collect the evidence that the plan requests; return ``executor_evidence``, or ``error`` without a plan."""
     plan = state.get("plan")
     if plan is None:
         return {"error": "executor: the state has no plan; run the planner first"}
@@ -120,9 +120,9 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
 def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Answer from the evidence, and decide whether to plan again.
 
-    Evidence that is ``None`` or empty leaves the image itself to answer from. Returns ``summarizer_result``,
-    ``iteration_count`` and ``replan_history``; or ``error`` when the state has no plan, or no evidence at all since
-    the executor did not run, when an image cannot be loaded, or when there is nothing to make a score of.
+    If the evidence is ``None`` or empty, the answer is based on the image alone. Returns ``summarizer_result``,
+    ``iteration_count`` and ``replan_history``. Returns ``error`` instead if the state has no plan, if the executor did
+    not run, if an image cannot be loaded, or if there is neither a tool score nor a model answer.
     """
     plan = state.get("plan")
     missing = [key for key, there in (("plan", plan), ("executor_evidence", "executor_evidence" in state)) if not there]
@@ -145,7 +145,7 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
 def _summarized(
     program: AgenticIQA, state: AgenticIQAState, plan: PlannerOutput, evidence: ExecutorOutput
 ) -> tuple[SummarizerOutput, RunRecord]:
-    """The answer, with the decision whether to plan again, and the answers of models that were rejected."""
+    """Return the answer with the replan decision, and the rejected model answers."""
     pair = _images(state, program)
     iteration = state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
@@ -163,7 +163,7 @@ def _summarized(
 
 
 def _rejected(state: AgenticIQAState, result: StageResult) -> dict[str, Any]:
-    """The update with all rejected answers so far; nothing where this node has none."""
+    """Return the state update with all rejected answers so far; empty if this node rejected none."""
     earlier = state.get("rejected_answers") or {}
     record = RunRecord(rejected_answers={stage: [*reasons] for stage, reasons in earlier.items()})
     record.noted(result)
@@ -171,7 +171,7 @@ def _rejected(state: AgenticIQAState, result: StageResult) -> dict[str, Any]:
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
-    """The edge after the summarizer: back to the planner while it asks for it and the limit is not reached.
+    """Return the node after the summarizer: the planner if a replan is requested and the limit is not reached.
 
     An ``error`` ends the graph.
     """
@@ -188,16 +188,16 @@ def build_graph(
     max_replan_iterations: int | None = None,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
 ) -> "CompiledStateGraph[AgenticIQAState, AgenticIQAContext, AgenticIQAState, AgenticIQAState]":
-    """The compiled LangGraph graph: plan, execute, summarize, and back to the planner where the evidence asks for it.
+    """Return the compiled LangGraph graph: plan, execute, summarize, and replan if the evidence is insufficient.
 
-    Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question begins with
-    an empty plan and count, also on a thread of which a checkpoint holds an earlier one. A new plan that is the old one
-    ends the graph, as it ends ``AgenticIQA``.
+    Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question starts with
+    an empty plan and count, even if the thread's checkpoint holds an earlier question. An unchanged new plan ends the
+    graph, as it ends ``AgenticIQA``.
 
-    A run with a program of its own (``context={"program": ...}``, or ``program`` or ``config`` in ``configurable``)
-    uses that, not this one; without any the default configuration is used. The limit of iterations is the state's
-    ``max_replan_iterations``, else the one given here, else the program's. Of a ``checkpointer`` with LangGraph's
-    default serializer a copy (of the same store) is used that is allowed to read this state's models.
+    A run can pass its own program (``context={"program": ...}``, or ``program`` or ``config`` in ``configurable``).
+    Otherwise the graph uses this ``program``, or else the default configuration. The iteration limit is the state's
+    ``max_replan_iterations``, else the one given here, else the program's. If ``checkpointer`` has LangGraph's default
+    serializer, the graph uses a copy (of the same store) that may deserialize this state's models.
 
     Raises UserError without LangGraph (``pip install "agenticiqa[langgraph]"``) and for wrong arguments.
     """
@@ -211,16 +211,16 @@ def build_graph(
     _refuse_other_limits(max_replan_iterations)
 
     def of_run(config: RunnableConfig) -> RunnableConfig:
-        """The run's configuration, with this graph's program unless the run has its own."""
+        """Return the run's configuration, with this graph's program unless the run has its own."""
         context, settings = get_runtime().context, dict(config.get("configurable", {}))
-        if isinstance(context, Mapping):  # of a larger graph it may be anything
+        if isinstance(context, Mapping):  # inside a larger graph the context can be of any type
             settings.update({k: v for k, v in context.items() if k == "program" or isinstance(v, AgenticIQA)})
         if program is not None and {"program", "config"}.isdisjoint(settings):
             settings["program"] = program
         return {**config, "configurable": settings}
 
     def limited(state: AgenticIQAState, config: RunnableConfig) -> AgenticIQAState:
-        """The state with a limit of iterations."""
+        """Return the state with an iteration limit."""
         if state.get("max_replan_iterations") is not None:
             return state
         limit = max_replan_iterations

@@ -1,4 +1,4 @@
-"""The result of an assessment, and what is recorded while it is made: timings and rejected answers."""
+"""The result of an assessment, and the record of its run: timings and rejected answers."""
 
 import base64
 import io
@@ -59,8 +59,8 @@ CELL = f"text-align:left;padding:.1em 1em .1em 0;border-bottom:1px solid {SHADE}
 class RunRecord:
     """The wall time of each stage of a run, and why answers of models were rejected.
 
-    ``seconds`` has each stage's last run, ``timings_ms`` the sum over all iterations, in milliseconds.
-    ``rejected_answers`` has, for each stage that asked a model and rejected answers, one reason per answer, in order.
+    ``seconds`` has the time of each stage's last run, ``timings_ms`` the sum over all iterations in milliseconds.
+    ``rejected_answers`` has, for each stage that rejected model answers, one reason per answer, in order.
     """
 
     timings_ms: dict[str, float] = field(default_factory=dict)
@@ -69,14 +69,14 @@ class RunRecord:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Note how long the stage takes that runs inside; nothing of one that fails."""
+        """Record the wall time of the stage that runs inside; a stage that fails is not recorded."""
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started
         self.timings_ms[name] = round(self.timings_ms.get(name, 0.0) + self.seconds[name] * 1000, 1)
 
     def noted(self, result: R) -> R:
-        """A stage's result, whose rejected answers are kept."""
+        """Record the rejected answers of a stage's result, and return the result."""
         for asked, reasons in result.rejected_answers.items():
             if reasons:
                 self.rejected_answers.setdefault(asked, []).extend(reasons)
@@ -90,15 +90,15 @@ def _of_summary(name: str) -> Any:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, else text, also for a rating on
-    another scale ("50 of 100"); ``options`` are those that were offered, by letter, ``{}`` for none. ``quality_score``
+    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, and text for any other question or
+    for a rating on another scale ("50 of 100"). ``options`` are the options by letter, or ``{}``. ``quality_score``
     is the score in [1, 5] or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected.
     ``timings_ms`` has the wall time of each stage in milliseconds, ``usage`` the tokens by model and
     ``usage_by_stage`` the calls, tokens and USD by stage (see ``backends.ledger``). ``answered_by`` names the models
-    that answered, by stage, also from the cache, ``capabilities`` what was used of each (see ``ledger.AskedFor``).
-    ``image`` and ``reference`` are the loaded images themselves, not copies; ``reference_check`` says how the one lies
-    in the other, ``None`` without a reference. Each key of ``to_dict`` is an attribute, too. ``score`` is another name
-    for ``quality_score``.
+    that answered each stage, including cached answers; ``capabilities`` lists the features used of each model (see
+    ``ledger.AskedFor``). ``image`` and ``reference`` are the loaded images, not copies. ``reference_check`` says how
+    image and reference overlap, or is ``None``. Each key of ``to_dict`` is also an attribute. ``score`` is an alias of
+    ``quality_score``.
     """
 
     final_answer: float | str
@@ -139,28 +139,28 @@ class Assessment(dspy.Prediction):
 
     @property
     def quality_level(self) -> str | None:
-        """The name of the level that the score is nearest to; ``None`` without a score."""
+        """Return the name of the level nearest to the score, or ``None`` without a score."""
         return None if self.quality_score is None else level_name(self.quality_score)
 
     @property
     def image_sha256(self) -> str:
-        """The hash of the image."""
+        """Return the SHA-256 of the image."""
         return self.image.sha256
 
     @property
     def reference_sha256(self) -> str | None:
-        """The hash of the reference; ``None`` without one."""
+        """Return the SHA-256 of the reference, or ``None`` without one."""
         return self.reference.sha256 if self.reference else None
 
     @property
     def is_unscored(self) -> bool:
-        """Whether it has neither a score nor an answer, because the model gave no usable one."""
+        """Return whether the result has neither a score nor an answer because the model gave no usable answer."""
         shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
         return is_unscored({name: self.get(name) for name in shown})
 
     @property
     def sent(self) -> dict[str, str] | None:
-        """What models were sent of image and reference: the file, or its pixels; ``None`` without a model."""
+        """Return how image and reference were sent to models, as file or as pixels; ``None`` without a model."""
         if not self.get("capabilities"):
             return None
         forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in self.capabilities.values()]
@@ -172,22 +172,22 @@ class Assessment(dspy.Prediction):
         }
 
     def __float__(self) -> float:
-        """The score, 1 to 5; so results compare with numbers and with each other. Raises ValueError without a score."""
+        """Return the score, 1 to 5, so that results can be compared and sorted. Raises ValueError without a score."""
         score = self.get("quality_score")
         if score is None:
             raise ValueError(f"{self!r} has no score: only a question that asks for a rating gives one")
         return float(score)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON types, with the documented keys: what ``agenticiqa assess --json`` prints."""
+        """Return the result as plain JSON types with the documented keys, as ``agenticiqa assess --json`` prints it."""
         return {name: _plain(getattr(self, name)) for name in AssessedRow.model_fields}
 
     def toDict(self) -> dict[str, Any]:
-        """The fields under their own names as plain JSON types, an image as its name; for DSPy, see ``to_dict``."""
+        """Return all fields as plain JSON types, for DSPy; images become their names. Prefer ``to_dict``."""
         return {name: _plain(value) for name, value in self.items(include_dspy=True)}
 
     def __repr__(self) -> str:
-        """One line: the image, the score or the answer, and the main distortions."""
+        """Return one line: the image, the score or the answer, and the main distortions."""
         image, evidence = self.get("image"), self.get("executor_evidence")
         named = [f"{item.severity} {item.type}" for _, item in distortions_of(evidence) if item.severity != NONE]
         parts = [_headline(self), ", ".join(dict.fromkeys(named[:NAMED]))]
@@ -198,13 +198,13 @@ class Assessment(dspy.Prediction):
         return repr(self)
 
     def _repr_html_(self) -> str:
-        """The result for a notebook: a thumbnail, the score as a bar, distortions and tools. It loads nothing."""
+        """Return HTML for notebooks: a thumbnail, the score as a bar, distortions and tools. It loads no resources."""
         return to_html(self)
 
 
 @contextmanager
 def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[Assessment], Assessment]]:
-    """Count what is used inside, and log under this image; the function given adds the usage to the result."""
+    """Record model usage and tag log records with this image; the yielded function adds the usage to the result."""
     with (
         judging(name_of(image)) as judged,
         dspy.track_usage() as usage,
@@ -222,9 +222,9 @@ def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[As
 
 
 def is_unscored(row: Mapping[str, Any]) -> bool:
-    """``Assessment.is_unscored`` of a result as its JSON.
+    """Return ``Assessment.is_unscored`` for a result as JSON.
 
-    It is also a question that asks for a score and was answered in words, by a plan of which no attempt was accepted.
+    Also true if a score was requested, no planning attempt was accepted, and the answer is therefore in words.
     """
     if row.get("quality_reasoning") == PARSING_FAILED:
         return True
@@ -235,33 +235,33 @@ def is_unscored(row: Mapping[str, Any]) -> bool:
 
 
 def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:
-    """Each (region, distortion) that was analyzed, the most severe first."""
+    """Return each analyzed (region, distortion), the most severe first."""
     found = [(region, item) for region, items in _analysis(evidence).items() for item in items]
     return sorted(found, key=lambda pair: -SEVERITIES.index(pair[1].severity))
 
 
 def placed(distortion: str, region: str) -> str:
-    """A distortion with its region, which is left out for the whole image."""
+    """Return a distortion with its region; the region is omitted for the whole image."""
     return distortion if region == GLOBAL else f"{distortion}, {region}"
 
 
 def measured(tool: str, distortion: str) -> str:
-    """What a tool measured, in words: the distortion that it was run for, unless it rates quality as a whole."""
+    """Return what a tool measured, in words: its distortion, or overall quality."""
     known = TOOLS.get(tool)
     as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
     return "overall quality" if as_a_whole or distortion == OVERALL else distortion
 
 
 def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:
-    """Where a distortion of a region is: the part of the image if it is in a part only, else the region."""
+    """Return the place of a distortion: the damaged part if the damage is local, else the region."""
     parts = (evidence.local_damage or {}).get(region, []) if evidence else []
     return next((part.place for part in parts if part.type == distortion and region == GLOBAL), region)
 
 
 def to_html(result: Assessment) -> str:
-    """An assessment as one HTML element without scripts, styles of its own or addresses; all text in it is escaped.
+    """Return an assessment as one HTML element without scripts, style sheets or links; all text is escaped.
 
-    It inherits the page's font and colors, so that it can be read on a dark page as well.
+    It inherits the page's font and colors, so it is readable on dark pages.
     """
     image, evidence = result.get("image"), result.get("executor_evidence")
     distortions = [
@@ -292,7 +292,7 @@ def _headline(result: Assessment) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A field as plain JSON types; what is none of ours stays as it is."""
+    """Return a field as plain JSON types; values of unknown types are unchanged."""
     if isinstance(value, LoadedImage):
         return value.source
     if isinstance(value, BaseModel):

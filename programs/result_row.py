@@ -1,4 +1,4 @@
-"""The row of a result: each of its fields, and the check of rows that others may have written."""
+"""The row of a result: its fields, and the validation of rows from untrusted files."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -105,9 +105,9 @@ ALSO_SHOWN = ("map", "reference")  # in tables and on pages, beside the score, t
 
 
 class ResultRow(AssessedRow):
-    """What any reader takes of a row of ``assess --jsonl``, or of ``evaluate``; other keys may hold anything.
+    """The fields that readers use in a row of ``assess --jsonl`` or ``evaluate``; other keys are not checked.
 
-    The score is 1..5, but a ``scorer``'s is on its own scale; ``mos`` is on that of the labels.
+    The score is 1..5; a ``scorer`` has its own scale, and ``mos`` is on the scale of the labels.
     """
 
     name: StrictStr | None = None
@@ -131,10 +131,10 @@ class ResultRow(AssessedRow):
 
 
 def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterator[tuple[int, Row]]:
-    """Each row of a file that ``ResultRow`` accepts and that has the keys that it ``needs``, with its offset in bytes.
+    """Yield each valid row of a file with its offset in bytes; a row must also have the keys that it ``needs``.
 
-    Others are left out, and a warning names their lines at the end; a last line that was cut short is left out too.
-    Raises OSError, and UserError where lines were left out and no row remains.
+    Invalid rows are skipped, and a final warning names their lines; a truncated last line is skipped too.
+    Raises OSError, and UserError if all rows were skipped.
     """
     offset, kept, wrong = 0, 0, list[str]()
     with open(file, "rb") as lines:
@@ -166,7 +166,7 @@ def _fault(line: bytes, needs: Callable[[Row], Collection[str]]) -> str:
 
 
 def fault_of(row: Mapping[str, Any]) -> str:
-    """What is wrong with a row, in one line; empty for a good one."""
+    """Return what is wrong with a row, in one line; empty for a valid row."""
     try:
         ResultRow.model_validate(row)
     except ValidationError as error:

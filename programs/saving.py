@@ -1,8 +1,8 @@
-"""Tuned prompts on disk: DSPy's state, under a header that says what it was made for.
+"""Save and load tuned prompts: DSPy's state with a header that describes the signatures it belongs to.
 
-DSPy restores fields by position and ignores predictors that vanished, so a state for other signatures would load
-silently and wrongly. The header has a fingerprint of each predictor's fields, and a predictor takes only what fits it.
-Models are left out: DSPy would write their addresses, headers and, with the whole program, their keys.
+DSPy restores fields by position and ignores missing predictors, so a state for other signatures would load without an
+error and be wrong. The header has a fingerprint of each predictor's fields; only matching predictors are loaded.
+Models are not saved: DSPy would write their addresses, headers and, with the whole program, their keys.
 """
 
 import hashlib
@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 PROGRAM = "AgenticIQA"
 PROMPTS_FILE = "prompts.json"  # in a folder that optimize writes
-EMBEDDED = "data:image/"  # begins an address that holds the image itself
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # not a drive of Windows, which has one letter
+EMBEDDED = "data:image/"  # prefix of a data URI
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one letter and does not match
 SCORER = "summarizer.score.ask.predict"
 
-# Each signature that was loaded, and the one that it was loaded into: DSPy makes the new one of the old one's fields,
-# so that the hundredth would be a hundred deep.
+# Maps each loaded signature to the original one. DSPy builds a new signature on top of the previous one, so repeated
+# loading would otherwise nest them.
 _made_from: WeakKeyDictionary[type[dspy.Signature], type[dspy.Signature]] = WeakKeyDictionary()
 
 
@@ -54,10 +54,10 @@ class SavedProgram(ImageProgram):
         save_program: bool = False,
         modules_to_serialize: Sequence[ModuleType] = (),
     ) -> None:
-        """Write the tuned prompts, with a header that says which signatures they are for; never a model or its key.
+        """Write the tuned prompts with a header that identifies their signatures; models and keys are never written.
 
-        With ``save_program`` the program itself is written to the folder ``path``, for ``dspy.load``: see
-        ``save_whole``. ``modules_to_serialize`` are modules of your own stages, which DSPy then writes with it.
+        With ``save_program`` the whole program is written to the folder ``path``, for ``dspy.load`` (see
+        ``save_whole``). ``modules_to_serialize`` are the Python modules of custom stages; DSPy saves them, too.
         """
         if save_program:
             save_whole(self, path, modules_to_serialize)
@@ -65,31 +65,31 @@ class SavedProgram(ImageProgram):
             save(self, path, created_with or {})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read tuned prompts: a file, a folder that ``optimize`` wrote, or a JSON state of DSPy's.
+        """Load tuned prompts from a file, a folder that ``optimize`` wrote, or a JSON state saved by DSPy.
 
-        What fits is taken, and the log says what is not. Raises StateError when nothing fits. A fusion profile beside
-        them is read by ``from_config`` alone (``prompts: FOLDER``).
+        Prompts that do not fit are skipped and logged. Raises StateError if none fits. Only ``from_config``
+        (``prompts: FOLDER``) also reads the fusion profile in the same folder.
         """
         load(self, path)
 
 
 def fingerprints(program: dspy.Module) -> dict[str, str]:
-    """For each predictor a digest of its fields: names, order, kinds and types, but not the tuned wording."""
+    """Return for each predictor a digest of its fields: names, order, kinds and types, but not the tuned wording."""
     return {name: _fingerprint(predictor.signature) for name, predictor in program.named_predictors()}
 
 
 def surroundings() -> dict[str, str]:
-    """What writes the prompts around the tuned texts: DSPy's version, and the adapter that is in use now."""
+    """Return what determines the rest of the prompts: DSPy's version and the current adapter."""
     return {"dspy": dspy.__version__, "adapter": type(dspy.settings.adapter or SteadyAdapter()).__name__}
 
 
 def prompts_of(program: dspy.Module) -> dict[str, Any]:
-    """For each predictor what tuning may change, as plain JSON types: instructions, field descriptions and examples."""
+    """Return the tunable parts of each predictor as JSON types: instructions, field descriptions and examples."""
     return {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
 
 
 def scoring_prompt(program: dspy.Module) -> str:
-    """A digest of the scorer's tuned prompt; empty where its prompt is the one that ships, and without a scorer."""
+    """Return a digest of the scorer's tuned prompt; empty for the shipped prompt or without a scorer."""
     scorer = dict(program.named_predictors()).get(SCORER)
     if scorer is None:
         return ""
@@ -98,7 +98,7 @@ def scoring_prompt(program: dspy.Module) -> str:
 
 
 def tuned_on(path: str | os.PathLike[str]) -> frozenset[str]:
-    """The SHA-256 of the images that prompts were tuned on or chosen by, as their file says; none where it does not."""
+    """Return the SHA-256 of the images used to tune or select the prompts, as recorded in their file, if at all."""
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
     try:
         return frozenset(json_value(path.read_text(encoding="utf-8"))["header"]["created_with"].get("tuned_on", ()))
@@ -114,7 +114,7 @@ def save(
 ) -> None:
     """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header.
 
-    With ``predictors`` only theirs is written, so that no other prompt is set by it. Images of examples are embedded.
+    With ``predictors`` only their state is written, so loading it changes no other prompt. Images are embedded.
     """
     written = fingerprints(program).keys() if predictors is None else set(predictors)
     header = {
@@ -130,12 +130,12 @@ def save(
 
 
 def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
-    """Read tuned prompts into ``program``: the names of the predictors that took theirs. Nothing in it is executed.
+    """Load tuned prompts into ``program`` and return the names of the loaded predictors. No code is executed.
 
-    ``path`` is a file, or a folder with a ``prompts.json``. Each predictor is compared by its own fingerprint; what
-    fits is taken, and the log says what is not. A state that ``dspy.Module.save`` wrote as JSON has no fingerprints: a
-    predictor of it fits, with a warning in the log, that has the same number of fields under the same prefixes. Models
-    stay as they are. Raises StateError when the file is no state, or when nothing in it fits.
+    ``path`` is a file, or a folder with a ``prompts.json``. A predictor is loaded if its fingerprint matches; the
+    others are skipped and logged. A JSON state of ``dspy.Module.save`` has no fingerprints: its predictors match if
+    they have the same number of fields with the same prefixes, and a warning is logged. Models are unchanged.
+    Raises StateError if the file is not a state, or if nothing in it matches.
     """
     path = Path(path) / PROMPTS_FILE if Path(path).is_dir() else Path(path)
     saved, made_for, header, plain = _read(path)
@@ -178,7 +178,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]:
-    """The states in a file and what each is for, by predictor, its header, and whether DSPy itself wrote it."""
+    """Return a file's states and their fingerprints by predictor, its header, and whether DSPy itself wrote it."""
     try:
         saved = json_value(path.read_text(encoding="utf-8"))
         plain = "header" not in saved and "dependency_versions" in saved["metadata"]
@@ -196,10 +196,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], b
 
 
 def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Sequence[ModuleType] = ()) -> None:
-    """Write the program itself, as ``dspy.Module.save(save_program=True)`` does, for ``dspy.load``.
+    """Save the whole program, as ``dspy.Module.save(save_program=True)`` does, for ``dspy.load``.
 
-    Backends of a configuration are written as their configuration and read their keys from the environment when they
-    are loaded. Models that the caller set are left out, because DSPy would write their keys.
+    Configured backends are saved as their configuration, and read their keys from the environment when loaded.
+    Models that the caller set are not saved, because DSPy would write their keys.
     """
     copied = program.deepcopy()
     copied.set_lm(None)
@@ -207,10 +207,10 @@ def save_whole(program: dspy.Module, folder: str | os.PathLike[str], modules: Se
 
 
 def vetted(predictor: dspy.Predict, state: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A state that somebody may have sent, of which no image but its own can reach a model.
+    """Return an untrusted state after checking that its only images are embedded or files in ``folder``.
 
-    An image of an example is embedded, or a path in ``folder``, from which a relative one is taken. Raises StateError
-    for any other path, for an address, and for DSPy's image marker anywhere but around one embedded image.
+    Images of examples must be embedded, or be paths in ``folder`` (relative paths start there). Raises StateError
+    for any other path, for a URL, and for DSPy's image marker anywhere but around one embedded image.
     """
     images = image_fields(predictor.signature)
     demos = [{name: _vetted(each, folder, name in images) for name, each in demo.items()} for demo in state["demos"]]
@@ -236,7 +236,7 @@ def _vetted(value: Any, folder: Path, is_image: bool) -> Any:
 
 
 def _one_embedded(text: str) -> str:
-    """An image as DSPy saves it, written anew. Raises StateError for a marker around anything else."""
+    """Return a saved image in normalized form. Raises StateError if the marker encloses anything else."""
     inner = text.removeprefix(SAVED_START).removesuffix(SAVED_END)
     with suppress(ValueError, KeyError, TypeError):
         (part,) = json_value(inner)
@@ -248,20 +248,20 @@ def _one_embedded(text: str) -> str:
 
 
 def _layout(state: Mapping[str, Any]) -> list[str]:
-    """The prefixes of a predictor's fields in DSPy's state; the last one's, which COPRO changes, is left out."""
+    """Return the prefixes of a predictor's fields in DSPy's state, except the last, which COPRO changes."""
     *inputs, _ = state["signature"]["fields"]
     return [*(field["prefix"] for field in inputs), "output"]
 
 
 def _bare(predictor: dspy.Predict) -> dspy.Predict:
-    """The tuned part of a predictor without its model, which DSPy would write down with headers and address."""
+    """Return a copy of a predictor without its model, because DSPy would save its headers and address."""
     bare = dspy.Predict(predictor.signature)
     bare.demos = predictor.demos
     return bare
 
 
 def _embedded(predictor: dspy.Predict) -> dict[str, Any]:
-    """The state of a predictor, with the images of its examples in it; examples without an output are never shown."""
+    """Return the state of a predictor with embedded images; examples without an output are omitted."""
     bare = _bare(predictor)
     outputs = bare.signature.output_fields
     bare.demos = [each for each in shown_examples(bare) if any(name in each for name in outputs)]
@@ -270,7 +270,7 @@ def _embedded(predictor: dspy.Predict) -> dict[str, Any]:
 
 
 def _loaded(predictor: dspy.Predict, state: Mapping[str, Any]) -> dspy.Predict:
-    """A predictor of that state, without a model."""
+    """Return a predictor with that state, without a model."""
     bare = _bare(predictor)
     bare.signature = origin = _made_from.get(predictor.signature, predictor.signature)
     bare.load_state({**state, "lm": None})

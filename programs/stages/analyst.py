@@ -13,7 +13,7 @@ from agenticiqa.signatures.types import Boxes, Distortions
 
 
 class Analyst(StageModule):
-    """Asks a model how severe each distortion is, and how one can tell. Without distortions nothing is asked."""
+    """Asks a model how severe each distortion is, and why. Without distortions no request is sent."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()

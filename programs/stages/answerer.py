@@ -1,4 +1,4 @@
-"""The Answerer: a model answers a question that asks for no score, by a letter or in words (paper, Sec. 3.3)."""
+"""The Answerer: a model answers a question that does not request a score, by letter or in words (paper, Sec. 3.3)."""
 
 from contextlib import suppress
 

@@ -1,9 +1,9 @@
-"""Ask a model for a typed answer; reject an invalid one, and ask again with the reason in the prompt.
+"""Ask a model for a typed answer, and retry an invalid answer with the reason in the prompt.
 
 DSPy itself never sends a validation error back to the model. The correction is an input of the prompt, so the
-temperature can stay at 0, and a repeated run replays the whole exchange, up to the accepted answer, from the cache. An
-exchange without an accepted answer is not kept there: a later run asks anew. An outage (``dspy.LMError``) is not an
-answer and is never retried here.
+temperature can stay at 0, and a repeated run replays the whole exchange, up to the accepted answer, from the cache.
+An exchange without an accepted answer is not cached, so a later run asks again. An outage (``dspy.LMError``) is not
+an answer and is not retried here.
 """
 
 import logging
@@ -69,9 +69,9 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Reply(Generic[A]):
-    """A validated answer; ``logprobs`` are the log-probabilities of its tokens, where the backend gives them.
+    """A validated answer; ``logprobs`` are the log-probabilities of its tokens, if the backend returns them.
 
-    ``model`` is the one that answered, without the address of its server.
+    ``model`` is the name of the model that answered, without the address of its server.
     """
 
     answer: A
@@ -81,15 +81,15 @@ class Reply(Generic[A]):
 
 
 class CheckedPredict(StageModule, Generic[A]):
-    """Ask a model one typed question, at most ``attempts`` times, until the answer is valid.
+    """A predictor that asks a model one typed question, at most ``attempts`` times, until the answer is valid.
 
-    Wraps one ``dspy.Predict``, so that an optimizer finds exactly this predictor, and in its trace only the accepted
-    answer. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``. The signature
+    It wraps one ``dspy.Predict``, so an optimizer finds exactly this predictor, and only the accepted answer in its
+    trace. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``. The signature
     has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger and in
-    ``rejected_answers``. Which model is asked, see ``choice.models_to_ask``. With ``reads_tokens`` log-probabilities
-    are requested, where the model gives them. ``adapter`` writes and reads this question, whatever DSPy's is.
+    ``rejected_answers``. ``choice.models_to_ask`` selects the model. ``reads_tokens`` requests log-probabilities if
+    the model supports them. ``adapter`` formats and parses this question instead of DSPy's adapter.
 
-    Returns a Reply. Raises Unanswered when no attempt was valid, and ``dspy.LMError`` when the model cannot be reached.
+    Returns a Reply. Raises Unanswered if no attempt was valid, and ``dspy.LMError`` if the model cannot be reached.
     """
 
     def __init__(
@@ -131,11 +131,11 @@ class CheckedPredict(StageModule, Generic[A]):
         check_tokens: Callable[[A, Any], object] | None = None,
         evidence: str = "",
     ) -> Reply[A]:
-        """Ask. ``check`` is given the parsed answer, and raises Rejected when it breaks a rule of the stage.
+        """Ask the model. ``check`` receives the parsed answer and raises Rejected if it breaks a rule of the stage.
 
-        ``check_tokens`` does the same, given the answer and the log-probabilities of its tokens (``None`` without).
-        ``evidence`` is a summary of what the model was shown, for the log of an answer that is rejected.
-        When it comes to no accepted answer, DSPy's cache keeps nothing of the exchange.
+        ``check_tokens`` does the same with the answer and the log-probabilities of its tokens (``None`` if missing).
+        ``evidence`` is a summary of the model's input, for the log of a rejected answer.
+        If no answer is accepted, the exchange is removed from DSPy's cache.
         """
         trace = opened_trace()
         fixed = {name: harmless(value) for name, value in inputs.items()}
@@ -184,7 +184,7 @@ class CheckedPredict(StageModule, Generic[A]):
 
     @property
     def predictor(self) -> dspy.Predict:
-        """The predictor, which a module in the place of ``predict`` may wrap."""
+        """Return the ``dspy.Predict``, also if ``predict`` was replaced by a module that wraps it."""
         predictors = self.predict.predictors()
         given = {name: field.annotation for each in predictors for name, field in each.signature.output_fields.items()}
         kind = given.get(self.field_name)
@@ -201,19 +201,19 @@ class CheckedPredict(StageModule, Generic[A]):
 
     @property
     def models(self) -> Sequence[dspy.BaseLM]:
-        """The models that are tried in turn for a question now. Raises BackendError when there is none."""
+        """Return the models that are currently tried in turn. Raises BackendError if there is none."""
         return models_to_ask(self.predictor.lm, self.backend)
 
     @property
     def model(self) -> str:
-        """The name of the first of them, without the address of its server."""
+        """Return the name of the first model, without the address of its server."""
         return without_place(self.models[0].model)
 
     def _ask(self, request: dict[str, Any]) -> tuple[dspy.Prediction, str]:
-        """One attempt and the name of the model that answered: the fallback when the primary stays out of reach.
+        """Make one attempt; return the answer and its model, a fallback if the first model is unreachable.
 
-        A question that a server refuses for how it is asked is asked again with less: ``fewer`` has that, by the name
-        of the field of ``AskedFor``.
+        If a server rejects an unsupported feature, the request is sent again without it. ``fewer`` has the reduced
+        features by field of ``AskedFor``.
         """
         models = [*self.models]
         fewer: dict[str, Any] = {}
@@ -227,7 +227,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 break
             except AdapterParseError as error:
                 if engine is not None:
-                    engine.features.keep(fewer)  # accepted all the same
+                    engine.features.keep(fewer)  # accepted with fewer features
                 prediction = _read_anyway(error)
                 break
             except dspy.LMError as error:
@@ -251,9 +251,9 @@ class CheckedPredict(StageModule, Generic[A]):
     def _prepared(
         self, request: dict[str, Any], engine: Model | None, fewer: Mapping[str, Any]
     ) -> tuple[AskedFor, dict[str, Any], dict[str, Any]]:
-        """What a question uses of a model, DSPy's settings for it, and its inputs.
+        """Return the features that a question uses, DSPy's settings for it, and its inputs.
 
-        The bytes of images are sent beside the prompt, not through it, where the engine is one of ours.
+        The engines of this package receive image bytes separately from the prompt.
         """
         given = dspy.settings.adapter
         adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
@@ -276,14 +276,14 @@ class CheckedPredict(StageModule, Generic[A]):
         return asked_for, settings, inputs | hold(sent)
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
-        """An accepted answer as an entry of DSPy's trace, which has ``dspy.Image`` in place of LoadedImage."""
+        """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
         shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
         predictor = self.predictor
         written = {name: prediction[name] for name in predictor.signature.output_fields}
         return predictor, shown, dspy.Prediction(**written)
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
-        """The further input of an attempt after a rejected one, and the signature with its field."""
+        """Return the correction input for the next attempt, and the signature extended by its field."""
         if not reasons:
             return {}
         correction = (
@@ -298,10 +298,10 @@ class CheckedPredict(StageModule, Generic[A]):
 
 
 def shown_examples(predictor: dspy.Predict) -> list[Any]:
-    """A predictor's examples with each image as a ``dspy.Image``, whatever kind it was given as.
+    """Return a predictor's examples with each image converted to ``dspy.Image``.
 
-    DSPy would write a path or an array into the prompt as text. An example whose image cannot be read is left out, with
-    a warning in the log. One without an output is not changed: DSPy does not show it.
+    DSPy would write a path or an array into the prompt as text. An example with an unreadable image is skipped with a
+    warning. An example without an output is unchanged, because DSPy does not show it.
     """
     images = image_fields(predictor.signature)
     shown = []
@@ -317,7 +317,7 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
 
 
 def image_fields(signature: type[dspy.Signature]) -> list[str]:
-    """The input fields that hold an image."""
+    """Return the names of the input fields that hold an image."""
     return [name for name, field in signature.input_fields.items() if field.annotation in (dspy.Image, IMAGE_OR_NONE)]
 
 
@@ -329,13 +329,13 @@ def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -
 
 
 def _is_shown(value: Any) -> bool:
-    """Whether DSPy shows it as it is: an image, one of a saved state, or none."""
+    """Return whether DSPy can show the value unchanged: an image, an image of a saved state, or ``None``."""
     saved = isinstance(value, str) and value.startswith(SAVED_START) and value.endswith(SAVED_END)
     return value is None or saved or isinstance(value, dspy.Image)
 
 
 def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
-    """Raises Rejected, naming what is missing and what was not asked for, unless the two sets are equal."""
+    """Raise Rejected, naming missing and unexpected items, unless the two sets are equal."""
     missing, surplus = sorted(map(str, expected - found)), sorted(map(str, found - expected))
     complaints = [f"these {what} are missing: {', '.join(missing)}"] if missing else []
     complaints += [f"these {what} were not asked for: {', '.join(surplus)}"] if surplus else []
@@ -344,7 +344,7 @@ def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
 
 
 def match_requested(name: str, asked: Iterable[str]) -> str:
-    """The name as it was asked about, where only case and blanks differ; any other name as it is."""
+    """Return the requested name that differs only in case and blanks, or the name unchanged."""
 
     def folded(text: str) -> str:
         return "".join(str(harmless(text)).casefold().split())  # as it stood in the prompt
@@ -353,7 +353,7 @@ def match_requested(name: str, asked: Iterable[str]) -> str:
 
 
 def reason(error: AdapterParseError) -> str:
-    """What was wrong with an answer that could not be parsed, for the model: the fields and what each has to be."""
+    """Return, as feedback for the model, why its answer could not be parsed: the fields and their required values."""
     if not raw_text(error):
         return "the answer was empty"
     cause = error.__cause__
@@ -365,13 +365,13 @@ def reason(error: AdapterParseError) -> str:
 
 
 def raw_text(error: AdapterParseError) -> str:
-    """The text of an answer that could not be parsed; empty for an empty answer."""
+    """Return the text of an answer that could not be parsed; empty for an empty answer."""
     text = str(error.lm_response or "")
     return "" if _NO_TEXT.fullmatch(text.strip()) else text
 
 
 def opened_trace() -> list[Any] | None:
-    """The trace that a caller, such as an optimizer, opened for this run; ``None`` without one.
+    """Return the trace that a caller, such as an optimizer, opened for this run, or ``None``.
 
     DSPy's process-wide trace is not used: it would keep the images of every call.
     """
@@ -380,7 +380,7 @@ def opened_trace() -> list[Any] | None:
 
 
 def _read_anyway(error: AdapterParseError) -> dspy.Prediction:
-    """An answer that the user's adapter could not parse, read as ours would read it. Raises AdapterParseError."""
+    """Parse an answer that the user's adapter could not parse with this package's reader. Raises AdapterParseError."""
     if isinstance(error.__cause__, Unreadable):  # it was our own adapter
         raise error
     try:
@@ -393,7 +393,7 @@ def _read_anyway(error: AdapterParseError) -> dspy.Prediction:
 
 
 def _at_limit(turn: Turn) -> bool:
-    """Whether the server said that this answer ended at the token limit; it is not guessed from the text."""
+    """Return whether the server reported that this answer ended at the token limit."""
     if turn.spent.cut_off and turn.cache:
         note_cut_off(turn.model, turn.text)
     return turn.spent.cut_off or (not turn.spent.calls and was_cut_off(turn.model, turn.text))

@@ -1,4 +1,4 @@
-"""How a model writes a box: each family answers in the form that it was trained on, and so it is asked for that form.
+"""The coordinate formats of boxes: each model family is asked for boxes in the format that it was trained on.
 
 - Qwen2.5-VL: pixels of the image as it was resized for the model, sides of whole patches of 28.
   https://github.com/QwenLM/Qwen3-VL/issues/676. Q-Insight and VisualQuality-R1 are trained from it.
@@ -7,10 +7,10 @@
 - GLM-V: 0..1000, by its grounding guide; DeepSeek-VL2: 0..999.
 - Gemini: 0..1000, y first. https://docs.cloud.google.com/vertex-ai/generative-ai/docs/bounding-box-detection. Gemma
   likely as Gemini (https://huggingface.co/google/gemma-3-4b-it/discussions/38).
-- Claude: pixels of the image as it was resized. https://platform.claude.com/docs/en/build-with-claude/vision-coordinates
+- Claude: pixels of the resized image. https://platform.claude.com/docs/en/build-with-claude/vision-coordinates
 - Kimi-VL: fractions. https://github.com/MoonshotAI/Kimi-VL/issues/56
-- GPT and any other name, also one behind which models change (qwen-vl-max): no form of theirs is documented, and
-  thousandths are asked for.
+- GPT and all other names, also aliases of changing models (qwen-vl-max): no documented form, so thousandths are
+  requested.
 """
 
 import json
@@ -26,7 +26,7 @@ from agenticiqa.signatures.types import Box, Boxes
 
 Unit = Literal["pixels", "thousandths", "fractions"]
 
-# By the first pattern that is found in the model's name.
+# The first pattern that matches the model's name decides.
 FAMILIES: tuple[tuple[str, str, Unit, bool], ...] = (  # name, pattern, unit, y first
     ("Qwen2.5-VL", r"qwen-?2[._-]?5-?vl|q-insight|visualquality-r1", "pixels", False),
     ("Qwen-VL", r"qwen-?2-?vl|qwen-?[3-9]|qwen-vl-chat", "thousandths", False),
@@ -37,14 +37,14 @@ FAMILIES: tuple[tuple[str, str, Unit, bool], ...] = (  # name, pattern, unit, y 
     ("Claude", r"claude", "pixels", False),
     ("Kimi-VL", r"kimi", "fractions", False),
 )
-SLACK = 28  # pixels over the border that a model may write, as servers resize a little differently
+SLACK = 28  # pixels that a box may exceed the border, because servers resize slightly differently
 
 
 @dataclass(frozen=True)
 class BoxForm:
-    """The form of the boxes in one answer. ``family`` is the one whose form that is, ``None`` for an unknown one.
+    """The form of the boxes in one answer. ``family`` is the model family, ``None`` if unknown.
 
-    ``whole`` is what the right and the lower border of the image count as.
+    ``whole`` has the coordinates of the right and the lower border of the image.
     """
 
     family: str | None
@@ -53,13 +53,13 @@ class BoxForm:
     y_first: bool = False
 
     def repeated(self, sent: Size) -> "BoxForm":
-        """The form of a box that contradicts this one, and that the model gives again though it was told."""
+        """Return the form to assume if a model repeats a box that contradicts this form after a correction."""
         unit: Unit = "thousandths" if self.unit == "pixels" else "pixels"
         return BoxForm(None, unit, sent if unit == "pixels" else (1000, 1000), self.y_first)
 
     @property
     def asked(self) -> str:
-        """The form in words, for the model."""
+        """Return the form in words, for the prompt."""
         order = "[top, left, bottom, right]" if self.y_first else "[left, top, right, bottom]"
         across, down = self.whole
         if self.unit == "pixels":
@@ -68,15 +68,15 @@ class BoxForm:
         return f"{order} in {self.unit} of the image, {scale}: 0 is the left or upper border"
 
     def note(self, why: str = "") -> str:
-        """A sentence that says how the boxes were read, and why so."""
+        """Return a sentence that says how the boxes were read, and why."""
         unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
         own = f"as {self.family} writes them" if self.family else "as asked for; this model's own form is not known"
         return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why or own}."
 
     def in_pixels(self, box: Sequence[float], size: Size) -> Box:
-        """The box in pixels of an image of ``size``. Raises ValueError, for the model, for what contradicts the form.
+        """Return the box in pixels of an image of ``size``. Raises ValueError, worded for the model, on a conflict.
 
-        Numbers up to 1 are fractions in every form: in no other would a box be that small.
+        Numbers up to 1 are fractions in every form, because no other form has boxes this small.
         """
         left, top, right, bottom = (box[1], box[0], box[3], box[2]) if self.y_first else box
         across, down = self.whole if max(box) > 1 else (1, 1)
@@ -92,7 +92,7 @@ class BoxForm:
         raise ValueError(f"the box {[*box]} {problem}; give {self.asked}")
 
     def written(self, box: Box, size: Size) -> list[float]:
-        """A box in pixels of an image of ``size``, in this form."""
+        """Return a box, given in pixels of an image of ``size``, in this form."""
         digits = 3 if self.unit == "fractions" else None
         edges = zip(box, (*size, *size), (*self.whole, *self.whole), strict=True)
         left, top, right, bottom = (round(edge / extent * whole, digits) for edge, extent, whole in edges)
@@ -100,14 +100,14 @@ class BoxForm:
 
 
 def boxes_for_prompt(boxes: Boxes, image: LoadedImage, model: str) -> str:
-    """Boxes in pixels for a prompt to a model: JSON of region to box in the model's form, and that form; or "none"."""
+    """Format boxes (pixels) for a prompt: JSON of region to box in the model's form, and that form; or "none"."""
     form = box_form(model, image.sent_size)
     shown = {region: form.written(box, image.size) for region, box in boxes.items() if box}
     return f"{json.dumps(shown, ensure_ascii=False)}\nEach is {form.asked}" if shown else "none"
 
 
 def box_form(model: str, size: Size) -> BoxForm:
-    """The form in which a model (``provider/name``) writes the boxes of an image that it is sent in this size."""
+    """Return the form in which a model (``provider/name``) writes boxes, for an image sent in this size."""
     for family, pattern, unit, y_first in FAMILIES:
         if re.search(pattern, model.lower()):
             across, down = seen_size(model.replace("/", ".", 1), size)

@@ -1,4 +1,4 @@
-"""The evidence as text for a prompt, its gaps, contradictions and uncertainties."""
+"""Format the evidence for a prompt, and find its gaps, contradictions and uncertainties."""
 
 import json
 import re
@@ -11,11 +11,11 @@ UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|ha
 Scores = dict[str, dict[str, tuple[str, float]]]
 WHOLE_IMAGE = "the whole image was measured."  # the end of a note about regions without a box
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
-FAR = 1.0  # levels between two tools from which on the reader is told
+FAR = 1.0  # difference between two tools, in levels, from which it is reported
 
 
 def format_evidence(evidence: ExecutorOutput) -> str:
-    """The evidence for a prompt: one titled JSON section per kind, absent kinds left out."""
+    """Return the evidence for a prompt: one titled JSON section per kind, without missing kinds."""
     sections: list[tuple[str, str]] = []
     if evidence.distortion_analysis:
         rows = {region: [row.model_dump() for row in rows] for region, rows in evidence.distortion_analysis.items()}
@@ -33,7 +33,7 @@ def format_evidence(evidence: ExecutorOutput) -> str:
 
 
 def scores_in_mean(evidence: ExecutorOutput, *, are: bool = True) -> Scores:
-    """The scores of the tools that make the mean, or of the others, by region and distortion, with the tool."""
+    """Return, by region and distortion, the tools and scores that are part of the mean, or those that are not."""
     weights = {(call.region, call.tool): call.weight for call in evidence.tool_log}
     found = {
         region: {key: pair for key, pair in row.items() if (weights.get((region, pair[0])) != 0) == are}
@@ -47,7 +47,7 @@ def _rounded(scores: Scores) -> Scores:
 
 
 def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
-    """One sentence for each piece of evidence that the plan asked for and that is missing, in the plan's order."""
+    """Return one sentence for each missing piece of evidence that the plan requested, in the plan's order."""
     missing = [
         f"{stage.replace('_', ' ').capitalize()} failed: {why.removeprefix(f'{stage}: ')}"
         for stage, why in evidence.failures.items()
@@ -60,7 +60,7 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
         wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
-            # Tools that the question names measure what they measure, whatever is there.
+            # Tools that the question names are run whatever distortions there are.
             names = [] if plan.tools else wanted.get(region, [])
             unscored = [name for name in names if not _has_score(scored.get(region, {}), name)]
             if unscored:
@@ -71,10 +71,10 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
 
 
 def contradictions(evidence: ExecutorOutput) -> list[str]:
-    """One sentence for each tool score that contradicts the analysis of the same region.
+    """Return one sentence for each tool score that contradicts the analysis of the same region.
 
-    That is a score above 4 with a severe distortion, or below 2 where no distortion is visible. A score for one
-    distortion is compared with the analysis of that distortion, an overall score with all of the region's analysis.
+    A contradiction is a score above 4 with a severe distortion, or below 2 without a visible distortion. The score of
+    one distortion is compared with the analysis of that distortion, an overall score with the whole region's analysis.
     """
     found: dict[tuple[str, str, float], list[str]] = {}  # the severe distortions that a score contradicts
     for region, rows in (evidence.distortion_analysis or {}).items():
@@ -92,7 +92,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 
 
 def far_named_tools(evidence: ExecutorOutput) -> list[str]:
-    """One sentence for each tool that the question named and that is far from the program's own tool."""
+    """Return one sentence for each tool named in the question whose score is far from the program's own tool."""
     return [
         f"{tool} ({score:.1f}) is far from {own} ({mine:.1f}), by which images are rated here"
         for tool, score, own, mine in _beside_own(evidence)
@@ -101,12 +101,12 @@ def far_named_tools(evidence: ExecutorOutput) -> list[str]:
 
 
 def named_gap(evidence: ExecutorOutput) -> float:
-    """By how many levels the tools that the question named are at most off the program's own; 0 without such tools."""
+    """Return the largest difference, in levels, between a tool named in the question and the program's own, or 0."""
     return max((abs(score - mine) for _, score, _, mine in _beside_own(evidence)), default=0.0)
 
 
 def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, float]]:
-    """Each tool that the question named, with its score, and the program's own of the region with its score."""
+    """Yield each tool named in the question with its score, and the program's own tool of the region with its score."""
     own = {call.region: call for call in evidence.tool_log if call.weight == 0 and call.distortion == OVERALL}
     for call in evidence.tool_log:
         mine = own.get(call.region)
@@ -115,7 +115,7 @@ def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, flo
 
 
 def uncertainties(evidence: ExecutorOutput) -> list[str]:
-    """One sentence for each explanation in which the analyst is not sure."""
+    """Return one sentence for each explanation in which the analyst states uncertainty."""
     return [
         f"The analysis of {row.type} in {region} is uncertain: {row.explanation}"
         for region, rows in (evidence.distortion_analysis or {}).items()
@@ -125,7 +125,7 @@ def uncertainties(evidence: ExecutorOutput) -> list[str]:
 
 
 def what_is_missing(evidence: ExecutorOutput) -> str:
-    """A sentence that names the kinds of evidence without any entry; empty when there are none such."""
+    """Return a sentence that names the missing kinds of evidence, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
     missing = [kind for kind, found in kinds.items() if not found]
     return f"No {' and no '.join(missing)} to go by." if missing else ""

@@ -1,6 +1,6 @@
-"""The Executor: runs the sub-tasks that the plan switched on, and collects their evidence (paper, Sec. 3.2).
+"""The Executor: runs the sub-tasks that the plan enables, and collects their evidence (paper, Sec. 3.2).
 
-Beyond the paper: regions that the plan names are located first, and each is analyzed and measured by itself.
+Unlike the paper, regions that the plan names are located first, and each region is analyzed and measured separately.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,16 +47,16 @@ JUDGED_AS_GENERATED = (
 
 
 class Executor(StageModule):
-    """Gathers the evidence that a plan asks for.
+    """The stage that collects the evidence that a plan requests.
 
-    Each sub-task asks a model or is computed offline. Analysis runs side by side with the selection and execution of
-    tools. A sub-task or tool that fails is recorded in the evidence, and the others go on.
+    Each sub-task asks a model or is computed offline. Analysis runs in parallel with the selection and execution of
+    tools. A sub-task or tool that fails is recorded in the evidence, and the others continue.
 
-    ``locate`` runs first, and only for regions whose names do not place them in the frame ("left half" does). A region
-    without a box, and without ``locate`` any such region, is measured as the whole image.
+    ``locate`` runs first. It is skipped for names that state a place in the frame, such as "left half". A region
+    without a box is measured as the whole image; without ``locate`` this applies to all other names.
 
-    ``select_for_rating`` takes the place of ``select`` where the question asks for a rating. The tools that the table
-    of errors holds to be worth their time for one (``fusion.tool_mean``) are added to any selection.
+    ``select_for_rating`` replaces ``select`` if the question requests a rating. The tools of
+    ``fusion.tool_mean.rating_tools`` are then added to any selection.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class Executor(StageModule):
         return Executed(evidence, work.rejected_answers)
 
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:
-        """Run, ahead of the plan, the tools that any plan for this question runs on the whole image."""
+        """Run, before the plan is made, the tools that every plan for this question runs on the whole image."""
         if detect_query_type(query, "IQA") is QueryType.SCORING:
             for tool in rating_tools(judging(self.toolbox, image, reference), has_reference=reference is not None):
                 with cpu_slot():
                     run_tool(tool, image.judged, reference, region=GLOBAL, distortion=OVERALL)
 
     def _locate(self, work: "Work") -> None:
-        """Find the named regions, if the plan does anything with them."""
+        """Find the named regions, if any sub-task of the plan uses them."""
         named = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
         work.boxes = {region: place_in_frame(region, work.image.size) for region in named}
         unplaced = [region for region, box in work.boxes.items() if box is None]
@@ -151,8 +151,8 @@ class Executor(StageModule):
     def _measure(self, work: "Work", distortions: Distortions) -> tuple[ToolSelection | None, list[ToolCall]]:
         """Select the tools, and run them.
 
-        A question that names tools gets these. For a rating the program's own are run, too: they make the score where
-        no named tool estimates quality, else the first of them is there to compare with.
+        If the question names tools, they are run. For a rating the program's own tools are run as well. They provide
+        the score if no named tool estimates quality; otherwise the first of them is run for comparison.
         """
         flags, selected = work.plan.plan, None
         compared: ToolSelection = {}
@@ -182,7 +182,7 @@ class Executor(StageModule):
         return selected, calls
 
     def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall]) -> list[str]:
-        """A sentence for each named tool that estimates one property."""
+        """Return one sentence for each named tool that estimates a single property."""
         return [
             f"{call.tool} gave {with_unit(call.raw, call.unit)}; it measures {tool.good_at[0].lower()} alone, "
             "which is no part of the score."
@@ -193,12 +193,12 @@ class Executor(StageModule):
         ]
 
     def _own_tools(self, work: "Work") -> list[Tool]:
-        """The tools of a rating without a word from anybody."""
+        """Return the tools of a rating for which the question names no tools."""
         tools = judging(self.toolbox, work.image, work.reference)
         return rating_tools(tools, has_reference=work.reference is not None)
 
     def _run(self, work: "Work", selected: ToolSelection) -> list[ToolCall]:
-        """Run tools; one run serves every distortion that a tool was chosen for."""
+        """Run each selected tool once, for all distortions that it was selected for."""
         measured: dict[tuple[str, str], ToolCall] = {}
         for region, chosen_tools in selected.items():
             for key, name in chosen_tools.items():
@@ -215,7 +215,7 @@ class Executor(StageModule):
 
 @dataclass
 class Work:
-    """One run: what its sub-tasks are given, and what they leave besides their results."""
+    """The state of one run: the inputs of its sub-tasks, and their notes, failures and rejected answers."""
 
     image: LoadedImage
     query: str
@@ -229,7 +229,7 @@ class Work:
 
     @contextmanager
     def attempt(self, name: str) -> Iterator[None]:
-        """Inside, one sub-task: where its model gives no usable answer it ends, with an entry in ``failures``."""
+        """Run one sub-task inside; if its model gives no usable answer, end it with an entry in ``failures``."""
         try:
             yield
         except Unanswered as gave_up:
@@ -237,13 +237,13 @@ class Work:
             self.rejected_answers |= gave_up.rejected_answers
 
     def noted(self, result: R) -> R:
-        """A sub-task's result, whose rejected answers are kept."""
+        """Record the rejected answers of a sub-task's result, and return the result."""
         self.rejected_answers |= result.rejected_answers
         return result
 
 
 def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
-    """What a reader of the scores has to know: tools without a score, boxes and crops, remarks."""
+    """Return notes on the scores: tools without a score, boxes and crops, remarks."""
     notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in tool_log if call.error]
     notes += [*account(work.boxes, work.image.size), *work.remarks]
     if any(call.judged_as == "generated" for call in tool_log):

@@ -1,4 +1,4 @@
-"""What the program is called with: its arguments, names that callers mistake for them, and several images at once."""
+"""Check the arguments of a call, report misspelled argument names, and assess several images in one call."""
 
 import inspect
 import os
@@ -30,7 +30,7 @@ STAGE_PROTOCOLS: dict[str, type] = {
 
 MAX_QUERY_LENGTH = 4000  # characters
 
-# What callers write by mistake, and the argument that they mean.
+# Names that callers use by mistake, and the intended argument.
 SYNONYMS = {
     **dict.fromkeys(("question", "prompt", "text", "q"), "query"),
     **dict.fromkeys(("ref", "original", "pristine", "reference_image"), "reference"),
@@ -41,7 +41,7 @@ SYNONYMS = {
 
 
 def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
-    """A function that raises WrongArgument for arguments that ``call`` does not take, in one line that names them."""
+    """Wrap ``call`` so that unknown arguments raise WrongArgument with a one-line message that names them."""
     signature, owner = inspect.signature(call), call.__qualname__.partition(".")[0]
     takes = [name for name in signature.parameters if name != "self"]
 
@@ -61,7 +61,7 @@ def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
 
 
 def require_stages(**given: object) -> None:
-    """Raises WrongArgument for what is given as a stage and is none: one that the program could not call.
+    """Raise WrongArgument for a stage that the program could not call.
 
     ``None`` stands for a stage that is not given.
     """
@@ -98,7 +98,7 @@ def _methods(protocol: type) -> list[str]:
 
 
 def awaited_as(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """The ``acall`` of a module with this ``__call__``: the same call in a thread."""
+    """Return the ``acall`` of a module with this ``__call__``: it makes the same call in a thread."""
 
     @wraps(call, ("__module__", "__doc__"))
     async def acall(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -108,7 +108,7 @@ def awaited_as(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 
 class ImageExample(dspy.Example):
-    """A ``dspy.Example`` whose images may be given in any way, and that shows and saves their names, not their bytes.
+    """A ``dspy.Example`` that accepts images in any form, and shows and saves their names instead of their bytes.
 
     DSPy prints an example that fails, and ``dspy.Evaluate`` writes examples to files: a plain ``dspy.Example`` puts
     bytes and base64 there, or cannot be written at all.
@@ -118,7 +118,7 @@ class ImageExample(dspy.Example):
         return ", ".join(f"{key}={_shown(value)}" for key, value in self.items())
 
     def __eq__(self, other: object) -> bool:
-        """As ``dspy.Example``; arrays are equal when their elements are."""
+        """Compare as ``dspy.Example`` does; arrays are equal if their elements are."""
         if not isinstance(other, dspy.Example) or self.keys(include_dspy=True) != other.keys(include_dspy=True):
             return False
         return all(_same(value, other[key]) for key, value in self.items(include_dspy=True))
@@ -127,14 +127,14 @@ class ImageExample(dspy.Example):
         return hash(repr(self))
 
     def toDict(self) -> dict[str, Any]:
-        """The fields as plain JSON types, an image as its name."""
+        """Return the fields as plain JSON types, with the name of each image."""
         named = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
         plain: dict[str, Any] = dspy.Example(named).toDict()
         return plain
 
 
 def as_example(item: ImageSource | Mapping[str, Any] | dspy.Example) -> ImageExample:
-    """An image, a mapping of the arguments of a call, or a ``dspy.Example`` with its inputs marked, as an example."""
+    """Convert an image, a mapping of call arguments, or a ``dspy.Example`` with marked inputs to an example."""
     if isinstance(item, ImageExample):
         return item
     arguments = dict(item.items()) if isinstance(item, Mapping | dspy.Example) else {"image": item}
@@ -171,11 +171,11 @@ class ImageProgram(dspy.Module):
         timeout: int = 0,
         straggler_limit: int = 3,
     ) -> Any:
-        """Judge several images in threads; the results are in the order given, with ``None`` for what failed.
+        """Assess several images in threads; return results in the given order, with ``None`` for failures.
 
-        Each is an image, a mapping of the arguments of a call, or a ``dspy.Example`` with its inputs marked. The other
-        arguments are those of ``dspy.Module.batch``; ``timeout=0`` sends no image twice because it takes long. For many
-        images ``judge_many`` is better: it uses processes where that is faster, and holds no image longer than needed.
+        Each item is an image, a mapping of call arguments, or a ``dspy.Example`` with marked inputs. The other
+        arguments are those of ``dspy.Module.batch``; with ``timeout=0`` slow images are not submitted a second time.
+        For many images use ``judge_many``: it uses processes if they are faster, and frees each image early.
         """
         return super().batch(
             [as_example(example) for example in examples],
@@ -190,7 +190,7 @@ class ImageProgram(dspy.Module):
 
 
 def checked(query: str | None) -> str:
-    """The question, stripped; the default one for ``None``. Raises UserError when it is empty, too long or no text."""
+    """Return the stripped question, or the default for ``None``. Raises UserError if empty, too long or not text."""
     if query is not None and not isinstance(query, str):
         meant = ", did you mean reference=?" if _is_image(query) else ": give it as text"
         raise UserError(f"the question is a {type(query).__name__}{meant}")

@@ -1,7 +1,7 @@
-"""The levels scorer: a model's probabilities over five words, in one prefill after a fixed text.
+"""The levels scorer: a model's probabilities over five words that continue a fixed beginning of its answer.
 
-Models that were trained to name a level (Q-Align, OneAlign, DeQA-Score, Q-ReAlign) are asked so; any other model that
-continues an answer may be, too. Nothing else is sent: no evidence, no reference, no schema.
+Models trained to name a level (Q-Align, OneAlign, DeQA-Score, Q-ReAlign) use this prompt; any other model that can
+continue an answer may use it, too. The prompt has no evidence, no reference and no schema.
 """
 
 from typing import Any
@@ -49,15 +49,15 @@ class LevelsAdapter(dspy.Adapter):
         return [{"role": "user", "content": content}, {"role": "assistant", "content": STEM}]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Called by DSPy; see ``dspy.Adapter``. Whatever comes is the word."""
+        """Called by DSPy; see ``dspy.Adapter``. The whole completion is the word."""
         (name,) = signature.output_fields
         return {name: completion.strip()}
 
 
 class LevelsScorer(StageModule):
-    """Reads a model's opinion of the whole image from the probabilities of five words; see ``protocols.ScorerStage``.
+    """A scorer that reads a model's quality estimate from the probabilities of five words (``protocols.ScorerStage``).
 
-    Raises Unanswered, and the image stays unscored, where the server gives no log-probabilities, or less than half of
+    Raises Unanswered, so the image has no score, if the server returns no log-probabilities or if less than half of
     the next token's probability falls on the five words.
     """
 
@@ -88,7 +88,7 @@ class LevelsScorer(StageModule):
 
 
 def levels_scorer(config: Config) -> LevelsScorer | None:
-    """The levels scorer that a configuration names. Raises BackendError, also where answers cannot be continued."""
+    """Return a configuration's levels scorer, if any. Raises BackendError, also if it cannot continue answers."""
     if config.levels is None:
         return None
     refuse_without_continuation(config.levels)
@@ -97,7 +97,7 @@ def levels_scorer(config: Config) -> LevelsScorer | None:
 
 
 def refuse_unread(word: str, logprobs: Any) -> None:
-    """Raises Rejected where no distribution over the five words can be read, with the mass that they have."""
+    """Raise Rejected, with the probability mass of the five words, if no distribution over them can be read."""
     reading = level_words(logprobs)
     if reading is None:
         raise Rejected("the server gave no log-probabilities of the next token and its alternatives")
@@ -109,7 +109,7 @@ def refuse_unread(word: str, logprobs: Any) -> None:
 
 
 class LevelsPlanner(StageModule):
-    """Plans nothing: in the levels profile the model's opinion is all. Raises UserError for any other question."""
+    """A planner without sub-tasks: the levels profile uses only the model. Raises UserError for other questions."""
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``."""

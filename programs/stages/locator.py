@@ -19,7 +19,7 @@ TOLD = "as the model gave them again when it was told of another form"
 
 
 class Locator(StageModule):
-    """Asks a model for a box around each region, or to say that it is not in the image."""
+    """Asks a model for a box around each region, or whether the region is missing in the image."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
@@ -60,12 +60,12 @@ class Locator(StageModule):
         inputs = {"image": image, "regions": json.dumps(regions, ensure_ascii=False), "form": form.asked}
         reply = self.ask(inputs=inputs, check=read)
         used = form.repeated(image.sent_size) if why else form
-        if reply.model != asked:  # a fallback, which was asked in the form of the first
+        if reply.model != asked:  # a fallback model got the prompt with the first model's box form
             used = replace(used, family=None)
         notes = [used.note(why)] if any(boxes.values()) else []
         return Located({region: boxes[region] for region in regions}, notes, reply.rejected_answers)
 
 
 def in_pixels(answer: Location, form: BoxForm, image: LoadedImage) -> Boxes:
-    """The boxes of an answer in pixels of the image. Raises ValueError where one contradicts the form."""
+    """Return the boxes of an answer in pixels of the image. Raises ValueError if one contradicts the form."""
     return {row.region: form.in_pixels(row.box, image.size) if row.box else None for row in answer.regions}

@@ -1,8 +1,8 @@
-"""The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they complete a model's plan, and make the offline one.
+"""The paper's rules for plans (arXiv 2509.26006, Appendix A.2): they complete a model's plan and make the offline plan.
 
-Whether there is a reference determines the reference mode; query type, scope, distortion source and named tools
-determine the four flags. When planning again, because the evidence was not sufficient, all sub-tasks run, but not the
-detection of distortions that the question names.
+The presence of a reference determines the reference mode. Query type, scope, distortion source and named tools
+determine the four flags. A replan, made because the evidence was insufficient, runs all sub-tasks except the detection
+of distortions that the question names.
 """
 
 from collections.abc import Collection
@@ -16,10 +16,10 @@ from agenticiqa.signatures.types import GLOBAL, Distortions, PlanFlags, PlannerO
 def expected_flags(
     query_type: Literal["IQA", "Other"], has_regions: bool, explicit: bool, has_tools: bool, *, rates: bool = False
 ) -> PlanFlags:
-    """The sub-tasks that run: none for ``"Other"``; else named distortions are not detected, and all are analyzed.
+    """Return which sub-tasks run: none for ``"Other"``; otherwise all are analyzed, and only unnamed ones detected.
 
-    ``rates``: the question asks for a rating. That of a region needs tools as one of the image does; the paper, which
-    has the last three columns, runs none then.
+    ``rates`` says that the question requests a rating. Rating a region needs tools, as rating the image does; the
+    paper, which has the last three columns, runs none in this case.
 
     ============  ====================  ==============  ==============
     tool named    region named          tool_selection  tool_execution
@@ -50,10 +50,10 @@ def plan_by_rules(
     replanning: bool = False,
     rates: bool = False,
 ) -> PlannerOutput:
-    """The plan for what was read out of a question: reference mode and flags follow from it.
+    """Return the plan for the parsed question; the rules set reference mode and flags.
 
-    ``is_explicit``: the question names the distortions. ``replanning``: the evidence of an earlier plan was not
-    sufficient, so all runs that may. ``rates`` as for ``expected_flags``.
+    ``is_explicit`` says that the question names the distortions. ``replanning`` says that the evidence of an earlier
+    plan was insufficient, so all applicable sub-tasks run. ``rates`` is as for ``expected_flags``.
     """
     flags = expected_flags(query_type, query_scope != GLOBAL, is_explicit, bool(tools), rates=rates)
     if replanning:
@@ -71,7 +71,7 @@ def plan_by_rules(
 
 
 def violations(answer: PlanAnswer) -> list[str]:
-    """One sentence for each rule that a model's plan breaks and rules cannot mend: what the value is and must be."""
+    """Return one sentence for each violation that the rules cannot correct: the value and what it must be."""
     named = answer.by_region()
     regions = unique([*answer.query_scope, GLOBAL])
     among = ", ".join(map(repr, regions))
@@ -96,11 +96,11 @@ def enforce(
     replanning: bool = False,
     rates: bool = False,
 ) -> PlannerOutput:
-    """The plan of a model's answer, corrected where ``violations`` finds something in it.
+    """Return the plan of a model's answer, after correcting what ``violations`` finds.
 
-    Only ``named_tools``, those that the question names, stay required: a model may have read others in the image.
-    They are spelled as in the toolbox. Distortions of regions outside the scope are dropped (or moved to the region
-    that differs in case only). A plan with explicit distortions that lists none becomes one with inferred distortions.
+    Only ``named_tools``, the tools that the question names, stay required: a model may have read others in the image.
+    They are spelled as in the toolbox. Distortions of regions outside the scope are dropped, or moved to the region
+    that differs only in case. If a plan with explicit distortions lists none, its distortions become inferred.
     """
     named = _within_scope(answer)
     scope: list[str] | Literal["Global"] = "Global" if answer.query_scope == [GLOBAL] else answer.query_scope

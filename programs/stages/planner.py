@@ -31,12 +31,12 @@ Prefetch = Callable[[LoadedImage, str, LoadedImage | None], None]  # image, quer
 
 
 class Planner(StageModule):
-    """Plans with a model.
+    """A planner that asks a model.
 
-    The model is asked for what it alone can know; reference mode and flags follow by the paper's rules. An answer that
-    contradicts itself is rejected with the reason, and one that infers distortions where the question names some, once.
-    Without any usable plan, ``fallback`` (such as the offline planner) plans; without a fallback Unanswered is raised.
-    ``prefetch`` runs while the model makes the first plan: it measures what will be needed whatever the plan.
+    The model answers what the question asks; the paper's rules set reference mode and flags. A contradictory answer is
+    rejected with the reason. An answer that infers distortions although the question names some is rejected once.
+    Without a usable plan, ``fallback`` (such as the offline planner) plans; without a fallback Unanswered is raised.
+    ``prefetch`` runs while the model makes the first plan, and measures what every plan needs.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Planner(StageModule):
             refuse_unknown_tools(answer.required_tool, query, self.toolbox)
             wrong = violations(answer)
             if not doubted and (overlooked := distortions_overlooked(answer, query)):
-                doubted = True  # the lexicon may be wrong: a model that stands by its answer is believed
+                doubted = True  # the lexicon may be wrong, so a repeated answer is accepted
                 wrong.append(overlooked)
             if wrong:
                 raise Rejected("; ".join(wrong))
@@ -113,9 +113,9 @@ class Planner(StageModule):
 
 
 def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) -> str:
-    """The tools that a question may name: those that apply, and any other that its words have.
+    """List the tools that a question may name: the applicable ones, and all others that it mentions.
 
-    Without a reference, full-reference tools are left out; naming one is an error that the executor reports.
+    Without a reference, full-reference tools are omitted; the executor reports an error if the question names one.
     """
     return ", ".join(
         name for name, tool in toolbox.items() if reference_given or tool.kind == "NR" or name.lower() in query.lower()
@@ -123,7 +123,7 @@ def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) 
 
 
 def distortions_overlooked(answer: PlanAnswer, query: str) -> str:
-    """What is wrong with a plan that infers distortions where the question's words name some; empty for nothing."""
+    """Return what is wrong with a plan that infers distortions although the question names some, or an empty text."""
     if answer.query_type == "Other" or answer.distortion_source == "Explicit":
         return ""
     question = question_part(query)
@@ -140,7 +140,7 @@ def distortions_overlooked(answer: PlanAnswer, query: str) -> str:
 
 
 def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
-    """Log where a model wrote another reference mode or other flags than the rules set."""
+    """Log differences between the model's reference mode and flags and those of the rules."""
     by_rules = plan.model_dump(include=set(answer.stated))
     other = [key for key, wrote in answer.stated.items() if str(wrote).casefold() != str(by_rules[key]).casefold()]
     if other:
@@ -148,7 +148,7 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
 
 
 def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
-    """A sentence about the tools that a model requires and the question does not name; none without such tools."""
+    """Return a sentence about tools that a model requires but the question does not name, if there are any."""
     dropped = unique(name for name in required if not find_tool(name, named))
     if not dropped:
         return []
@@ -158,7 +158,7 @@ def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:
-    """Raises ToolError when the question itself, and not only the model's plan or an option, names an unknown tool."""
+    """Raise ToolError if the question itself, not only the model's plan or an option, names an unknown tool."""
     asked = without_options(query).lower()
     for name in names:
         if not find_tool(name, known) and name.lower() in asked:
@@ -166,5 +166,5 @@ def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -
 
 
 def feedback_on(plan: PlannerOutput, reason: str) -> str:
-    """The ``feedback`` for the next plan, as JSON: the previous plan, and why its evidence was not sufficient."""
+    """Return the ``feedback`` for the next plan as JSON: the previous plan, and why its evidence was insufficient."""
     return json.dumps({"previous_plan": plan.model_dump(), "why_not_sufficient": reason}, ensure_ascii=False)

@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
-    """The images are loaded, and the question is valid."""
+    """Log that the images are loaded and the question is valid."""
     size, name = list(image.size), reference.source if reference else None
     sentence = "%s, %d x %d pixels, reference %s, judged by %s: %s"
     shown = (image.source, *size, name or "none", backend, query)
@@ -36,13 +36,13 @@ def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, b
 
 
 def checked_reference(check: ReferenceCheck) -> None:
-    """What is to be known of the reference; a warning, unless the pair was aligned and all is well."""
+    """Log the reference check: a warning, unless the pair was aligned without problems."""
     level = logging.INFO if check.aligned and not check.swapped else logging.WARNING
     logger.log(level, check.sentence, extra=event("reference_checked", **check.model_dump(mode="json")))
 
 
 def planned(plan: PlannerOutput, seconds: float) -> None:
-    """The plan is made."""
+    """Log the plan."""
     flags = plan.plan.model_dump()
     _log(
         "planned",
@@ -61,31 +61,31 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
 
 
 def unchanged_plan(*, offline: bool) -> None:
-    """The new plan is the previous one, so the answer is final; of rules, which plan the same again, no warning."""
+    """Log that a replan changed nothing, so the answer is final; a warning, except for the deterministic rules."""
     level = logging.INFO if offline else logging.WARNING
     _log("plan_unchanged", "the plan did not change, so planning again would change nothing", level=level)
 
 
 def located(boxes: Boxes) -> None:
-    """The boxes of the named regions, in pixels."""
+    """Log the boxes of the named regions, in pixels."""
     _log("located", "located: %s", _by_region(boxes), boxes=boxes)
 
 
 def detected(distortions: Distortions) -> None:
-    """The distortions of each region."""
+    """Log the distortions of each region."""
     listed = {region: ", ".join(names) for region, names in distortions.items()}
     _log("detected", "detected: %s", _by_region(listed), distortions=distortions)
 
 
 def analyzed(analysis: Mapping[str, Sequence[DistortionAnalysis]]) -> None:
-    """The severity of each distortion, with its explanation."""
+    """Log the severity of each distortion, with its explanation."""
     worded = {region: ", ".join(f"{item.type} {item.severity}" for item in items) for region, items in analysis.items()}
     rows = {region: [item.model_dump() for item in items] for region, items in analysis.items()}
     _log("analyzed", "analyzed: %s", _by_region(worded), analysis=rows)
 
 
 def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
-    """The tool for each distortion."""
+    """Log the tool for each distortion."""
     worded = {
         region: ", ".join(f"{tool} for {subject}" for subject, tool in chosen.items())
         for region, chosen in tools.items()
@@ -94,7 +94,7 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def measured(call: ToolCall) -> None:
-    """The score of one tool, or why it has none; its weight in the mean is known only with the others there."""
+    """Log the score of one tool, or why it has none; its weight is not known before all tools have run."""
     outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, calibrated {call.calibrated:.2f}"
     shown = (call.tool, call.region, call.distortion, outcome, call.ms)
     _log("measured", "measured: %s on %s for %s: %s, %.1f ms", *shown, **call.model_dump(exclude={"weight"}))
@@ -103,7 +103,7 @@ def measured(call: ToolCall) -> None:
 def summarizing(
     plan: PlannerOutput, kind: QueryType, evidence: ExecutorOutput, image: LoadedImage, reference: LoadedImage | None
 ) -> None:
-    """The evidence that goes into the answer, and the mode of answering."""
+    """Log the evidence used for the answer, and the mode of answering."""
     mode = "scoring" if kind is QueryType.SCORING else "explanation/QA"
     distortions, scores = _counts(evidence)
     name = reference.source if reference else None
@@ -121,12 +121,12 @@ def summarizing(
 
 
 def evidence_summary(evidence: ExecutorOutput) -> str:
-    """How much there is of the evidence."""
+    """Return a summary of how much evidence there is."""
     return "{} analyzed distortions, {} tool scores".format(*_counts(evidence))
 
 
 def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: float) -> None:
-    """The fused score, the tools' mean, and the level probabilities with their expectation."""
+    """Log the fused score, the tools' mean, and the level probabilities with their expectation."""
     mean = evidence.overall_mean
     _log(
         "scored",
@@ -144,18 +144,18 @@ def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: 
 
 
 def concluded(answer: float | str, reasoning: str) -> None:
-    """The answer to a question that asks for no score."""
+    """Log the answer to a question that does not request a score."""
     _log("concluded", "concluded: %s", answer, answer=answer, reasoning=reasoning)
 
 
 def no_replan(iteration: int, doubts: Sequence[str]) -> None:
-    """The evidence is sufficient; ``doubts`` remain."""
+    """Log that the evidence is sufficient; ``doubts`` remain."""
     fields: dict[str, Any] = {"need_replan": False, "reason": None, "iteration": iteration, "doubts": [*doubts]}
     _log("replan", "replan: not needed, iteration %d", iteration, **fields)
 
 
 def replan(reason: str, iteration: int, limit: int) -> None:
-    """The evidence is not sufficient: plan again, unless the limit is reached."""
+    """Log that the evidence is insufficient: plan again, unless the limit is reached."""
     fields: dict[str, Any] = {"reason": reason, "iteration": iteration, "doubts": []}
     if iteration < limit:
         sentence = "replan: need_replan=true, reason: %s, iteration %d"
@@ -166,13 +166,13 @@ def replan(reason: str, iteration: int, limit: int) -> None:
 
 
 def asked(stage: str, attempt: int, attempts: int) -> None:
-    """A model is asked. The prompt is logged separately, at level DEBUG."""
+    """Log that a model is asked. The prompt is logged separately, at level DEBUG."""
     shown = (stage, attempt, attempts)
     _log("asked", "%s: asked, attempt %d of %d", *shown, stage=stage, attempt=attempt, attempts=attempts)
 
 
 def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
-    """A model's answer was accepted: its calls, tokens and time."""
+    """Log an accepted answer with its calls, tokens and time."""
     usage = {**spent.to_json(), "cached": bool(spent.cached), "seconds": round(seconds, 3)}
     tokens = "from the cache" if spent.cached else f"{spent.input_tokens} + {spent.output_tokens} tokens"
     shown = (stage, seconds, tokens)
@@ -180,7 +180,7 @@ def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
 
 
 def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, evidence: str) -> None:
-    """A model's answer was rejected, for the last of these reasons; ``evidence`` sums up what the model was shown."""
+    """Log a rejected answer with the last of these reasons; ``evidence`` summarizes the model's input."""
     why = " for the same reason" if len(reasons) > 1 and reasons[-1] == reasons[-2] else f": {reasons[-1]}"
     logger.warning(
         "%s: attempt %d of %d rejected%s%s",
@@ -190,20 +190,20 @@ def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, ev
 
 
 def unanswered(stage: str, attempts: int, last: str) -> None:
-    """No attempt was valid; whoever catches the error reports that."""
+    """Log that no attempt was valid; the code that catches the error reports it."""
     extra = event("unanswered", stage=stage, attempts=attempts)
     logger.error("%s: the last answer was: %s", stage, last, extra=extra)
 
 
 def fell_back(stage: str, model: str, error: Exception) -> None:
-    """A model stays out of reach after its retries, and the next one is asked."""
+    """Log that a model is unreachable after its retries, so the next one is asked."""
     why = str(error).partition("\n")[0]
     extra = event("fallback", stage=stage, model=model, reason=why)
     logger.warning("%s: %s is out of reach (%s); falling back", stage, model, why, extra=extra)
 
 
 def done(result: dspy.Prediction, seconds: float) -> None:
-    """The final answer, with the calls, tokens and time of all stages."""
+    """Log the final answer, with the calls, tokens and time of all stages."""
     spent = total(result.usage_by_stage)
     _log(
         "done",
@@ -218,7 +218,7 @@ def done(result: dspy.Prediction, seconds: float) -> None:
 
 
 def _log(step: str, sentence: str, *shown: Any, level: int = logging.INFO, **fields: Any) -> None:
-    """Log a step: its sentence, with what is shown in it, and its fields (see ``events``)."""
+    """Log a step: its sentence with the inserted values, and its fields (see ``events``)."""
     logger.log(level, sentence, *shown, extra=event(step, **fields), stacklevel=2)
 
 

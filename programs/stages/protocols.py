@@ -1,10 +1,10 @@
-"""What each stage is given and what it returns: one Protocol and one frozen dataclass per stage.
+"""The inputs and outputs of each stage: one Protocol and one frozen dataclass per stage.
 
-A stage that asks a model and its offline twin satisfy the same Protocol, so a program may be composed of either.
-``tests/programs/stages/test_protocols.py`` compares the signatures of both with the Protocol's. All of them are
-``dspy.Module`` objects as well: callable sync, and async through ``acall``.
+A stage that asks a model and its offline counterpart satisfy the same Protocol, so a program may use either.
+``tests/programs/stages/test_protocols.py`` compares the signatures of both with the Protocol. Stages are also
+``dspy.Module`` objects: callable sync, and async through ``acall``.
 
-Shared by all: ``image`` is the image to judge and ``reference`` its pristine original, ``None`` without one; ``query``
+Shared by all: ``image`` is the image to assess and ``reference`` its pristine original, ``None`` without one; ``query``
 is the user's question; ``boxes`` has the box of each named region in pixels (left, top, right, bottom), ``None`` for a
 region that was not found. Every result has ``rejected_answers``: for each stage that asked a model and rejected
 answers, one reason per rejected answer, in order. A model that gives no usable answer within the allowed attempts
@@ -36,7 +36,7 @@ Measurements = dict[str, dict[str, float]]  # region to measured quantity to val
 
 
 class StageResult(Protocol):
-    """What every result has."""
+    """The base of every stage's result."""
 
     @property
     def rejected_answers(self) -> RejectedAnswers:
@@ -62,7 +62,7 @@ class Located:
 
 @dataclass(frozen=True)
 class Detected:
-    """The distortions of each region; ``measurements`` are the values that they were read from, if any were taken."""
+    """The distortions of each region; ``measurements`` are the values that they are based on, if any."""
 
     distortion_set: Distortions
     measurements: Measurements = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Detected:
 class Analyzed:
     """The severity of every distortion by region; ``measurements`` as in Detected.
 
-    ``local_damage`` has, by region, where those distortions are that are in a part of it only.
+    ``local_damage`` has, by region, the places of distortions that affect only a part of it.
     """
 
     distortion_analysis: dict[str, list[DistortionAnalysis]]
@@ -100,11 +100,11 @@ class Executed:
 
 @dataclass(frozen=True)
 class Scored:
-    """Probabilities over the levels 1 to 5, which sum to one, and where they came from.
+    """Probabilities over the levels 1 to 5, which sum to one, and their source.
 
-    ``mass`` is the share of the level token's probability that fell on levels, in [0, 1]; ``None`` where no tokens were
-    read. ``spread`` is the standard deviation, in levels, that an offline estimate of the opinion states for itself.
-    ``model`` is the one that answered, without the address of its server; ``None`` where none is known.
+    ``mass`` is the share of the level token's probability that fell on levels, in [0, 1]; ``None`` if no tokens were
+    read. ``spread`` is the standard deviation, in levels, that an offline MOS estimate reports for itself.
+    ``model`` is the name of the model that answered, without the address of its server; ``None`` if unknown.
     """
 
     probabilities: Probabilities
@@ -127,7 +127,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Summarized:
-    """The answer, the form in which the question asked for it, and the options that it offered, by letter."""
+    """The answer, the form that the question requests, and its options by letter."""
 
     result: SummarizerOutput
     query_type: QueryType
@@ -137,7 +137,7 @@ class Summarized:
 
 @dataclass(frozen=True)
 class ReplanVerdict:
-    """The judge's reasons to plan again; none where it was not asked or found the evidence sufficient."""
+    """The judge's reasons to plan again; empty if it was not asked or found the evidence sufficient."""
 
     reasons: Sequence[str] = ()
     rejected_answers: RejectedAnswers = field(default_factory=dict)
@@ -155,21 +155,21 @@ class PlannerStage(Protocol):
     """Reads the question and makes the plan."""
 
     def __call__(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
-        """``feedback`` has the previous plan and why its evidence was not sufficient; empty for the first plan."""
+        """Plan. ``feedback`` has the previous plan and why its evidence was insufficient; empty for the first plan."""
 
 
 class ExecutorStage(Protocol):
     """Gathers the evidence that a plan asks for."""
 
     def __call__(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
-        """Raises ToolError when the plan names a tool that is unknown or lacks its reference."""
+        """Collect the evidence. Raises ToolError if the plan names an unknown tool, or one that needs a reference."""
 
 
 class LocatorStage(Protocol):
     """Finds named regions in the image."""
 
     def __call__(self, image: LoadedImage, regions: list[str]) -> Located:
-        """The box of every region of ``regions``."""
+        """Return the box of every region of ``regions``."""
 
 
 class DetectorStage(Protocol):
@@ -178,7 +178,7 @@ class DetectorStage(Protocol):
     def __call__(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
     ) -> Detected:
-        """The distortions of every region of ``regions``."""
+        """Return the distortions of every region of ``regions``."""
 
 
 class AnalystStage(Protocol):
@@ -187,14 +187,14 @@ class AnalystStage(Protocol):
     def __call__(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
     ) -> Analyzed:
-        """The severity of every distortion of ``distortion_set``."""
+        """Return the severity of every distortion of ``distortion_set``."""
 
 
 class SelectorStage(Protocol):
     """Chooses the tools that measure distortions."""
 
     def __call__(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
-        """A tool, of those in ``tools``, for every distortion of ``distortion_set``."""
+        """Return one of ``tools`` for every distortion of ``distortion_set``."""
 
 
 class SummarizerStage(Protocol):
@@ -209,9 +209,9 @@ class SummarizerStage(Protocol):
         reference: LoadedImage | None,
         options: Mapping[str, str] | None = None,
     ) -> Summarized:
-        """``options`` are those that the caller gave, by letter; without them the query's own words may list some.
+        """Answer. ``options`` are the caller's options by letter; if there are none, the query itself may list some.
 
-        Raises NoScore when a score is asked for, and neither a tool nor a model gave anything to make it of."""
+        Raises NoScore if a score is requested, but neither a tool nor a model provides one."""
 
 
 class ScorerStage(Protocol):
@@ -220,11 +220,11 @@ class ScorerStage(Protocol):
     def __call__(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
     ) -> Scored:
-        """The probabilities that observers would choose each level."""
+        """Return the probability that observers would choose each level."""
 
 
 class AnswererStage(Protocol):
-    """Answers a question that asks for no score."""
+    """Answers a question that does not request a score."""
 
     def __call__(
         self,
@@ -234,7 +234,7 @@ class AnswererStage(Protocol):
         options: dict[str, str],
         reference: LoadedImage | None,
     ) -> Answered:
-        """``options`` are the answers offered, by letter; empty for a free answer."""
+        """Answer. ``options`` are the allowed answers by letter; empty for a free answer."""
 
 
 class ReplanStage(Protocol):
@@ -249,10 +249,10 @@ class ReplanStage(Protocol):
         iteration: int,
         max_iterations: int,
     ) -> Decided:
-        """``iteration`` counts the replans so far; none is asked for once there are ``max_iterations``."""
+        """Decide. ``iteration`` is the number of replans so far; no more than ``max_iterations`` are requested."""
 
     def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
-        """Whether there is something to ask a judge about the evidence."""
+        """Return whether a judge has to be asked about the evidence."""
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
-        """The judge's verdict; it is not shown the answer, so it can be asked while the answer is being made."""
+        """Return the judge's verdict; it does not depend on the answer, so both can be requested in parallel."""

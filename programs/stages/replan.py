@@ -1,4 +1,4 @@
-"""Whether to plan again: rules find gaps in the evidence; a judge is asked about doubts that rules cannot decide."""
+"""Decide whether to plan again: rules find gaps in the evidence, and a judge decides about remaining doubts."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ HISTORY_LIMIT = 10
 
 
 class Replan(StageModule):
-    """Decides after each answer. Without a judge (offline) doubts are mentioned in the answer, but do not replan."""
+    """The stage that decides after each answer. Without a judge (offline), doubts are only mentioned in the answer."""
 
     def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Replan(StageModule):
         max_iterations: int,
     ) -> Decided:
         """See ``protocols.ReplanStage``."""
-        if result.quality_reasoning == PARSING_FAILED:  # the model would not give a usable answer next time, either
+        if result.quality_reasoning == PARSING_FAILED:  # a new plan would not make the model's answer usable
             return Decided(result, verdict.rejected_answers)
         reason = "; ".join(gaps(plan, evidence) or verdict.reasons)
         if not reason:
@@ -73,22 +73,22 @@ class Replan(StageModule):
 
 
 def doubts(evidence: ExecutorOutput) -> list[str]:
-    """What rules find doubtful in the evidence, but cannot decide: contradictions and stated uncertainty."""
+    """Return doubts that rules find in the evidence but cannot decide: contradictions and stated uncertainty."""
     return [*contradictions(evidence), *uncertainties(evidence)]
 
 
 def replan_judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict[Decision]:
-    """The judge of doubtful evidence: a model."""
+    """Return the predictor that asks a model to judge doubtful evidence."""
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)
 
 
 def as_final(result: SummarizerOutput) -> SummarizerOutput:
-    """The result of a plan that did not change when it was made again: no new plan is asked for any more."""
+    """Return the result without its replan request, because the new plan equals the previous one."""
     return result.model_copy(update={"need_replan": False, "replan_reason": None})
 
 
 def remember(history: Sequence[str], iteration: int, reason: str) -> list[str]:
-    """The history with one more entry, "iteration N: reason"; the newest ten are kept, with a warning."""
+    """Return the history with the entry "iteration N: reason"; only the newest ten are kept, with a warning."""
     longer = [*history, f"iteration {iteration}: {reason}"]
     if len(longer) > HISTORY_LIMIT:
         logger.warning("replan: more than %d replans, the oldest entries of the history are dropped", HISTORY_LIMIT)

@@ -1,7 +1,7 @@
-"""What is valid in answers that were rejected to the last, so that an image is not without a result for a missing key.
+"""Use the valid parts of rejected answers, so that a missing key does not leave an image without a result.
 
-Nothing is put together of two answers, and nothing is taken that contradicts itself. What is made of it is marked: see
-``probability_source``.
+Parts of different answers are never combined, and contradictory parts are not used. ``probability_source`` marks such
+results.
 """
 
 import re
@@ -28,11 +28,11 @@ _REFUSES = re.compile(r"\b(sorry|cannot|can't|can’t|unable|apologi[sz]e|not ab
 
 
 def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
-    """The probabilities of the last answer that has any; ``None`` without one.
+    """Return the probabilities of the last answer that has any, or ``None``.
 
-    In this order, for each answer from the last to the first: the probabilities that it wrote; the level that it
-    stated, or that its reasoning names (0.7 for it, the rest shared). An answer with a reason and nothing else gives
-    equal probabilities, so that the tools decide.
+    Answers are tried from the last to the first. First choice are the probabilities in the answer, then the level that
+    it states or that its reasoning names (0.7 for this level, the rest shared). An answer that has only a reason gives
+    equal probabilities, so the tools decide.
     """
     last_reasoning = ""
     for number, text in enumerate(reversed(gave_up.outputs)):
@@ -57,7 +57,7 @@ def _scored(gave_up: Unanswered, shares: Probabilities, source: ProbabilitySourc
 
 
 def salvaged_answers(gave_up: Unanswered) -> list[Answer]:
-    """The answers, the last first, that state one, whatever else is wrong; a text without keys is one, too."""
+    """Return the stated answers, the last first, regardless of other errors; a text without keys counts, too."""
     found = []
     for text in reversed(gave_up.outputs):
         written = begun_answer(text, "answer", Answer) or {}
@@ -75,7 +75,7 @@ def _shares(written: Mapping[str, Any]) -> Probabilities | None:
 
 
 def _level(text: str, written: Mapping[str, Any]) -> int | None:
-    """The level that an answer states, also one that was cut off after it; ``None`` for two of them."""
+    """Return the level that an answer, possibly cut off, states; ``None`` if it states two."""
     if written.get("quality_level") is not None:
         return stated_level(written["quality_level"])
     if ends_in_thoughts(text):
@@ -88,7 +88,7 @@ def _level(text: str, written: Mapping[str, Any]) -> int | None:
 
 
 def _words(text: str) -> str:
-    """A text in words, without thoughts; empty for a refusal and for broken JSON."""
+    """Return the text without reasoning tags; empty for a refusal and for broken JSON."""
     text = without_thoughts(text).strip()
     return "" if ends_in_thoughts(text) or _REFUSES.search(text) or "{" in text else text
 

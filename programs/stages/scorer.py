@@ -19,11 +19,11 @@ from agenticiqa.signatures.vocabulary import LEVELS
 
 
 class Scorer(StageModule):
-    """Asks a model for its probabilities over the quality levels.
+    """A scorer that asks a model for its probabilities over the quality levels.
 
-    They come from the log-probabilities of the token that names the level, else from the ``quality_probs`` that the
-    model writes (log-probabilities, probabilities or percentages), else from what is valid in the answers that were
-    rejected; ``source`` says which.
+    They are read from the log-probabilities of the token that names the level. Otherwise they are the
+    ``quality_probs`` that the model writes (log-probabilities, probabilities or percentages), or the valid parts of
+    rejected answers. ``source`` says which.
     """
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:
@@ -58,7 +58,7 @@ class Scorer(StageModule):
 
 
 def refuse_other_level(assessment: Assessment, logprobs: Any) -> None:
-    """Raises Rejected where the tokens, whose log-probabilities are to be read, spell another level than the text."""
+    """Raise Rejected if the tokens with the log-probabilities spell another level than the text."""
     spelled = level_in_tokens(logprobs)
     if spelled is not None and spelled != LEVELS[assessment.quality_level]:
         raise Rejected(

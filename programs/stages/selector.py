@@ -12,7 +12,7 @@ from agenticiqa.signatures.types import Distortions
 
 
 class Selector(StageModule):
-    """Asks a model, by text only, which tool suits which distortion. Without distortions nothing is asked."""
+    """Asks a model, by text only, which tool suits which distortion. Without distortions no request is sent."""
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The threads of a run: a call beside another, a module that is awaited, and as many threads at work as cores."""
+"""Run calls in parallel threads, await modules, and limit the number of computing threads to the cores."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,20 +22,20 @@ A = TypeVar("A")
 MOST_AWAITED = 64  # questions in flight; DSPy's own pool has 8 threads, and its ``async_max_workers`` may ask for more
 
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("agenticiqa_awaited")  # one per loop
-_here = local()  # by thread, not by context: a context is copied into threads that have no core
+_here = local()  # per thread, not per context: contexts are copied into threads that hold no core
 
 
 @contextmanager
 def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
-    """Run ``second`` in a thread while the body runs, and wait for it; the future given has its result afterwards.
+    """Run ``second`` in a thread while the body runs, and wait for it; the yielded future then has its result.
 
-    Without one, the result is not there. If both raise an exception, it is the body's. Use it only if both have
-    something to do: a thread is not free.
+    If ``second`` is ``None``, the future has no result. If both raise an exception, the body's is raised. Use it only
+    if both have work to do, because a thread has a cost.
     """
     if second is None:
         yield Future()
         return
-    if dspy.settings.send_stream is not None:  # dspy.streamify can be sent to by this thread only
+    if dspy.settings.send_stream is not None:  # only this thread can send to dspy.streamify
         later: Future[A] = Future()
         yield later
         later.set_result(second())
@@ -45,8 +45,8 @@ def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
         try:
             yield running
         finally:
-            # Not left to the pool, which joins its thread: before Python 3.13 a Ctrl-C during Thread.join marks the
-            # thread as ended while it runs (python/cpython#90882), and a thread in C++ code at exit aborts the process.
+            # The pool would join its thread. Before Python 3.13 a Ctrl-C during Thread.join marks a running thread as
+            # ended (python/cpython#90882), and a thread that runs C++ code at exit aborts the process.
             wait([running])
     running.result()
 
@@ -54,7 +54,7 @@ def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a thread, in the caller's context; at most ``MOST_AWAITED`` at a time in an event loop.
 
-    As ``dspy.asyncify``: whoever stops waiting leaves the call to itself, and its thread ends with it.
+    As with ``dspy.asyncify``, canceling the wait does not stop the call; its thread ends when the call returns.
     """
     return await anyio.to_thread.run_sync(
         partial(function, *args, **kwargs), abandon_on_cancel=True, limiter=_awaited()
@@ -76,7 +76,7 @@ class StageModule(dspy.Module):
     """A ``dspy.Module`` that can be awaited without a second, async ``forward``."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # As DSPy's users replace a signature; here it would be one more predictor, that nobody asks.
+        # DSPy users replace a signature like this; here it would add a predictor that is never called.
         if name == "predict" and hasattr(self, "ask"):
             raise StateError(f"{type(self).__name__} asks by its attribute ask: set ask.predict in place of predict")
         super().__setattr__(name, value)
@@ -88,10 +88,10 @@ class StageModule(dspy.Module):
 
 @contextmanager
 def cpu_slot() -> Iterator[None]:
-    """Wait for a core, and hold it inside, where nothing may wait for a model or for work that needs a core itself.
+    """Wait for a core and hold it inside; the body must not wait for a model or for other work that needs a core.
 
-    Decoding and measuring take a hundred MB and more for a large photo, and more threads than cores do no more of it in
-    a second, however many images are judged at a time. A thread that holds a core already goes on with it.
+    Decoding and measuring a large photo take 100 MB and more, and more threads than cores do not increase the
+    throughput. A thread that already holds a core keeps it.
     """
     if getattr(_here, "computes", False):
         yield

@@ -36,12 +36,12 @@ IDENTICAL = "The image has the same pixels as its reference: nothing was lost, w
 
 
 class Summarizer(StageModule):
-    """Answers from the evidence, in one of two modes.
+    """The stage that answers from the evidence, in one of two modes.
 
-    Scoring mode (an IQA question that asks for a rating): ``score`` gives probabilities over the five levels, and
-    ScoreFusion makes one number of them and the tool scores. An image with the very pixels of its reference scores 5,
-    and nothing is asked. Every other question goes to ``answer``. When the model gives no usable answer, the result is
-    UNABLE with the reason PARSING_FAILED.
+    In scoring mode (an IQA question that requests a rating), ``score`` gives probabilities over the five levels, and
+    ScoreFusion combines them with the tool scores. An image with the same pixels as its reference scores 5 without any
+    request. Every other question goes to ``answer``. If the model gives no usable answer, the result is UNABLE with the
+    reason PARSING_FAILED.
     """
 
     def __init__(
@@ -89,9 +89,9 @@ class Summarizer(StageModule):
     def _scored(
         self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float
     ) -> SummarizerOutput:
-        """``doubt`` says why the tools may be wrong about the image, ``least`` is the spread of their scores then."""
+        """Return the score. ``doubt`` says why the tools may err here, ``least`` is then their minimum spread."""
         p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
-        # An adapter states its spread itself. A named tool errs by as much as it is off the program's own, better one.
+        # An adapter reports its own spread. The error of a named tool is at least its distance from the program's tool.
         least = max(0.0 if is_adapted else least, named_gap(evidence))
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
@@ -115,7 +115,7 @@ class Summarizer(StageModule):
     def _answered(
         self, answered: Answered, evidence: ExecutorOutput, options_without_letters: Mapping[str, str]
     ) -> SummarizerOutput:
-        """A question that shows no letters, but has these options, is answered by letter, too: yes or no in words."""
+        """Return the answer; for options without letters, the chosen letter becomes yes or no in words."""
         final, chosen = answered.final_answer, options_without_letters.get(answered.final_answer, "")
         if chosen.lower() in ("yes", "no"):
             final, chosen = chosen.capitalize(), ""
@@ -129,7 +129,7 @@ class Summarizer(StageModule):
 
 
 def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
-    """The score of an image with the very pixels of its reference: 5, by the meaning of a reference."""
+    """Return the score of an image with the same pixels as its reference: 5, by definition."""
     return SummarizerOutput(
         final_answer=on_stated_scale(5.0, query),
         quality_score=5.0,
@@ -142,7 +142,7 @@ def _undamaged(evidence: ExecutorOutput, query: str) -> SummarizerOutput:
 
 
 def on_stated_scale(score: float, query: str) -> float | str:
-    """The score, 1 to 5, as the question wants it: in words where it states another scale."""
+    """Return the score, 1 to 5, or its text on another scale if the question states one."""
     scale = stated_scale(query)
     if scale is None or (scale.low, scale.high, scale.best == "low") == (1, 5, False):
         return score
@@ -151,13 +151,13 @@ def on_stated_scale(score: float, query: str) -> float | str:
 
 
 def _caveats(evidence: ExecutorOutput) -> list[str]:
-    """What a reader has to know of the evidence, whatever the model wrote about it."""
+    """Return the caveats about the evidence that are added to the model's reasoning."""
     told = [*far_named_tools(evidence), *contradictions(evidence)]
     return [what_is_missing(evidence), *(f"{sentence}." for sentence in told)]
 
 
 def _sentences(*parts: str) -> str:
-    """The parts as sentences, without those that an earlier one has, as a model may repeat what its evidence says."""
+    """Join the parts as sentences, without repetitions, because a model may repeat its evidence."""
     text = ""
     for part in filter(None, map(str.strip, parts)):
         if part.rstrip(".") not in text:
@@ -166,7 +166,7 @@ def _sentences(*parts: str) -> str:
 
 
 def _fused(evidence: ExecutorOutput) -> dict[str, Any] | None:
-    """What a score is made of: of the tools, those that make the mean, and the mean."""
+    """Return the parts of a score: the tools in the mean, and the mean."""
     used = _used(evidence.model_copy(update={"quality_scores": scores_in_mean(evidence) or None})) or {}
     return {**used, **({} if evidence.overall_mean is None else {"tool_mean": evidence.overall_mean})} or None
 

@@ -1,4 +1,4 @@
-"""The tools of one run: which apply, which measure what, and how one is run on the whole image or on a region."""
+"""Select the tools of a run, and run them on the whole image or on a region."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,15 +16,15 @@ SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 
 def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
-    """The full-reference tools with a reference, else the no-reference ones; none that needs a larger image."""
+    """Return the full-reference tools with a reference, else the no-reference ones, if the image is large enough."""
     kind, side = "FR" if reference is not None else "NR", min(image.judged.size)
     return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
 
 
 def judging(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
-    """The applicable tools that may tell the image's quality.
+    """Return the applicable tools that may rate the image's quality.
 
-    If it has the reference's colors mixed up, only few metrics see that, and it is the one of them that sees most.
+    If the colors of the reference were swapped or inverted, return only the metric that detects this best.
     """
     tools = applicable(toolbox, image, reference)
     if reference is None or not recolored(image, reference):
@@ -39,17 +39,17 @@ def judging(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedIm
 
 
 def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], reference: LoadedImage | None) -> None:
-    """Raises ToolError when a named tool is unknown, or is a full-reference one without a reference."""
+    """Raise ToolError if a named tool is unknown, or needs a reference that is missing."""
     for name in names:
         if get_tool(name, toolbox).kind == "FR" and reference is None:
             raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
 
 
 def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelection:
-    """The tools that the question named, by region, each for what it estimates.
+    """Return the tools that the question names, by region and by the distortion that each one estimates.
 
-    One of quality as a whole stands under every distortion that is there, or "Overall"; one of a property under that.
-    The first tool stands under the distortion's own name, every further one under ``"<distortion> (<tool>)"``.
+    A tool for overall quality is listed under every distortion found, or "Overall"; a tool for one property under it.
+    The first tool has the distortion's own name as its key, every further one ``"<distortion> (<tool>)"``.
     """
     selected: ToolSelection = {}
     for region, found in distortions.items():
@@ -63,7 +63,7 @@ def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelectio
 
 
 def table_choice(distortions: Distortions, tools: Sequence[Tool]) -> ToolSelection:
-    """For each distortion the tool with the highest measured correlation with it, else the best one overall."""
+    """Return for each distortion the tool with the highest measured correlation, else the best tool overall."""
     return {
         region: {name: tool.name for name in names if (tool := best_for(name, tools))}
         for region, names in distortions.items()
@@ -71,14 +71,14 @@ def table_choice(distortions: Distortions, tools: Sequence[Tool]) -> ToolSelecti
 
 
 def with_overall(selected: ToolSelection, regions: Sequence[str], rating: Sequence[Tool]) -> ToolSelection:
-    """The selection with the tools ``rating`` added for each region's quality overall, the first under that name."""
+    """Return the selection with the tools ``rating`` added to each region; the first has the key "Overall"."""
     keys = [OVERALL, *(f"{OVERALL} ({tool.name})" for tool in rating[1:])]
     own = {key: tool.name for key, tool in zip(keys, rating, strict=False)}
     return {region: {**selected.get(region, {}), **own} for region in regions}
 
 
 def weighted(calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_reference: bool) -> list[ToolCall]:
-    """The calls with the weight of each in the mean of its region, of those that gave a score."""
+    """Return the calls with their weights in the mean of their region; calls without a score have none."""
     weights: dict[str, dict[str, float]] = {}
     for region in {call.region for call in calls}:
         scored = [toolbox[call.tool] for call in calls if call.region == region and call.calibrated is not None]
@@ -89,9 +89,9 @@ def weighted(calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_refe
 def run_in_box(
     tool: Tool, image: LoadedImage, reference: LoadedImage | None, box: Box | None, *, region: str, distortion: str
 ) -> ToolCall:
-    """Run one tool on what is judged of the whole image, or on the crop of a box grown to the tool's smallest side.
+    """Run one tool on the assessed part of the image, or on a box, enlarged to the tool's minimum side.
 
-    The reference is cropped likewise. Raises nothing: a failure is recorded in the ToolCall.
+    The reference is cropped in the same way. A failure is recorded in the ToolCall, never raised.
     """
     if box is None:
         call = run_tool(tool, image.judged, reference, region=region, distortion=distortion)
@@ -103,7 +103,7 @@ def run_in_box(
 
 
 def scores(selected: ToolSelection, tool_log: Sequence[ToolCall]) -> dict[str, dict[str, tuple[str, float]]]:
-    """Region to distortion to the tool and its calibrated score, for every selected tool that gave one."""
+    """Return by region and distortion each selected tool with its calibrated score, if it has one."""
     measured = {(call.region, call.tool): call.calibrated for call in tool_log if call.calibrated is not None}
     return {
         region: {
