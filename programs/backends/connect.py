@@ -12,7 +12,9 @@ from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.backends.addresses import checked_address, public_address, secrets_in
 from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
+from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
@@ -68,9 +70,6 @@ class Reconnect:
 
 def _lm(stage: StageConfig) -> dspy.LM:
     """DSPy's model for a stage's own backend. The server's address is in its name: DSPy's cache tells servers apart."""
-    from agenticiqa.programs.backends.engine import Model  # loads tenacity, which a program without a model never uses
-    from agenticiqa.programs.backends.in_flight import in_flight_at
-
     provider, reached = provider_of(stage), server_of(stage)
     engine = Model(
         name=name_of(stage),

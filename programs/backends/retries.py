@@ -16,12 +16,15 @@ import logging
 import random
 import ssl
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes
 from agenticiqa.programs.backends.ledger import Limits, current
+
+if TYPE_CHECKING:
+    import tenacity
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +33,10 @@ LONGEST_WAIT = 30.0
 TIMEOUTS = 2  # attempts that may time out
 
 
-def attempts(name: str, most_retries: int, limits: Limits) -> tenacity.Retrying:
+def attempts(name: str, most_retries: int, limits: Limits) -> "tenacity.Retrying":
     """The attempts at one request to the server ``name``; an interrupted run ends their waits."""
+    import tenacity  # loads tornado: not for a program that asks no model
+
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(worth_another),
         wait=wait,
@@ -50,27 +55,27 @@ def worth_another(error: BaseException) -> bool:
     return isinstance(error, lm15.RETRYABLE_ERRORS) and (hint is None or hint <= LONGEST_HINT)
 
 
-def wait(state: tenacity.RetryCallState) -> float:
+def wait(state: "tenacity.RetryCallState") -> float:
     """Seconds until the next attempt."""
     doubled = min(2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
     least = float(getattr(_failure(state), "retry_after", None) or doubled)
     return least * random.uniform(1, 1.25)
 
 
-def stop_after(retries: int) -> Callable[[tenacity.RetryCallState], bool]:
+def stop_after(retries: int) -> "Callable[[tenacity.RetryCallState], bool]":
     """Stop after so many retries, or after the second attempt that timed out."""
 
-    def stop(state: tenacity.RetryCallState) -> bool:
+    def stop(state: "tenacity.RetryCallState") -> bool:
         hung = isinstance(_failure(state), lm15.TimeoutError)
         return state.attempt_number > (min(retries, TIMEOUTS - 1) if hung else retries)
 
     return stop
 
 
-def log_retry(name: str) -> Callable[[tenacity.RetryCallState], None]:
+def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
     """A callback that logs each wait: the server, the failure, the seconds until the next attempt, if there is one."""
 
-    def log(state: tenacity.RetryCallState) -> None:
+    def log(state: "tenacity.RetryCallState") -> None:
         if current().halted.is_set():
             return
         logger.warning(
@@ -92,5 +97,5 @@ def brief(error: BaseException | None) -> str:
     return f"status {status}: {text}" if status else text
 
 
-def _failure(state: tenacity.RetryCallState) -> BaseException | None:
+def _failure(state: "tenacity.RetryCallState") -> BaseException | None:
     return state.outcome.exception() if state.outcome else None

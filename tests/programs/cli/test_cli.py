@@ -1,5 +1,6 @@
 """The command line as a user meets it: what is printed where, exit statuses, resuming, messages of one line."""
 
+import gc
 import json
 import os
 import re
@@ -8,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
 from agenticiqa.programs.cli import outputs
+from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.main import main
 from support.files import json_lines
 
@@ -256,7 +260,8 @@ def test_a_full_disk_says_no_more_when_the_process_ends(album):
     [
         (
             "import agenticiqa.programs.assess",
-            "datasets litellm torch onnxruntime pandas httpx httpcore aiohttp scipy.fft scipy.ndimage",
+            "datasets litellm torch onnxruntime pandas httpx httpcore aiohttp scipy.fft scipy.ndimage tenacity tornado "
+            "agenticiqa.signatures.executor",
         ),
         ("from agenticiqa.eval.cli import main; main(sys.argv[1:])", "dspy numpy scipy PIL pydantic rich aiohttp"),
     ],
@@ -269,3 +274,13 @@ def test_the_program_and_the_parsers_load_nothing_that_they_do_not_use(statement
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "heavy: set()"
+
+
+def test_garbage_is_collected_again_once_the_modules_of_a_command_are_loaded(monkeypatch):
+    monkeypatch.setitem(sys.modules, "a_command", SimpleNamespace(run=lambda args: gc.isenabled()))
+    gc.disable()
+    try:
+        assert Command("help", [], "a_command").run(Namespace())
+    finally:
+        gc.enable()
+        gc.unfreeze()
