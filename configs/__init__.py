@@ -1,4 +1,4 @@
-"""The shipped configuration, and the one model that reads it."""
+"""The shipped configurations and the pydantic model that reads them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The one model that reads a configuration file. Unknown keys are errors; keys of providers never stand in a file."""
+"""The pydantic model of a configuration file. Unknown keys are errors; API keys are never in the file."""
 
 import os
 from collections.abc import Mapping
@@ -25,11 +25,11 @@ M = TypeVar("M", bound="Section")
 
 
 class ConfigError(ValueError):
-    """A configuration file is missing, not YAML, or says something that is not understood."""
+    """Raised when a configuration file is missing, not YAML, or has an invalid key or value."""
 
 
 class Section(BaseModel):
-    """The base of every section: frozen, no unknown keys, no NaN or infinity."""
+    """The base class of all sections: frozen, without unknown keys, NaN or infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

@@ -1,1 +1,1 @@
-"""From a configuration to models: what each provider takes, what goes over the wire, retries, limits, usage."""
+"""Language models from a configuration: providers, requests, retries, limits and usage."""

@@ -1,7 +1,7 @@
-"""Write a question for a model and read its answer: one JSON object. Its form is given once.
+"""Format a question for a model and parse its answer, one JSON object. The form is stated once.
 
-The form stands in ``response_format`` where the server enforces it, else in the prompt: each key with its type, and an
-example. What is the same for all questions of a signature is made once, as DSPy would for each call.
+The form is in ``response_format`` where the server enforces it, else in the prompt: each key with its type, and an
+example. Text that all questions of a signature share is made once; DSPy would make it for each call.
 """
 
 import copy
@@ -82,11 +82,11 @@ class SteadyAdapter(dspy.JSONAdapter):
 
 
 def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
-    """A copy of an adapter whose prompts have each image as an image.
+    """Return a copy of an adapter that sends each image as an image.
 
     An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
-    The copy parses no answer that is too much to be read (see ``too_much``). It asks no second time, as JSON, where an
-    answer could not be parsed: it is read first (see ``ask``), and what cannot be read goes back with the reason.
+    The copy parses no answer that is too large (see ``too_much``). It does not retry as JSON after an answer that could
+    not be parsed: ``ask`` reads the answer first and returns an unreadable one to the model with the reason.
     """
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
 
 
 def response_format(signature: Any, form: Form) -> dict[str, Any]:
-    """The ``response_format`` of a request, as OpenAI spells it; ``{}`` for "off"."""
+    """Return the ``response_format`` of a request, as OpenAI spells it; ``{}`` for "off"."""
     if form == "json_schema":
         wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": wanted}}
@@ -118,7 +118,7 @@ def response_format(signature: Any, form: Form) -> dict[str, Any]:
 
 @lru_cache(maxsize=SIGNATURES)
 def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
-    """The strict JSON schema of a signature's outputs, without the names and docstrings of our classes.
+    """Return the strict JSON schema of a signature's outputs, without class names and docstrings.
 
     Pydantic's own is strict: our types are closed, and all of their fields required.
     """
@@ -129,7 +129,7 @@ def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
 
 @lru_cache(maxsize=SIGNATURES)
 def answer_form(signature: Any) -> str:
-    """The form of the answer in words: each key with its type, then an example of each answer model that has one."""
+    """Describe the form of the answer: each key with its type, then an example of each answer model that has one."""
     lines = [_typed(answer_schema(signature))]
     examples = {
         name: model.example

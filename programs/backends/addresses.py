@@ -7,12 +7,12 @@ from agenticiqa.programs.errors import BackendError
 
 
 def public_address(address: str) -> str:
-    """Host, port and path of an address, valid or not: without a name, password or query, fit to be shown and saved."""
+    """Return host, port and path of an address, valid or not, without name, password and query, for display."""
     return address.rpartition("://")[2].rpartition("@")[2].partition("?")[0].rstrip("/")
 
 
 def checked_address(address: str) -> str:
-    """The address as it is. Raises BackendError unless it is an HTTP address."""
+    """Return the address unchanged. Raises BackendError unless it is an HTTP address."""
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0

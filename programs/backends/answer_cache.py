@@ -1,7 +1,7 @@
-"""DSPy's cache of answers: what is taken out of it, noted in it, and read of it by the commands.
+"""DSPy's cache of answers: remove rejected answers, add notes, and read records safely.
 
-DSPy keeps every answer before anybody has validated it, under a key made of the whole request. An exchange that ended
-without an accepted answer would be replayed by every later run, so it is taken out.
+DSPy stores every answer before it is validated, under a key made of the whole request. Rejected exchanges are removed,
+because later runs would replay them.
 """
 
 import logging
@@ -27,9 +27,9 @@ CUT_OFF = "agenticiqa.cut_off"  # takes the place of a function's name in the ke
 
 
 class AnswerCache(Cache):
-    """DSPy's cache, whose records on disk may be damaged, or made by somebody else to do damage.
+    """DSPy's cache with safe reading: records on disk may be damaged, or made by an attacker.
 
-    Reading one runs nothing that it holds, and what is no answer is a miss. The folders are their owner's alone.
+    Reading a record runs no code from it, and a record that is not an answer is a miss. Its folders are private.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AnswerCache(Cache):
 
 
 def _check(record: Any, request: Mapping[str, Any]) -> None:
-    """Raise an exception, whichever it is, for a record that is nothing this request can have been answered with."""
+    """Raise any exception for a record that cannot be the answer to this request."""
     if request.get("_fn_identifier") == CUT_OFF:
         if record is not True:
             raise TypeError(f"expected a note, found {type(record).__name__}")
@@ -93,14 +93,14 @@ def install(config: "Config") -> None:
 
 
 def forget_answers(calls: Iterable[CachedCall]) -> None:
-    """Remove from DSPy's cache the answers to these calls, so that they are sent again; others are left out."""
+    """Remove the answers to these calls from DSPy's cache, so that they are sent again; skip models without a cache."""
     for call in calls:
         if is_cached(call):
             dspy.cache.put(_key_of(call), None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
 
 
 def is_cached(call: CachedCall) -> bool:
-    """Whether DSPy's cache has the answer to a call, so that nothing is sent."""
+    """Return whether DSPy's cache has the answer to a call, so that nothing is sent."""
     key = _key_of(call)
     return key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None
 
@@ -112,7 +112,7 @@ def _key_of(call: CachedCall) -> dict[str, Any] | None:
     return key
 
 
-# DSPy keeps the reason why an answer ended with the answer, but gives it to nobody. Without it the correction after a
+# DSPy stores the reason why an answer ended, but does not return it. Without it the correction after a
 # cached answer would differ from the first run's, which would then not be replayed. So it is noted in the same cache.
 def note_cut_off(model: str, text: str) -> None:
     """Note that this answer of a model ended at the token limit, as its server said."""
@@ -120,7 +120,7 @@ def note_cut_off(model: str, text: str) -> None:
 
 
 def was_cut_off(model: str, text: str) -> bool:
-    """Whether it was noted of this answer, in this process or an earlier one with the same cache."""
+    """Return whether ``note_cut_off`` noted this answer, in this process or an earlier one with the same cache."""
     return dspy.cache.get(_cut_off_key(model, text)) is True
 
 

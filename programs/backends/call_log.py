@@ -1,10 +1,10 @@
-"""Log what a model is given and what it replies, at level DEBUG: the events ``prompt`` and ``reply``.
+"""Log each prompt and reply of a model at level DEBUG: the events ``prompt`` and ``reply``.
 
-DSPy's callbacks report both, for every model. A reply says whether it came from DSPy's cache. In texts only secrets
-are changed, to ``***``; an image is its media type, hash and size.
+DSPy's callbacks report both, for every model. A reply says whether it came from DSPy's cache. Secrets in texts become
+``***``; an image is logged as its media type, hash and size.
 
-DSPy's own history is kept only when asked for, and without the bytes of images: DSPy keeps each request whole, 2 MB for
-an image of 1.5 MB, in the model's history, the modules' and a global one. Else the global one says how to keep one.
+DSPy's own history is kept only on request, and without the bytes of images. DSPy keeps each request whole (2 MB for an
+image of 1.5 MB) in the model's history, the modules' and a global one. Without it the global one explains this.
 """
 
 import base64
@@ -43,18 +43,18 @@ NO_HISTORY = (
     "keep_history: true in its configuration, before it is called; images are then kept as hash and size"
 )
 NO_HISTORY_ENTRY = {"messages": [{"role": "system", "content": "(not kept)"}], "outputs": [NO_HISTORY]}
-NEWEST = 256  # entries that are looked through: more than there are calls at the same time
+NEWEST = 256  # entries that are searched: more than there are simultaneous calls
 
 Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its description}, ...]}
 
 
 def logging_settings() -> dict[str, Any]:
-    """DSPy's settings for a question: the caller's callbacks and ours."""
+    """Return DSPy's settings for a question: the caller's callbacks and the package's."""
     return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog()]}
 
 
 def note_response(response: lm15.Response) -> None:
-    """Note what DSPy does not pass on of a response: why it ended, and what lm15 changed in its request."""
+    """Note two facts about a response that DSPy drops: why it ended, and what lm15 changed in its request."""
     adaptations = [str(adaptation) for adaptation in response.adaptations]
     current_turn().answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
 
@@ -74,7 +74,7 @@ class CallLog(BaseCallback):
             _log_prompt(instance, inputs, turn)
 
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
-        """It answered."""
+        """Called after the answer."""
         instance, answered, from_cache = self.begun.pop(call_id)
         turn = current_turn()
         texts = [_text_of(output) for output in outputs or ()]
@@ -122,7 +122,7 @@ def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any],
 
 
 def _given(inputs: Mapping[str, Any]) -> tuple[str, list[Message]]:
-    """The system text and the other messages of a call of DSPy's model."""
+    """Return the system text and the other messages of a call of DSPy's model."""
     given = inputs.get("messages") or [{"role": "user", "content": inputs.get("prompt")}]
     messages = [{"role": each.get("role"), "parts": _parts(each.get("content"))} for each in given]
     system = "\n".join(str(p) for each in messages if each["role"] == "system" for p in each["parts"])
@@ -134,7 +134,7 @@ def _parts(content: Any) -> list[Any]:
 
 
 def _part(block: Any) -> Any:
-    """A part of a message: its text, or what it is."""
+    """Return a part of a message: its text, or a description."""
     kind = block.get("type") if isinstance(block, Mapping) else None
     if kind == "text":
         return str(block.get("text"))
@@ -159,7 +159,7 @@ def _text_of(output: Any, part: str = "text") -> str:
 
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:
-    """The key and the headers of a model; they are not logged, but a server may repeat them."""
+    """Return the key and the headers of a model; they are not logged, but a server may repeat them."""
     ours = getattr(getattr(lm, "engine", None), "secrets", ())
     headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
     given = [lm.kwargs.get("api_key"), *headers]
@@ -176,7 +176,7 @@ def history_settings() -> dict[str, Any]:
 
 
 def leave_out_images(lm: dspy.BaseLM) -> None:
-    """Make each image in the model's history its hash and size, where a history is kept.
+    """Replace each image in the model's history by its hash and size, where a history is kept.
 
     DSPy's other histories share these entries.
     """
@@ -194,7 +194,7 @@ def _without_images(messages: Iterable[dict[str, Any]]) -> None:
 
 
 def description(url: str) -> str:
-    """Media type, hash and size of the image at a data URI or at the address of a held image; other text as it is."""
+    """Describe an image at a data URI or held address (media type, hash, size); return other text as it is."""
     held = held_image_at(url)
     if held is not None:
         return _described(held.mime, held.sent_sha256, len(base64.b64decode(held.base64)))

@@ -1,7 +1,7 @@
-"""How a model is asked for JSON and log-probabilities: as the table of providers says, less what its server refused.
+"""Decide how to request JSON and log-probabilities: by the table of providers, less what the server refused.
 
-Nothing is sent beforehand. Where the error of a refused question names one of the two, the question is asked again with
-less of it. What the server accepts in its place is kept while the process runs, so that all later questions ask alike.
+Nothing is sent beforehand. Where the error of a refused question names one of the two, the question is repeated with
+less of it. What the server then accepts is kept while the process runs, so that all later questions use it.
 """
 
 import logging
@@ -31,7 +31,7 @@ NAMES_FORM = re.compile(
 
 @dataclass
 class Known:
-    """What this process knows of one backend.
+    """What this process has learned about one backend.
 
     ``fewer`` has what is asked for in place of what its server refused, by the name of the field of ``AskedFor``.
     ``accepted`` has the forms and the numbers of log-probabilities with which the server has answered.
@@ -46,10 +46,10 @@ _known: dict[str, Known] = {}
 
 @dataclass(frozen=True)
 class ModelFeatures:
-    """What the questions to one backend ask for. ``backend`` names it, without any secret (``connect.name_of``).
+    """The features that questions to one backend request. ``backend`` is its name (``connect.name_of``).
 
-    ``structured_outputs`` and ``logprobs`` are as in the configuration. What is "auto" there is what the table says,
-    ``forms`` of JSON (the best first) and ``most_logprobs`` alternatives per token, less what the server has refused.
+    ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of the table, ``forms``
+    of JSON (the best first) and ``most_logprobs`` alternatives per token, less what the server has refused.
     """
 
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
@@ -81,9 +81,9 @@ class ModelFeatures:
         return fewer if self.logprobs == "auto" else self.first_logprobs
 
     def without_refused(self, asked: AskedFor, error: dspy.LMError) -> dict[str, Any] | None:
-        """The change to ``asked`` that avoids what the server refused; ``None`` where the error names nothing of it.
+        """Return a change to ``asked`` that avoids what the server refused; ``None`` if the error names no feature.
 
-        A feature with which the server has answered before is not in doubt: whatever is wrong then, it is not that.
+        A feature that the server has accepted before is not the cause, and stays.
         """
         form, logprobs, said = asked.form or "off", asked.logprobs or 0, str(error)
         in_doubt = {form, logprobs} - {"off", 0} - self._of_backend.accepted
@@ -96,12 +96,12 @@ class ModelFeatures:
         return None
 
     def accept(self, request: lm15.Request) -> None:
-        """Note that the server answered this request, so that what it asks for is in doubt no more."""
+        """Note that the server accepts the features of this request."""
         form = (request.config.response_format or {}).get("type", "off")
         self._of_backend.accepted.update((form, request.config.logprobs or 0))
 
     def keep(self, fewer: Mapping[str, Any]) -> None:
-        """Ask for this from now on in place of what the server refused; logs a warning the first time."""
+        """Request this from now on in place of what the server refused; log a warning the first time."""
         if not fewer.items() <= self._of_backend.fewer.items():
             self._of_backend.fewer.update(fewer)
             fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))

@@ -1,4 +1,4 @@
-"""Which language model is asked: the caller's, the configuration's or DSPy's current one."""
+"""Choose the language model for a question: the caller's, the configuration's or DSPy's current one."""
 
 import contextvars
 import re
@@ -12,7 +12,7 @@ import dspy
 from agenticiqa.programs.errors import BackendError
 
 AMBIENT = "dspy"  # the backend that stands for DSPy's current model
-SKIP_SECONDS = 60.0  # how long a model that could not be reached is not asked, where there is a fallback
+SKIP_SECONDS = 60.0  # how long an unreachable model is skipped, where there is a fallback
 NO_MODEL = (
     "no language model to ask: call dspy.configure(lm=dspy.LM(...)), or compose the program by "
     "AgenticIQA.from_config(...), or by AgenticIQA.offline(), which needs none"
@@ -21,10 +21,10 @@ NO_MODEL = (
 
 @dataclass(frozen=True)
 class Backend:
-    """The models that a configuration names for a stage, in the order in which they are tried; none for ``ambient``.
+    """The models that a configuration names for a stage, in the order in which they are tried (empty for ``ambient``).
 
-    ``reconnect`` makes the same backend again. A pickle holds it in place of the models, so that no key is written:
-    keys are read from the environment when it is loaded. Models without it are pickled without their keys and headers.
+    ``reconnect`` builds the same backend again. A pickle holds it in place of the models, so that no key is written.
+    Keys are read from the environment on loading. Models without it are pickled without their keys and headers.
     """
 
     lms: tuple[dspy.LM, ...] = ()
@@ -33,11 +33,11 @@ class Backend:
 
     @classmethod
     def ambient(cls) -> "Backend":
-        """No model of its own: DSPy's current one is asked at the time of the call."""
+        """Return a backend without models of its own: each call uses DSPy's current model."""
         return cls()
 
     def reachable(self) -> list[dspy.LM]:
-        """The models without those that could not be reached less than a minute ago; the last one always stays."""
+        """Return the models, except those that were unreachable in the last minute; the last one always stays."""
         now = time.monotonic()
         return [lm for lm in self.lms[:-1] if self._skipped_until.get(lm.model, now) <= now] + [*self.lms[-1:]]
 
@@ -60,9 +60,9 @@ def _reconnected(reconnect: Callable[[], Backend]) -> Backend:
 
 
 def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:
-    """The models to try in turn for one question.
+    """Return the models to try in turn for one question.
 
-    The first of these that there is: ``own``, the predictor's own model (``set_lm``); the model of an enclosing
+    The first of these that is set counts: ``own``, the predictor's own model (``set_lm``); the model of an enclosing
     ``dspy.context``; those of the configuration; the model of ``dspy.configure``. Without ``backend`` models this is
     DSPy's own order. Raises BackendError when there is none, or when it is no model.
     """
@@ -76,7 +76,7 @@ def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM
 
 
 def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:
-    """The model that the caller gave and that is asked in place of ``backend``'s; ``None`` when those are asked."""
+    """Return the caller's model that replaces those of ``backend``; ``None`` without one."""
     process_wide = process_wide_setting("lm")
     enclosing = dspy.settings.lm
     if own is not None:

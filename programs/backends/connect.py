@@ -1,4 +1,4 @@
-"""From a stage's configuration to the language models that it asks: which they are, where, with which key."""
+"""Connect a stage's configuration to its language models: their names, servers and keys."""
 
 import os
 import re
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "price")
 ALWAYS_REASON = re.compile(r"openai\.(.*/)?(o\d|gpt-5(?![\d.]*-chat))")
 ROOM_TO_REASON = 16_000  # tokens, as DSPy demands for them, too
-NO_KEY = "none"  # what a server without keys is sent
+NO_KEY = "none"  # sent to a server without keys
 
 
 def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
-    """The backend of a stage, or ``None`` for ``offline``; ``dspy`` is the ambient one. Nothing is sent yet.
+    """Return the backend of a stage, or ``None`` for ``offline``; ``dspy`` is the ambient one. Nothing is sent.
 
-    Without ``cache`` no answer of an earlier call is reused.
+    Without ``cache`` no earlier answer is reused.
 
     Raises BackendError when the name is unknown or the provider's key is not in the environment.
     """
@@ -46,7 +46,7 @@ def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
 
 @dataclass(frozen=True)
 class Reconnect:
-    """Makes a backend again from its configuration; pickled in place of it.
+    """A factory that rebuilds a backend from its configuration; it is pickled in place of the backend.
 
     Raises BackendError as ``connect`` does, and when it is pickled with a password in an address.
     """
@@ -69,7 +69,7 @@ class Reconnect:
 
 
 def _lm(stage: StageConfig) -> dspy.LM:
-    """DSPy's model for a stage's own backend. The server's address is in its name: DSPy's cache tells servers apart."""
+    """Return DSPy's model for a stage's backend. Its name holds the address, so DSPy's cache separates servers."""
     provider, reached = provider_of(stage), server_of(stage)
     engine = Model(
         name=name_of(stage),
@@ -110,7 +110,7 @@ def server_of(stage: StageConfig) -> "Server":
 
 
 def features_of(stage: StageConfig) -> ModelFeatures:
-    """What questions to a stage's own backend ask for. Raises BackendError as ``provider_of`` does."""
+    """Return what questions to a stage's own backend ask for. Raises BackendError as ``provider_of`` does."""
     provider = provider_of(stage)
     return ModelFeatures(stage.structured_outputs, stage.logprobs, provider.forms, provider.logprobs, name_of(stage))
 
@@ -122,16 +122,16 @@ def name_of(stage: StageConfig) -> str:
 
 
 def _server(stage: StageConfig) -> str:
-    """Host and port of a stage's own server, or the provider whose server is asked."""
+    """Return host and port of a stage's own server, or the name of the provider."""
     if stage.api_base:
         return public_address(stage.api_base).partition("/")[0]
     return stage.backend.partition(".")[0]
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
-    """The stage once per model that it asks: with its own backend, then with its fallback.
+    """Return the stage once for each of its models: with its own backend, then with its fallback.
 
-    None for ``offline``, and for ``dspy``, whose model is not the configuration's. Each has the settings of the stage
+    Empty for ``offline``, and for ``dspy``, where the configuration has no model. Each has the settings of the stage
     and no fallback. Raises BackendError for the fallback ``offline``, and for settings that ``dspy`` does not have.
     """
     if stage.is_offline:
@@ -155,7 +155,7 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
 
 
 def _with_room_to_reason(stage: StageConfig) -> StageConfig:
-    """For OpenAI's reasoning models, where the configuration sets nothing: no temperature, and tokens for thoughts.
+    """Set no temperature, and add tokens for reasoning, for OpenAI's reasoning models without such settings.
 
     Raises BackendError for settings that they refuse.
     """
@@ -192,19 +192,19 @@ def provider_of(stage: StageConfig) -> Provider:
     require_address(stage, "api_base (--api-base)")
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
         raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
-    # Behind an address of the user's own, such as a gateway's, the name of a model tells nothing.
+    # Behind the user's own address, such as a gateway's, the name of a model proves nothing.
     return provider if stage.api_base else provider.of_model(model)
 
 
 def require_address(stage: StageConfig, setting: str) -> None:
-    """Raises BackendError where the provider has no address of its own and none is given; ``setting`` gives one."""
+    """Raise BackendError where the provider has no address and the user gave none by ``setting``."""
     provider = PROVIDERS.get(stage.backend.partition(".")[0])
     if provider and provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
 
 
 def refuse_without_continuation(stage: StageConfig) -> None:
-    """Raises BackendError for a backend that begins a new answer where one was begun for it."""
+    """Raise BackendError for a backend that cannot continue an unfinished answer."""
     for model in stage_models(stage) or [stage]:
         provider = PROVIDERS.get(model.backend.partition(".")[0])
         if provider is None or provider.continues is None:
@@ -242,7 +242,7 @@ def key_from(variable: str | None, name: str) -> str:
 
 
 def backend_name(config: Config) -> str:
-    """The backends of the stages: one name when all are the same, else ``stage=name`` for each."""
+    """Return the backends of the stages: one name when all are the same, else ``stage=name`` for each."""
     stages = {name: section.backend for name, section in config.sections.items()}
     if config.profile == "levels" and "levels" in stages:
         return f"{stages['levels']} (levels)"

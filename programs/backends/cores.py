@@ -9,7 +9,7 @@ CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 
 
 def available_cores() -> int:
-    """The number of usable cores, at least 1, within the process's CPU affinity and its container's limit.
+    """Return the number of usable cores (at least 1) within the process's CPU affinity and its container's limit.
 
     The limit of a container (cgroup v2, ``cpu.max``: microseconds per period) is rounded up to whole cores.
     """

@@ -1,6 +1,6 @@
-"""Classify server errors by status and words, since servers use different statuses for the same failure.
+"""Classify server errors by status and words, because servers use different statuses for the same failure.
 
-The message becomes one line without secrets, in whatever shape a server sends it.
+The message becomes one line without secrets, whatever its original form.
 """
 
 import base64
@@ -40,17 +40,17 @@ NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with i
 NOT_THERE = "; is the server running, and its address right?"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-# lm15's advice for programmers, which does not help users who wrote a configuration.
+# lm15's advice for programmers does not help users of a configuration file.
 _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
 LONGEST_MESSAGE = 2_000  # characters
 _TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason")
-_SHORTEST = 6  # characters: the beginning of a secret is removed, too, since a server may quote it cut off
+_SHORTEST = 6  # characters: the beginning of a secret is removed, too, because a server may quote it truncated
 
 
 def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
-    """The error as one of the class that fits it, with a message of one line; ``timeout`` is in seconds.
+    """Return the error as an instance of the class that fits it, with a message of one line; ``timeout`` is in seconds.
 
-    Secrets are removed from the given error, too, since it stays visible as the cause.
+    Secrets are removed from the given error, too, because it stays visible as the cause.
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
@@ -79,7 +79,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
 
 
 def costs_nothing(error: lm15.LM15Error) -> bool:
-    """Whether no provider charges for a request that failed so: it was not sent, or refused before any work."""
+    """Return whether a request that failed with this error is free: it was not sent, or refused before any work."""
     if isinstance(error, lm15.TransportError):
         return "connect to" in str(error.message)
     return error.status is not None and 400 <= error.status < 500
@@ -97,8 +97,8 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 def masked(text: str, secrets: tuple[str, ...]) -> str:
     """An answer's text with ``***`` for each whole secret of at least 6 characters, however a server writes it.
 
-    That is as it is or as JSON has it, reversed, in letters of any case, and in base64, alone or within other text. Not
-    for beginnings of one, as ``redacted`` does: an answer has words of its own.
+    A secret is found as it is, escaped in JSON, reversed, in any case, and in base64, alone or within other text.
+    Unlike ``redacted``, this leaves beginnings of a secret, as an answer may contain them by chance.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
@@ -177,10 +177,10 @@ def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[l
 
 
 def readable_error(body: bytes) -> bytes:
-    """The body of an error; where it is JSON without a text in ``error.message``, as OpenAI writes it, with one.
+    """Return the body of an error; JSON that lacks OpenAI's ``error.message`` gets one.
 
-    FastAPI's list under ``detail`` becomes ``body.messages.1: what is wrong; ...``. Pages, texts, and JSON in which
-    nothing says what is wrong stay as they are.
+    FastAPI's list under ``detail`` becomes ``body.messages.1: what is wrong; ...``. Pages, texts, and JSON without a
+    message stay as they are.
     """
     try:
         said = json_value(body)

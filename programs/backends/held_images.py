@@ -2,8 +2,8 @@
 
 DSPy 3.4 writes an image into the text of the prompt as base64, searches that text with regular expressions, encodes and
 decodes it as JSON and hashes it for its cache: about 40 ms of processor time for a call with 1.5 MB, so one core is
-busy at 25 calls a second. Here each of these steps sees a short address made from the image's hash; the bytes are put
-into the finished body of the request.
+busy at 25 calls a second. In this module each of these steps sees a short address made from the image's hash. The bytes
+are inserted into the finished body of the request.
 
 Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, a transport of httpx.
 ``test_held_images.py`` fails when DSPy no longer needs this; then this file and its uses can be removed.
@@ -30,7 +30,7 @@ _EVERY_MARK = re.compile(
 
 
 class MissingImage(RuntimeError):
-    """A placeholder would have been sent in place of an image: a defect of this package, so nothing is sent."""
+    """Raised when a placeholder would be sent in place of an image: a defect of this package; nothing is sent."""
 
     def __init__(self) -> None:
         super().__init__("the bytes of an image are missing from a request, which was not sent; please report this")
@@ -42,7 +42,7 @@ def address(image: LoadedImage) -> str:
 
 
 def hold(images: Mapping[str, LoadedImage]) -> dict[str, dspy.Image]:
-    """Hold these images, by the name of their input, for the current question; returns addresses for the prompt."""
+    """Hold images, by the name of their input, for the current question; return their addresses for the prompt."""
     current_turn().images = {address(image): image for image in images.values()}
     return {name: dspy.Image(address(image)) for name, image in images.items()}
 
@@ -52,7 +52,7 @@ def _held() -> Mapping[str, LoadedImage]:
 
 
 def held_image_at(place: str) -> LoadedImage | None:
-    """The image that is held at this address, if any."""
+    """Return the image that is held at this address, if any."""
     return _held().get(place)
 
 
@@ -81,9 +81,9 @@ def marked(request: lm15.Request) -> lm15.Request:
 
 
 def by_address(request: lm15.Request) -> lm15.Request:
-    """A marked request in which addresses stand for images; one that is sent as another file than its own stays whole.
+    """Replace images by their addresses in a marked request; an image that is not sent as its own file stays whole.
 
-    The addresses are put into the finished body only: its digest stays that of the images' content.
+    Only the finished body gets the addresses, so its digest still depends on the images' content.
     """
     served = {_mark(place).decode() for place, image in _held().items() if image.sent_sha256 == image.sha256}
 
@@ -105,7 +105,7 @@ def _mark(place: str) -> bytes:
 
 
 def with_held_images(body: bytes, address_of: Callable[[str], str] | None = None) -> list[bytes]:
-    """A body in pieces, with the bytes of each held image in place of its mark.
+    """Return the pieces of a body, with the bytes of each held image in place of its mark.
 
     ``address_of`` gives the address of an image by the name of its file: see ``by_address``. Raises MissingImage for a
     mark of an image that is not held.

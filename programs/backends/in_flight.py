@@ -1,8 +1,8 @@
-"""How many requests a server is sent at a time, and that all of them wait when it asks one of them to wait.
+"""Limit the requests to a server at a time, and make all of them wait when it asks one of them to wait.
 
-A request holds its place until it is answered or given up. One that the server refused for now is sent again after its
-wait, once fewer are under way than when it was refused; until then only one new request is sent at a time, as more
-would take the room that it waits for.
+A request holds its place until it is answered or given up. A request that the server refused for now is sent again
+after its wait, once fewer are under way than when it was refused. Until then only one new request is sent at a time, as
+more would take the room that it waits for.
 """
 
 import math
@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.backends.retries import worth_another
 
 BUSY = frozenset({429, 503, 529})
-LOOK = 0.2  # seconds after which a request that waits looks at the clock, and whether its run was halted
+LOOK = 0.2  # seconds after which a waiting request checks the clock, and whether its run was halted
 
 
 class InFlight:
@@ -47,7 +47,7 @@ class InFlight:
 
     @contextmanager
     def attempt(self, place: object, limits: Limits) -> Iterator[None]:
-        """Send the request of this place inside, once the server has room for it."""
+        """Wait until the server has room, then send the request of this place in the block."""
         with self._changed:
             while not (self._has_room(place) or limits.halted.is_set()):
                 self._changed.wait(LOOK)
@@ -74,7 +74,7 @@ class InFlight:
 
 
 def is_refused_for_now(error: lm15.LM15Error) -> bool:
-    """Whether the server may take the same request later: it is busy, asks to wait, or cannot be connected to."""
+    """Return whether the server may take the same request later: it is busy, asks to wait, or is unreachable."""
     is_busy = isinstance(error, lm15.RateLimitError | lm15.TransportError) or error.status in BUSY
     return (is_busy or error.retry_after is not None) and worth_another(error)
 
@@ -83,5 +83,5 @@ _servers: dict[str, InFlight] = {}
 
 
 def in_flight_at(server: str) -> InFlight:
-    """The requests of this process to a server, the same for every stage and run that asks it."""
+    """Return the requests of this process to a server, shared by all stages and runs."""
     return _servers.setdefault(server, InFlight(server))

@@ -1,4 +1,4 @@
-"""Changes of a JSON schema: what servers reject in it, and what a model need not read."""
+"""Reduce a JSON schema: remove what servers reject and what a model need not read."""
 
 from collections.abc import Callable
 from typing import Any

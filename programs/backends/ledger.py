@@ -22,11 +22,11 @@ KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them
 
 @dataclass(frozen=True)
 class AskedFor:
-    """What a question uses of a model's capabilities.
+    """The capabilities of a model that a question uses: the form of JSON, log-probabilities, image formats.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent as they are. Of a model with settings of its own, given
-    to DSPy by the caller, nothing is known; ``form`` is ``None`` with an adapter of the caller's, too.
+    token (0: none), ``image_formats`` the formats that are sent as they are. Nothing is known about a model that the
+    caller gave to DSPy. ``form`` is ``None`` with an adapter of the caller's, too.
     """
 
     form: Form | None = None
@@ -36,10 +36,10 @@ class AskedFor:
 
 @dataclass
 class Ledger:
-    """The usage of one assessment, by stage, and which models answered and how they were asked. Thread-safe.
+    """The usage of one assessment by stage, the models that answered, and how they were asked. Thread-safe.
 
-    ``answered_by`` has the models by stage, ``asked_for`` what was used of each model, without repetition. ``history``:
-    whether DSPy's history of its calls is kept.
+    ``answered_by`` has the models by stage, ``asked_for`` the capabilities used of each model. ``history`` is whether
+    DSPy's history of calls is kept.
     """
 
     stages: dict[str, Spent] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Ledger:
                 ways.append(asked_for)
 
     def capabilities(self) -> dict[str, dict[str, Any]]:
-        """What was used of each model, as in a result's JSON; stages may ask one model in several forms."""
+        """Return the capabilities used of each model, as in a result's JSON; a model may be asked in several forms."""
         return {
             model: {
                 "structured_outputs": list(dict.fromkeys(each.form for each in ways if each.form)),
@@ -91,23 +91,23 @@ def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {**summed, "usd": sum(prices) if prices else None}
 
 
-# What belongs to a run, an assessment and a question is among DSPy's settings, which DSPy's own threads inherit, too.
+# State of a run, an assessment and a question is kept in DSPy's settings, because DSPy's own threads inherit them.
 @contextmanager
 def keeping(*, history: bool = False) -> Iterator[Ledger]:
-    """Record the usage of all calls inside in a new ledger; with ``history`` DSPy's history of them is kept."""
+    """Record the usage of all calls in the block in a new ledger; ``history`` keeps DSPy's history of them."""
     ledger = Ledger(history=history)
     with dspy.context(agenticiqa_ledger=ledger):
         yield ledger
 
 
 def current_ledger() -> Ledger:
-    """The ledger of the assessment; outside of one, one that nobody reads."""
+    """Return the ledger of the current assessment; outside of one, an unused ledger."""
     return dspy.settings.get("agenticiqa_ledger") or Ledger()
 
 
 @contextmanager
 def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
-    """One attempt at a question of a stage: ``spend`` inside adds to its usage, which is recorded at the end.
+    """Begin one attempt at a question of a stage: ``spend`` adds to its usage, which is recorded at the end.
 
     A question that succeeds without a request was answered from the cache.
     """
@@ -122,7 +122,7 @@ def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
 
 
 def answered_by(model: str, asked_for: AskedFor) -> None:
-    """Note that this model, so asked, answered the question that is being asked, now or earlier (from the cache)."""
+    """Note that this model answered the current question, now or earlier (from the cache), and how it was asked."""
     current_ledger().note_answer(current_turn().stage, model, asked_for)
 
 
@@ -134,7 +134,7 @@ def note_reading(stage: str, notes: Sequence[str]) -> None:
 
 @contextmanager
 def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
-    """Record what a model spends that is not one of the configuration: time; requests and tokens as DSPy knows them.
+    """Record the usage of a model outside the configuration: time, and the requests and tokens that DSPy reports.
 
     DSPy does not say whether an answer came from its cache; with a cache, an answer without any usage counts as cached.
     """
@@ -170,11 +170,11 @@ def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, o
 
 
 class LimitReached(dspy.LMError):
-    """The next request would exceed a limit of the user's and was not sent. Ends a run; finished results are kept."""
+    """Raised in place of a request that would exceed the user's limit. Ends a run; finished results are kept."""
 
 
 class Halted(dspy.LMError):
-    """The run was interrupted before the request was sent."""
+    """Raised when the run was interrupted before the request was sent."""
 
 
 @dataclass
@@ -183,7 +183,7 @@ class Limits:
 
     ``max_calls`` counts requests sent, failed ones included; ``max_usd`` needs a price in the configuration. A request
     is admitted only if its highest possible price still fits beside those of all requests in flight; its real price is
-    recorded when it is known. A request that does not fit yet waits while requests in flight may turn out cheaper.
+    recorded when it is known. A request that does not fit yet waits as long as requests in flight may turn out cheaper.
     ``in_flight`` bounds the requests of this process to one server at a time (``backends.in_flight``).
     """
 
@@ -200,7 +200,7 @@ class Limits:
     def admit(self, highest_usd: float | None, server: str = "") -> None:
         """Wait for room for one request of at most this price. Raises LimitReached or Halted when there is none.
 
-        ``server`` is whom it is sent to, which makes no difference here.
+        ``server`` is where it is sent, which has no effect here.
         """
         with self._changed:
             while not self.admit_now(highest_usd):
@@ -212,9 +212,9 @@ class Limits:
                 self._changed.wait(1.0)
 
     def admit_now(self, highest_usd: float | None) -> bool:
-        """Whether there is room, now, for one request of at most this price, which then counts.
+        """Return whether there is room now for one request of at most this price; if so, count it.
 
-        Raises LimitReached or Halted when there is none for any.
+        Raises LimitReached or Halted when there will be no room.
         """
         with self._changed:
             if self.halted.is_set():
@@ -237,7 +237,7 @@ class Limits:
             self.calls += 1
 
     def go_on(self, calls: int, usd: float, under_way: Iterable[float | None]) -> None:
-        """Count what an earlier process sent and spent, and the highest prices of what is still under way."""
+        """Count what an earlier process sent and spent, and the highest possible price of requests still under way."""
         with self._changed:
             self.calls += calls
             self.usd += usd
@@ -268,10 +268,10 @@ class Limits:
 
 
 class OtherModels(BaseCallback):
-    """DSPy's callback that counts the requests of models which do not count them, as those of the configuration do."""
+    """DSPy's callback that counts the requests of models outside the configuration."""
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        """A model is asked, or its cache."""
+        """Called before a request to a model or its cache."""
         engine = getattr(instance, "engine", None)
         if not getattr(engine, "counts_requests", False) and not is_cached(CachedCall(instance, inputs)):
             current().count()
@@ -279,10 +279,10 @@ class OtherModels(BaseCallback):
 
 @dataclass(frozen=True)
 class Run:
-    """What the requests of a run count towards, and how they are sent where that is not at once.
+    """The limits of a run, and how its requests are sent when they do not go directly to a server.
 
-    ``send`` answers the request of a model in place of its server, and ``judge`` judges images whose requests are sent
-    so: see ``provider_batches.rounds``.
+    ``send`` answers the request of a model in place of its server, and ``judge`` assesses images with requests sent
+    this way: see ``provider_batches.rounds``.
     """
 
     limits: Limits
@@ -296,7 +296,7 @@ def within(
     send: Callable[[Any, lm15.Request], lm15.Response] | None = None,
     judge: Callable[..., Any] | None = None,
 ) -> Iterator[Limits]:
-    """Count all requests to models inside, also those of DSPy's optimizers and in the threads that they start.
+    """Count all requests to models in the block, including those of DSPy's optimizers and their threads.
 
     ``limits.calls`` and ``limits.usd`` have what was sent so far. Past a limit a model of the configuration raises
     LimitReached in place of sending; requests of other models are counted, and not refused. ``send`` and ``judge`` are
@@ -312,10 +312,10 @@ def within(
 
 
 def current_run() -> Run:
-    """The run that requests belong to; one without limits where none was set."""
+    """Return the current run; one without limits where none was set."""
     return dspy.settings.get("agenticiqa_run") or Run(Limits())
 
 
 def current() -> Limits:
-    """The limits of the run; unlimited ones where none were set."""
+    """Return the limits of the current run; unlimited ones where none were set."""
     return current_run().limits

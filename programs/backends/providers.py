@@ -1,6 +1,6 @@
 """The providers that a configuration can name: how each is reached, and what its interface takes.
 
-A row says what is asked for at first; what a server refuses all the same is left out from then on (``capabilities``).
+A row says what is requested at first. A feature that a server refuses is left out from then on (``capabilities``).
 """
 
 import re
@@ -15,16 +15,16 @@ OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes
 
 @dataclass(frozen=True)
 class Provider:
-    """One provider.
+    """One provider of models: address, key, and the features of its interface.
 
     ``key_env``: the environment variable of its key; ``None`` for a server of the user's own, which needs ``api_base``.
     ``address``: its address, where it speaks as OpenAI does; ``route``: lm15's name for its interface otherwise.
     ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
     ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``formats``: the media types that it
-    decodes. ``continues``: what is sent beside the messages to continue the last one, an answer that was begun;
-    ``None`` where it begins a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it
-    reports beside them. ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None``: it has
-    none. ``models``: what differs for models whose names begin with a pattern.
+    decodes. ``continues``: the fields sent beside the messages to continue an unfinished answer; ``None`` where the
+    model begins a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it reports
+    beside them. ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None``: it has none.
+    ``models``: what differs for models whose names begin with a pattern.
     """
 
     key_env: str | None = None
@@ -48,7 +48,7 @@ class Provider:
 
 
 PROVIDERS: dict[str, Provider] = {
-    # Also the row of any server that speaks as OpenAI does, with api_base: all that the interface has is asked for.
+    # Also the row of any OpenAI-compatible server, with api_base: every feature of the interface is requested.
     "openai": Provider(
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",

@@ -1,4 +1,4 @@
-"""Reading of DSPy's cache on disk, so that no record can run code or name a file outside the cache."""
+"""Read DSPy's cache on disk safely: no record can run code or name a file outside the cache."""
 
 import io
 import pickle
@@ -13,7 +13,7 @@ ANSWERS = ("litellm.types.", "openai.types.")  # modules of the answers that Lit
 
 
 class RecordDisk(Disk):
-    """Makes plain values and answers of LiteLLM out of records; raises UnpicklingError for anything else."""
+    """A disk that reads only plain values and answers of LiteLLM; anything else raises UnpicklingError."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
         """The value of a record, which is in the database or in a file of the cache."""

@@ -34,8 +34,8 @@ TIMEOUTS = 2  # attempts that may time out
 
 
 def attempts(name: str, most_retries: int, limits: Limits) -> "tenacity.Retrying":
-    """The attempts at one request to the server ``name``; an interrupted run ends their waits."""
-    import tenacity  # loads tornado: not for a program that asks no model
+    """Return the attempts at one request to the server ``name``; an interrupted run ends their waits."""
+    import tenacity  # loads tornado, which a program without a model does not need
 
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(worth_another),
@@ -73,7 +73,7 @@ def stop_after(retries: int) -> "Callable[[tenacity.RetryCallState], bool]":
 
 
 def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
-    """A callback that logs each wait: the server, the failure, the seconds until the next attempt, if there is one."""
+    """Return a callback that logs each wait: the server, the failure, and the seconds until any next attempt."""
 
     def log(state: "tenacity.RetryCallState") -> None:
         if current().halted.is_set():

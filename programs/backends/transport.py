@@ -1,8 +1,7 @@
 """HTTP requests with bounds on time and size, over httpx's interface for transports.
 
-Each request has a connection of its own: an answer that a server sends too late, twice or unasked can never be taken as
-the answer to another request. Every read and write of a connection ends at the deadline of its request, whatever the
-server sends.
+Each request has its own connection. A late, repeated or unsolicited answer can therefore never be taken for the answer
+to another request. Every read and write of a connection ends at the deadline of its request, whatever the server sends.
 """
 
 import ipaddress
@@ -42,15 +41,15 @@ class Transport(httpx.BaseTransport):
 
     ``sent`` names the headers of a request that are sent, where not all are. Raises ``lm15.TransportError``, with a
     TimeoutError as its cause when the deadline has passed, ``lm15.ServerError`` for an answer of more than ``largest``
-    bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never followed: it would send image and key to
-    another place.
+    bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never followed because it would send image and key
+    to another server.
     """
 
     def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None) -> None:
         self.timeout, self.largest, self.sent = timeout, largest, sent
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request and return its answer, which is whole."""
+        """Send one request and return its complete answer."""
         pieces = with_held_images(request.read())
         headers = [
             (name, value)
@@ -99,7 +98,7 @@ class Transport(httpx.BaseTransport):
 
 
 class Network(httpcore.NetworkBackend):
-    """Connections that end ``timeout`` seconds after they were begun."""
+    """A network backend of httpcore: each connection ends ``timeout`` seconds after it was opened."""
 
     def __init__(self, timeout: float) -> None:
         self.timeout = timeout
@@ -153,12 +152,12 @@ def _tls() -> ssl.SSLContext:
 
 
 def largest_answer(max_tokens: int) -> int:
-    """The bytes that an answer of so many tokens may have: 3.5 MiB for 512, 8 MiB for 2,048."""
+    """Return the most bytes that an answer of so many tokens may have: 3.5 MiB for 512, 8 MiB for 2,048."""
     return BESIDE_TOKENS + PER_TOKEN * max_tokens
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this address (``HTTPS_PROXY``, ``NO_PROXY``, ...).
+    """Return the proxy that the environment names for this address (``HTTPS_PROXY``, ``NO_PROXY``, ...).
 
     ``None`` for this machine's own addresses.
     """
@@ -172,10 +171,10 @@ def proxy_for(url: str) -> str | None:
 
 
 def is_of(host: str, port: int | None, entry: str) -> bool:
-    """Whether a host is what an entry of ``NO_PROXY`` names: as curl and requests read it, which urllib does not.
+    """Return whether an entry of ``NO_PROXY`` matches a host, as curl and requests read it (urllib differs).
 
-    An entry is an address or a network of IPv4 or IPv6, with brackets or without ("[fd00::]/8"), or a domain with all
-    below it; either may have a port.
+    An entry is an address or a network of IPv4 or IPv6, with brackets or without ("[fd00::]/8"), or a domain with its
+    subdomains; either may have a port.
     """
     named, _, at = entry.rpartition(":") if re.fullmatch(r"([^:]+|\[.*\]):\d+", entry) else (entry, "", "")
     if at and int(at) != port:
@@ -202,7 +201,7 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> Iterator[None]:
-    """Faults of a connection as ``lm15.TransportError`` in plain words, from what was raised."""
+    """Convert a connection's exceptions to ``lm15.TransportError`` with a plain message."""
     try:
         yield
     except httpcore.ConnectTimeout as error:

@@ -1,4 +1,4 @@
-"""One attempt at a question: what it shows a model, what it spends, and what comes back."""
+"""One attempt at a question: the images shown, the usage, and the reply."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ class Spent:
 
     ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
     network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` where
-    the configuration has no price; a request whose price is not known, as its answer did not come or has no usage,
-    counts with the most that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer
-    ended at the token limit.
+    the configuration has no price; a request without a known price (no answer, or no usage in it) counts as the most
+    that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer ended at the token
+    limit.
     """
 
     calls: int = 0
@@ -52,12 +52,12 @@ class CachedCall(NamedTuple):
 
 @dataclass
 class Turn:
-    """One attempt at a question of a stage, and what came of it.
+    """One attempt at a question of a stage, with its usage and reply.
 
     ``images`` are shown, by their addresses in the prompt (see ``held_images``). ``spent`` has the requests of the
-    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` what came beside it,
-    ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a model of the
-    configuration says of each response that it received.
+    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` the reasoning sent beside
+    it, ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a configured model
+    reported about each response.
     """
 
     stage: str = ""
@@ -74,12 +74,12 @@ class Turn:
 
     @property
     def place(self) -> dict[str, Any]:
-        """The fields that say which attempt it is; none outside of a question."""
+        """The fields that identify the attempt; empty outside of a question."""
         return {"stage": self.stage, "attempt": self.attempt, "attempts": self.attempts} if self.stage else {}
 
 
 def current_turn() -> Turn:
-    """The attempt that is made; an empty one outside of a question."""
+    """Return the attempt in progress; an empty one outside of a question."""
     return dspy.settings.get("agenticiqa_turn") or Turn()
 
 

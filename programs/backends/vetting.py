@@ -1,8 +1,8 @@
-"""Look at the body of a response before it is read: a response without an answer in it is a fault of the server.
+"""Check the body of a response before it is read: a response without an answer is a fault of the server.
 
-Servers, gateways and login pages send a status of 200 with no choices, an error, a ticket or a page. Taken as the
-model's answer it would be rejected as a bad one and kept in the cache. And a field beside the answer (usage,
-log-probabilities) may have a form that no reader takes; the answer was paid for, so only that field is left out.
+Servers, gateways and login pages send a status of 200 with no choices, an error, a ticket or a page. Taken for the
+model's answer, it would be rejected and kept in the cache. A field beside the answer (usage, log-probabilities) may
+have an unreadable form. The answer was paid for, so only that field is left out.
 """
 
 import math
@@ -18,14 +18,14 @@ from agenticiqa.configs.reading import json_value
 Body = dict[str, Any]
 
 SHOWN = 200  # characters of a body without an answer
-MOST_TOKENS = 10**9  # more than any model takes: no count
+MOST_TOKENS = 10**9  # more than any model takes: not a valid count
 _FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 _OF_THOUGHTS = re.compile("reason|think|thought")  # reasoning_content, reasoning, thinking, reasoning_details, ...
 BROKEN_OFF = ("error", "abort", "failed")
 
 
 def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
-    """The JSON of a response, in the form that lm15 reads. Raises ``lm15.ServerError`` for one without an answer.
+    """Return the JSON of a response, in the form that lm15 reads. Raises ``lm15.ServerError`` without an answer.
 
     An error in its place is left in, for lm15 to read.
     """
@@ -44,7 +44,7 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
 
 
 def no_answer(status: int, text: str) -> lm15.ServerError:
-    """The fault of a server that sent this in place of an answer."""
+    """Return the error for a server that sent this in place of an answer."""
     return lm15.ServerError(f"a response without an answer in it: {_beginning(text)}", status=status)
 
 
@@ -68,7 +68,7 @@ def vet_chat(body: Body) -> Body | None:
 
 
 def _with_answer(message: Body) -> Body:
-    """The message; a JSON object that a server took for thoughts, for lack of the right parser, is its content.
+    """Return the message; a JSON object that a server misread as reasoning becomes its content.
 
     Other thoughts beside no content become ``reasoning_content``, after the name of their field in brackets.
     """
@@ -116,7 +116,7 @@ VETTED: dict[str, Callable[[Body], Body | None]] = {"anthropic": vet_anthropic, 
 
 
 def _usage(usage: Any) -> Body | None:
-    """The counts of tokens that are counts; what is none is left out, so that the price counts as unknown."""
+    """Return the valid counts of tokens; others are left out, so that the price counts as unknown."""
     if not isinstance(usage, dict):
         return None
     read = {name: (_usage if name.endswith("_details") else _count)(value) for name, value in usage.items()}
@@ -130,7 +130,7 @@ def _count(value: Any) -> int | None:
 
 
 def _logprobs(logprobs: Any) -> Any:
-    """Log-probabilities as they are, without alternatives that have none; ``None`` where a token's own is none."""
+    """Return the log-probabilities without invalid alternatives; ``None`` where a token's own one is invalid."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list) or not all(map(_is_logprob, content)):
         return None

@@ -1,4 +1,4 @@
-"""Requests over HTTP: to OpenAI-compatible servers by the ``openai`` package, to Anthropic and Google by lm15."""
+"""Send requests over HTTP: to OpenAI-compatible servers with ``openai``, to Anthropic and Google with lm15."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 
-# The headers of the openai client that are sent. Not what it tells of this machine, nor what it reads from the
+# The headers of the openai client that are sent. Not its headers about this machine, nor what it reads from the
 # environment, such as the name of an organization, which is not for other servers; nor cookies.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
 Post = Callable[[bytes], httpx.Response]
@@ -41,9 +41,9 @@ class Server(ABC):
     max_tokens: int = 2048
 
     def prepared(self, request: lm15.Request) -> lm15.Request:
-        """The request with a mark for each held image, whose bytes are put into the body as it is sent.
+        """Return the request with a mark for each held image; sending inserts the image's bytes into the body.
 
-        One that ends with an answer that was begun says so in the server's own way.
+        A request that continues an unfinished answer is marked as the server expects.
         """
         if _is_begun(request):
             extensions = {**(request.config.extensions or {}), **(self.provider.continues or {})}
@@ -60,7 +60,7 @@ class Server(ABC):
 
 
 class ChatServer(Server):
-    """OpenAI, and servers of the user's own that are like it.
+    """OpenAI, and OpenAI-compatible servers of the user.
 
     lm15 writes and reads the JSON, as for any engine of DSPy; the ``openai`` client sends it.
     """
@@ -148,7 +148,7 @@ class HttpResponse:
 
 
 def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[str, str] | None = None) -> Any:
-    """The client of the package ``openai`` for a server, which sends through ``http_client`` and repeats nothing."""
+    """Return the client of the package ``openai`` for a server; it sends through ``http_client`` and never retries."""
     import openai  # takes half a second
 
     basic = basic_login(server.address)
@@ -168,9 +168,9 @@ def server(provider: Provider, model: str, address: str | None, key: str, timeou
 
 
 def finished(request: lm15.Request, response: lm15.Response, provider: Provider) -> lm15.Response:
-    """The response with hidden reasoning among its output tokens, as it is billed; more of it than output is apart.
+    """Add hidden reasoning to the output tokens of a response, as billed; a count above the output's is separate.
 
-    One token that was asked for to continue an answer is not cut off, though it ends at its limit.
+    A single token requested to continue an answer does not count as cut off, although it ends at its limit.
     """
     usage = response.usage
     asked, written, total, thought = (

@@ -1,1 +1,1 @@
-"""Many images: side by side, kept in a results file, within a cost."""
+"""Assess many images: in parallel, with a results file and a cost limit."""

@@ -1,12 +1,12 @@
 """Estimate the cost of a run before anything is sent: calls, tokens and, with a price in the configuration, USD.
 
-The question decides which stages ask a model, by the same rules that plan offline. ``calls`` is one pass in which no
-answer is rejected and every distortion that is looked for is found. ``calls_at_most`` adds further attempts at rejected
+The question decides which stages ask a model, by the same rules that plan offline. ``calls`` assumes one pass in which
+no answer is rejected and every distortion searched for is found. ``calls_at_most`` adds further attempts at rejected
 answers, every replan, and plans of a model that reads the question differently from the rules; it leaves out requests
 that fail on their way, which ``max_retries`` repeats, and fallbacks.
 
-Input tokens are those of the actual prompts; what only a run finds out counts as in typical runs (``_tokens``). Not
-counted: a model's hidden reasoning, worked examples of tuned prompts, discounts for a prompt that the provider cached.
+Input tokens are those of the actual prompts; content known only during a run counts as in typical runs (``_tokens``).
+Not counted: a model's hidden reasoning, worked examples of tuned prompts, discounts for cached prompts.
 """
 
 import json
@@ -101,8 +101,8 @@ class StageEstimate:
 class Estimate:
     """The expected cost of a run.
 
-    ``questions`` is the number of jobs, about ``images`` different images. ``refused`` has one line for each job that
-    will end in an error instead and is not counted: there is no image, or no tool that the question asks for.
+    ``questions`` is the number of jobs, about ``images`` different images. ``refused`` has a line for each job that is
+    not counted because its image or tool is missing.
     """
 
     stages: list[StageEstimate] = field(default_factory=list)
@@ -147,7 +147,7 @@ _LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
 
 
 def bytes_in_request(image: ImageSource) -> int:
-    """The bytes of an image in a request: as base64 of its file, which most are sent as; 0 for one in memory."""
+    """Return the bytes of an image in a request: the base64 of its file, the usual form; 0 for one in memory."""
     path = path_of(image)
     try:
         return 0 if path is None else Path(path).stat().st_size * 4 // 3
@@ -158,7 +158,7 @@ def bytes_in_request(image: ImageSource) -> int:
 def estimate(
     config: Config, jobs: Iterable[Job], bytes_of: Callable[[ImageSource], int] = bytes_in_request
 ) -> Estimate:
-    """Estimate the cost of a run over ``jobs`` with ``config``. Nothing is sent, and no image file is decoded.
+    """Estimate the cost of a run over ``jobs`` with ``config``. Sends nothing and decodes no image.
 
     ``bytes_of`` gives the bytes that an image takes in a request.
 
@@ -218,7 +218,7 @@ def text_tokens(text: str) -> int:
 
 
 def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, StageCost]:
-    """The stages that ask a model for one question, and those that may."""
+    """Return the stages that ask a model for one question, and those that may."""
     if config.profile == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
@@ -241,7 +241,7 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
         turns["tool_selection"] = 0
-    turns["replan"] = min(turns["distortion_analysis"], replans)  # all doubts come from the analysis
+    turns["replan"] = min(turns["distortion_analysis"], replans)  # all uncertainties come from the analysis
     costs = {}
     for stage in (stage for stage in SECTIONS if turns[stage]):
         section = section_of(config, stage)

@@ -1,4 +1,4 @@
-"""Read CSV tables that users supply, so strictly that no row is lost without a message."""
+"""Read CSV tables of users strictly: no row is lost without a message."""
 
 import csv
 import logging
@@ -99,7 +99,7 @@ def _rows(
 
 
 def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], delimiter: str, columns: int) -> None:
-    """Raises csv.Error where a line after the first one of a row (or the header) is a row by itself."""
+    """Raise csv.Error where a line after the first one of a row (or the header) is a row by itself."""
     for inside, text in enumerate(lines[1:], line + 1):
         cells = [cell.strip() for cell in text.replace('"', "").split(delimiter)]
         if _looks_like(row or cells, cells, columns):
@@ -125,7 +125,7 @@ def _kind(cell: str) -> str:
 
 
 def _distinct(title: str, names: Sequence[str]) -> list[str]:
-    """Number names that are there before ("mos.2"), and log that."""
+    """Number repeated names ("mos.2"), and log that."""
     found: list[str] = []
     for name in names:
         number = 2

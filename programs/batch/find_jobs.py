@@ -1,4 +1,4 @@
-"""From the paths, or the file of rows, that a user names to the jobs of a run, and to what is wrong with the others."""
+"""Turn the paths, or the file of rows, that a user names into jobs, with an error for each that is no job."""
 
 import csv
 import io
@@ -35,8 +35,8 @@ FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool
 class FoundJobs:
     """The jobs in the order of the names that led to them, each image once.
 
-    ``problems`` has one error for each name that leads to no image and each image that has no reference. ``skipped``
-    counts what folders hold that cannot be judged, by suffix or reason (see ``images.finding``).
+    ``problems`` has one error for each name that leads to no image and each image without a reference. ``skipped``
+    counts files in folders that cannot be assessed, by suffix or reason (see ``images.finding``).
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -45,7 +45,7 @@ class FoundJobs:
 
     @property
     def not_assessed(self) -> list[str]:
-        """A line for each problem, and one for what was skipped."""
+        """Return a line for each problem, and one for the skipped files."""
         return [*map(str, self.problems), *([f"skipped {skipped_text(self.skipped)}"] if self.skipped else [])]
 
 
@@ -56,7 +56,7 @@ def find_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
 ) -> FoundJobs:
-    """Make a job of each image that the names lead to: files, folders, and ``-`` for the bytes on stdin.
+    """Make a job of each image that the names lead to: files, folders, and ``-`` for an image on stdin.
 
     ``reference`` is one image for all, or a folder: see ``references_in``. Raises ImageError when there is no such
     reference at all, and UserError for options as ``read_options`` does.
@@ -132,7 +132,7 @@ def read_jobs(
 
 
 def read_stdin(stream: IO[bytes]) -> UndecodedImage:
-    """The bytes of an image on stdin, up to its end. Raises ImageError when they cannot be read."""
+    """Read one image from stdin, up to its end. Raises ImageError when it cannot be read."""
     return UndecodedImage("<stdin>", read_source(stream).content)
 
 
@@ -146,7 +146,7 @@ def image_column(name: str, columns: Iterable[str]) -> str:
 
 
 def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    """The place of each row ("line 3"), and what reads it. Raises UserError for what is no such file."""
+    """Yield the place of each row ("line 3") and its reader. Raises UserError for any other kind of file."""
     lines = text.split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     first = filled[0][1].strip() if filled else ""
@@ -181,7 +181,7 @@ def _from_json(line: str) -> dict[str, Any]:
 
 
 def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """The row of a line of a table, whose image is in ``column``. Raises UserError for one that is no job's.
+    """Return the row of a line of a table with its image in ``column``. Raises UserError for an invalid row.
 
     Cells of CSV are texts, those of ``CELLS`` JSON.
     """
@@ -196,7 +196,7 @@ def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 
 def _checked_row(row: Any) -> dict[str, Any]:
-    """A row whose fields have the types of a job's. Raises UserError for any other."""
+    """Return a row after checking the types of its fields. Raises UserError for a wrong type."""
     if not isinstance(row, dict):
         raise UserError(f"expected a JSON object, such as {ROW}")
     for wrong, right in MISTAKEN.items():
@@ -221,7 +221,7 @@ ReferenceOf = Callable[[ImageSource, Path | None], Path | None]
 
 
 def _references(reference: str | None) -> ReferenceOf:
-    """The function that gives an image its reference. Raises ImageError, and the function as well, if there is none."""
+    """Return the function from an image to its reference. Both raise ImageError if there is none."""
     if reference is None:
         return lambda image, folder: None
     path = local_path(reference)
@@ -229,7 +229,7 @@ def _references(reference: str | None) -> ReferenceOf:
 
 
 def references_in(references: Path) -> ReferenceOf:
-    """The function that gives an image, and the folder that it was found in, its reference below a folder.
+    """Return a function from an image and the folder it was found in to its reference below ``references``.
 
     It is the one with the image's path in its folder, whatever the suffixes are; else the only one with its name. An
     image that was named by itself, without a folder, has the one whose path its own ends with. The function raises
@@ -261,6 +261,6 @@ def references_in(references: Path) -> ReferenceOf:
 
 
 def _shared_end(wanted: Path, found: Path, folder: Path | None) -> int:
-    """How many parts the path of a reference has if it is the wanted one or, without a folder, its end; else 0."""
+    """Return the number of parts of a reference's path if it matches the image's path or its end; else 0."""
     depth = len(found.parts)
     return depth if (wanted if folder else Path(*wanted.parts[-depth:])) == found else 0

@@ -1,4 +1,4 @@
-"""Fit a fusion profile to the rows of a run, and give the rows the score that it makes.
+"""Fit a fusion profile to the rows of a run, and write its scores into the rows.
 
 ::
 
@@ -40,7 +40,7 @@ ANOTHER = "of another model, other prompts or other tools than most"
 
 
 class Subject(NamedTuple):
-    """What a profile is of: a model, by the name of its backend, the digest of its prompts, the tools and curves.
+    """What a profile was fitted to: the name of a model's backend, digests of its prompts and curves, and the tools.
 
     ``tuned`` is the digest of the scorer's prompt where that was tuned.
     """
@@ -54,7 +54,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class FusionFit:
-    """A profile, what it is of, and how many rows were not used, by reason."""
+    """A fitted profile, its subject, and how many rows were not used, by reason."""
 
     profile: FusionProfile
     subject: Subject
@@ -64,12 +64,12 @@ class FusionFit:
 def fit_rows(
     rows: Iterable[Row], labels: Mapping[str, float] | None = None, *, fitted_on: date | None = None
 ) -> FusionFit:
-    """Fit a profile to the rows of ``assess --jsonl`` or ``evaluate`` that have what it takes (see ``unusable``).
+    """Fit a profile to the usable rows of ``assess --jsonl`` or ``evaluate`` (see ``unusable``).
 
-    A profile is of one model, its prompts, and one set of tools: that of most rows is fitted, and the others are left
-    out. An image counts once: of several rows that with the first question in the alphabet. ``labels`` has mean opinion
-    scores on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the profile. Raises
-    UserError when fewer than 10 rows can be used.
+    A profile is fitted to one model, its prompts, and one set of tools: the combination of most rows; other rows are
+    left out. An image counts once: of several rows, the one with the alphabetically first question counts. ``labels``
+    has mean opinion scores on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the
+    profile. Raises UserError when fewer than 10 rows can be used.
     """
     by_subject: dict[Subject, dict[str, tuple[Any, FusionRow]]] = {}
     left_out: Counter[str] = Counter()
@@ -106,7 +106,7 @@ def fit_rows(
 
 
 def unusable(row: Row) -> str | None:
-    """Why a row cannot be fitted to, in the words of a reason ("12 without ..."); ``None`` where it can."""
+    """Return why a row cannot be used for a fit, worded as in "12 without ..."; ``None`` for a usable row."""
     if "error" in row:
         return "that failed"
     if row.get("query_type") != QueryType.SCORING:
@@ -123,7 +123,7 @@ def unusable(row: Row) -> str | None:
 
 
 def subject_of(row: Row) -> Subject:
-    """What a usable row is of; rows of earlier versions know neither prompts nor curves."""
+    """Return the subject of a usable row; rows of earlier versions have neither prompts nor curves."""
     inputs = row.get("fusion") or {}
     model = inputs.get("model") or backend_shown(row["answered_by"]["scoring"][-1])
     tools, tuned = _evidence(row).overall_tools, inputs.get("tuned", "")
@@ -131,7 +131,7 @@ def subject_of(row: Row) -> Subject:
 
 
 def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow:
-    """A usable row as the fit reads it; third tools as higher is better."""
+    """Return a usable row as the fit reads it; values of third tools are converted to higher is better."""
     inputs, mean = row.get("fusion") or {}, _evidence(row).overall_mean
     assert mean is not None
     return FusionRow(
@@ -149,10 +149,10 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
 
 
 def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[FusionFit | None, str]:
-    """Fit a profile to the ratings of a run, from which ``fuse_row`` makes their score; and say so in one line.
+    """Fit a profile to the ratings of a run, for ``fuse_row``; return it with a one-line message.
 
-    There is no fit, and the line says why, where fewer than ``fewest`` images can be fitted to. ``fuse_row`` then shows
-    the default's score.
+    With fewer than ``fewest`` usable images there is no fit, and the message says why. ``fuse_row`` then shows the
+    default's score.
     """
     try:
         fit = fit_rows(rows)
@@ -164,11 +164,11 @@ def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[Fusion
 
 
 def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
-    """A row with the score of a fit shown, or without a fit that of the default.
+    """Return a row that shows the score of a fit, or without a fit that of the default.
 
     A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
     its model, prompts and tools), ``shown`` ("default" or "fitted"), ``profile``, a digest of the profile, and
-    ``sentence``, what ``quality_reasoning`` says of the score that is shown.
+    ``sentence``, the part of ``quality_reasoning`` about the score that is shown.
     ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and ``summarizer_result`` are those of
     the score that is shown. Other rows, and those whose score was not fused by ``default``, are returned as they are.
     """
@@ -204,12 +204,12 @@ def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
 
 
 def profile_digest(profile: FusionProfile) -> str:
-    """16 hex digits of what a profile says."""
+    """Return 16 hex digits that identify the content of a profile."""
     return digest(profile.model_dump(mode="json"))
 
 
 def fitted_text(fit: FusionFit) -> str:
-    """What was fitted to how many images, and the reliabilities found."""
+    """Describe the fit: the model, the number of images, and the reliabilities found."""
     found, labels = fit.profile.reliability, fit.profile.labels
     using = f", {labels} of them with opinion scores" if labels else ", without opinion scores"
     estimates = [f"{names} {found[key]:.2f}" for key, names in ESTIMATES.items() if key in found]
@@ -223,7 +223,7 @@ def fitted_text(fit: FusionFit) -> str:
 
 
 def left_out_text(left_out: Mapping[str, int]) -> str:
-    """How many rows were left out, by reason, the most frequent first."""
+    """Return how many rows were left out, by reason, the most frequent first."""
     by_count = sorted(left_out.items(), key=lambda each: (-each[1], each))
     return ", ".join(f"{count} {reason}" for reason, count in by_count)
 

@@ -1,7 +1,7 @@
-"""What a fit of the fusion needs of a result beside its documented keys: the key ``fusion`` of a row.
+"""Compute the key ``fusion`` of a row: the inputs of a fusion fit that the documented keys lack.
 
 A fit (``fusion.profile``) compares the model's level probabilities and the tools' mean, which every row has,
-with tools of another make, which a rating does not run, and it must not mix models, prompts or tools.
+with independent tools, which a rating does not run. It must not mix models, prompts or tools.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,13 +24,13 @@ from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
 Row: TypeAlias = dict[str, Any]
 
 LEARNED = LEARNED_IQA.name
-THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # of another make than LEARNED-IQA, and than each other
+THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # built differently from LEARNED-IQA and from each other
 
 
 def rows_with_fit_inputs(
     program: AgenticIQA, to_row: Callable[[Assessment], Row] = Assessment.to_dict
 ) -> Callable[[Assessment], Row]:
-    """``to_row`` followed by ``fit_inputs``, for ``judge_many(postprocess=...)``; it can be pickled if ``to_row`` can.
+    """Return ``to_row`` followed by ``fit_inputs``, for ``judge_many(postprocess=...)``; picklable if ``to_row`` is.
 
     A program that asks no model has nothing to fit: ``to_row`` is returned as it is.
     """
@@ -46,10 +46,10 @@ def prompts_digest(program: AgenticIQA) -> str:
 
 
 def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
-    """The value of the row's key ``fusion``; ``None`` for what is no rating in which a model gave the probabilities.
+    """Return the value of the row's key ``fusion``; ``None`` unless a model gave the rating's probabilities.
 
     - ``model``: the backend that gave the probabilities, as a configuration names it; ``prompts``: the digest given
-    - ``curves``: a digest of the curves of the tools that the rating was made of
+    - ``curves``: a digest of the curves of the tools in the rating
     - ``third_tools``: by name the raw values, each on its metric's own scale, of the whole image, or of a copy whose
       longer side has 1024 pixels; a tool that fails is left out
     """

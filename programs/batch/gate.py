@@ -1,8 +1,8 @@
-"""Accept or refuse photos by a policy: the cheap checks first, and only what passes them is judged.
+"""Accept or refuse photos by a policy: cheap checks come first, and only photos that pass them are assessed.
 
-A photo is decoded as small as its checks allow. A JPEG's quality is in its header; whether it was compressed more
-before is read from its pixels where it has at most four megapixels. ``effective_side`` of a photo that was decoded
-smaller is at least what is said.
+A photo is decoded as small as its checks allow. A JPEG's quality is in its header; stronger earlier compression is
+detected from the pixels of photos up to four megapixels. For a photo that was decoded smaller, ``effective_side`` is a
+lower bound.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from agenticiqa.programs.tools.statistics.parts import parts_of
 from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
-ROOM = 1.25  # times the least effective side: so large a copy is enough to tell
+ROOM = 1.25  # times the least effective side: a copy of this size suffices for the check
 READ_AGAIN = 4_000_000  # pixels of a JPEG, up to which its pixels are searched for an earlier compression
 ENLARGED = 0.9  # share of the pixels, below which an image has too many for its detail
 SMALLEST = 64  # pixels of the copy that only shows whether the file can be decoded
@@ -38,7 +38,7 @@ Judge: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, An
 
 @dataclass
 class GateResult:
-    """What became of a photo: the reasons for which it is refused, each with a sentence, and what was measured."""
+    """The result for a photo: the reasons for refusing it, each with a sentence, and the measurements."""
 
     image: str
     reasons: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class GateResult:
 
     @property
     def accepted(self) -> bool:
-        """Whether there is no reason to refuse it."""
+        """Return whether there is no reason to refuse it."""
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class GateResult:
 
 
 def refused_distortions(policy: GatePolicy) -> dict[str, str]:
-    """The least severity that is refused, by category. Raises ConfigError for words that mean none."""
+    """Return the least severity that is refused, by category. Raises ConfigError for unknown words."""
     found: dict[str, str] = {}
     for word, severity in policy.distortions.items():
         category, least = fold_distortion(word), fold_severity(severity)
@@ -69,7 +69,7 @@ def refused_distortions(policy: GatePolicy) -> dict[str, str]:
 
 
 def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, judge: Judge) -> Iterator[GateResult]:
-    """A result for each photo, in their order; ``judge`` gives the row, or an error, of each that passes so far."""
+    """Return a result for each photo, in order; ``judge`` returns the row, or an error, of those that pass so far."""
     distortions = refused_distortions(policy)
     with ThreadPoolExecutor(workers) as pool:
         results = pool.map(partial(checked, policy), jobs)
@@ -86,7 +86,7 @@ def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, judge: Judge) ->
 
 
 def checked(policy: GatePolicy, job: Job) -> GateResult:
-    """What the file, its size and its pixels say, without judging it."""
+    """Return the result of the checks of file, size and pixels, without an assessment."""
     result = GateResult(one_line(job.name))
     try:
         given = read_source(job.image)
@@ -116,7 +116,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
 def add_judgment(
     policy: GatePolicy, distortions: Mapping[str, str], row: Mapping[str, Any], result: GateResult
 ) -> None:
-    """Add what the program found (``row`` is its JSON) to a result."""
+    """Add the findings of an assessment (``row`` is its JSON) to a result."""
     score = row["quality_score"]
     result.measured["score"] = score
     if policy.min_score is not None and (score is None or score < policy.min_score):
@@ -159,7 +159,7 @@ def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> 
 
 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:
-    """Have a JPEG decoded as small as the checks allow."""
+    """Make a JPEG decode as small as the checks allow."""
     width, height = image.size
     if not (policy.min_jpeg_quality and width * height <= READ_AGAIN):
         wanted = ROOM * policy.min_effective_side if policy.min_effective_side else SMALLEST

@@ -16,7 +16,7 @@ from agenticiqa.programs.errors import AgenticIQAError
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-J = TypeVar("J")  # what is judged: a job, for most
+J = TypeVar("J")  # the item: usually a job
 Failure: TypeAlias = AgenticIQAError | dspy.LMError
 
 WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again to abort"
@@ -35,10 +35,10 @@ def in_threads(
     workers: int,
     waiting_message: str = WAITING,
 ) -> Generator[tuple[J, T | Failure], None, None]:
-    """As ``judge_many``, in threads, with the function that judges one item of any kind and raises nothing.
+    """Do what ``judge_many`` does, in threads, with a function of one item of any kind that raises nothing.
 
-    ``stop_when`` is asked where an item ends, so that the same thread does not begin another one. At Ctrl-C those under
-    way are waited for, and ``waiting_message`` is logged.
+    ``stop_when`` is called when an item ends, so that the same thread does not begin another one. At Ctrl-C the
+    function waits for the items under way and logs ``waiting_message``.
     """
     upcoming = iter(items)
     waiting: dict[Future[T | Failure], J] = {}
@@ -61,7 +61,7 @@ def in_threads(
         return outcome
 
     def remaining() -> Iterator[tuple[J, T | Failure]]:
-        """The outcomes of the jobs under way, which send nothing more."""
+        """Yield the outcomes of the jobs under way, which send nothing more."""
         limits.halt()
         pool.shutdown(wait=True, cancel_futures=True)
         ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())

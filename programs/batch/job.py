@@ -1,4 +1,4 @@
-"""One question about one image: what a run is a list of."""
+"""One question about one image: the unit of a run."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +11,7 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """One image to judge, with its question and, if there is one, its reference.
+    """One image to assess, with its question and, if there is one, its reference.
 
     Images may be given in every way that ``images.sources`` lists. Jobs are equal if their images are; those with an
     array cannot be compared or hashed.
@@ -36,7 +36,7 @@ class Job:
 
     @property
     def asked(self) -> str:
-        """The question with its options: what distinguishes it from other questions."""
+        """Return the question with its options, which identifies it."""
         query, options = well_formed(self.query).strip(), read_options(self.options)
         return query if options is None else with_options(query, options)
 
@@ -52,12 +52,12 @@ class Job:
 
 
 def failed_row(text: str, image: str | None = None) -> dict[str, Any]:
-    """The row of what could not be judged: its name, by default what the text begins with, and why."""
+    """Return the row of a failed image: its name, by default from the beginning of the text, and the reason."""
     name = one_line(image) if image is not None else text.partition(": ")[0]
     return {"image": name, "error": text.removeprefix(f"{name}: ")}
 
 
 def failure_text(job: Job, error: BaseException) -> str:
-    """What went wrong with a job in one line that begins with the image's name, which is not repeated."""
+    """Describe a job's error in one line that begins with the image's name, which is not repeated."""
     name, text = one_line(job.name), one_line(str(error))
     return text if text.startswith(f"{name}:") else f"{name}: {text}"

@@ -1,8 +1,8 @@
-"""Judge many images with one program, several at a time, and yield each result as it is finished.
+"""Assess many images with one program, several at a time, and yield each result as it is finished.
 
-A program that asks a model spends its time waiting, so its images are judged in threads. One that only computes is held
-to one core by Python's global lock, so it is copied into processes once there are enough images to be worth starting
-them. The results are the same to the last bit, whatever the number of workers and the order of the images.
+A program that asks a model spends its time waiting, so its images are assessed in threads. Python's global lock keeps a
+program that only computes on one core, so it is copied into processes when there are enough images. The results are the
+same to the last bit, whatever the number of workers and the order of the images.
 """
 
 import logging
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are judged while a process starts
-LONG_SECONDS = 5.0  # of processor time: when fewer images have taken as long, they are large ones
+IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are assessed while a process starts
+LONG_SECONDS = 5.0  # of processor time: if fewer images take longer, the images are large
 
 ADVICE = "judge it again with fewer workers, or a smaller copy of it"
 
@@ -56,26 +56,26 @@ def judge_many(
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
-    """Judge every job, ``workers`` at a time; yields each job with its result, or with the error that it ended in.
+    """Assess every job, ``workers`` at a time; yield each job with its result or its error.
 
-    Without ``workers`` it is one for each core for a program that only computes, and 4 for one that asks a model.
+    By default ``workers`` is the number of cores for a program that only computes, and 4 for one that asks a model.
 
-    An image in place of a job is one that is rated; it may be given in every way that ``images.sources`` lists. A bare
-    image is yielded as the job that was made of it.
+    An image in place of a job is rated. It may be given in every way that ``images.sources`` lists, and is yielded as
+    the job that was made of it.
 
-    Whatever exception judging an image ends in is its outcome: one that is not ours as ``errors.Unforeseen``.
+    Any exception while assessing an image becomes its outcome; an unexpected one as ``errors.Unforeseen``.
 
-    Results come in the order in which they are finished. ``postprocess`` is applied to each where it was made, so that
-    only what it returns (``Assessment.to_dict``, say) is kept, or sent from another process. An error of ours that it
-    raises is the job's outcome.
+    Results come in the order in which they are finished. ``postprocess`` is applied to each in the thread or process
+    that made it; only its return value (``Assessment.to_dict``, say) is kept or sent. A package error that it raises is
+    the job's outcome.
 
-    A program of which every stage only computes runs in processes, at most one for every 8 images, or in this thread if
-    that makes one. (Images so large that fewer took 5 s of processor time get processes, too.) ``postprocess`` and what
-    it returns must be picklable for that, and not be defined in the running script; otherwise threads are used.
+    A program with only computing stages runs in processes, at most one for every 8 images, or in this thread if that
+    makes one. (Fewer images get processes, too, once they took 5 s of processor time.) ``postprocess`` and what it
+    returns must be picklable for that, and not be defined in the running script; otherwise threads are used.
 
-    When ``stop_when`` is true of an outcome (it is called in one thread at a time), no further job begins, nothing more
-    is sent to a model, and jobs under way that finish without are still yielded. Outcomes that only report the stop
-    itself (Halted, a second LimitReached) are not yielded.
+    When ``stop_when`` returns true for an outcome (it is called in one thread at a time), no further job begins and
+    nothing more is sent to a model. Jobs under way that can finish without a model are still yielded. Outcomes that
+    only report the stop itself (Halted, a second LimitReached) are not yielded.
 
     At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C jobs that
     have not begun, or would have to ask a model again, are dropped; the others are finished and yielded, and then
@@ -103,9 +103,9 @@ def run_many(
     *,
     computes: bool,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
-    """As ``judge_many``, with the function that judges one job and raises nothing.
+    """Do what ``judge_many`` does, with a function that assesses one job and raises nothing.
 
-    One that ``computes``, and asks nobody, runs in processes where that pays and where it is picklable.
+    A function that only ``computes`` runs in processes where that is faster and the function is picklable.
     """
     upcoming: Iterator[Job] = map(as_job, jobs)
     if not computes:
@@ -131,12 +131,12 @@ def run_many(
 
 
 def as_job(given: Job | ImageSource) -> Job:
-    """The job, or the one that rates an image."""
+    """Return the job, or for an image the job that rates it."""
     return given if isinstance(given, Job) else Job(given)
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:
-    """The stages of which a later run must not be given the same answers again, as these came to nothing."""
+    """Return the stages that a later run must ask anew, because their answers were unusable."""
     if isinstance(outcome, Unanswered):
         return [outcome.stage]
     if isinstance(outcome, dict) and outcome.get("rejected_answers") and is_unscored(outcome):
@@ -145,7 +145,7 @@ def stages_to_forget(outcome: object) -> Collection[str]:
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:
-    """How many processes are worth starting for the images ahead, after ``spent`` seconds without any."""
+    """Return how many processes are worth starting for the images ahead, after ``spent`` seconds without any."""
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
 
 
@@ -175,7 +175,7 @@ def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job
 
 @contextmanager
 def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
-    """``_judge`` of one argument, pickled, as a function that sends each job to a process that is free."""
+    """Yield a function that sends each job to a free process; ``function`` is the pickled one to run there."""
     processes = [Worker(function) for _ in range(count)]
     free: LifoQueue[Worker] = LifoQueue()  # the last one used has surely been started
     for process in processes:
@@ -202,12 +202,12 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
 
 
 def _only_computes(program: AgenticIQA) -> bool:
-    """Whether every part is one of ours that asks no model (one that does holds a ``dspy.Predict``)."""
+    """Return whether every stage is the package's own and asks no model (holds no ``dspy.Predict``)."""
     return all(type(part).__module__.startswith("agenticiqa.") for _, part in program.named_sub_modules())
 
 
 def _movable(judge: Callable[[Job], Any]) -> bytes | None:
-    """The function pickled, or ``None`` if it can only be called here; the reason is logged."""
+    """Return the pickled function, or ``None`` if it can only be called in this process; log the reason."""
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
         reason = "this Python cannot start another"

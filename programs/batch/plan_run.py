@@ -1,4 +1,4 @@
-"""What a run has to do: its program, its settings and their fingerprint, and the jobs that a file does not hold yet."""
+"""Plan a run: its program, its settings and their fingerprint, and the jobs that have no result yet."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run about to begin. ``again`` counts the jobs of ``todo`` that have an outdated result, by reason."""
+    """A planned run. ``again`` counts the jobs of ``todo`` that have an outdated result, by reason."""
 
     program: AgenticIQA
     settings: Mapping[str, Any]
@@ -40,9 +40,9 @@ class RunPlan:
 
 
 def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
-    """Plan a run over ``jobs``, less those that ``results`` holds a current result of.
+    """Plan a run over ``jobs``, without those that have a current result in ``results``.
 
-    A fusion profile that was fitted with other prompts is warned of.
+    Warn about a fusion profile that was fitted with other prompts.
     """
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
@@ -69,11 +69,11 @@ TRANSPORT = frozenset(
 
 
 def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
-    """What determines the results of ``program``, made from ``config``, as plain JSON types.
+    """Return the settings that determine the results of ``program``, made from ``config``, as plain JSON types.
 
     - ``version``: of this package
     - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
-    - ``calibration``: a digest of the curves and of what they leave unexplained, whatever their file is called
+    - ``calibration``: a digest of the curves and their residuals, whatever the name of their file
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: in which form the first model of each predictor is asked to answer, before its server refuses any
 
@@ -152,11 +152,11 @@ def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
 
 
 def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> Resumed[Job]:
-    """The jobs whose result the file holds, and how many others it holds a result of that no longer counts.
+    """Return the jobs with a result in the file, and how many others have only an outdated one.
 
-    Paths are compared as absolute ones. A relative one in the file is taken from the current folder, and if that leads
-    to none of the jobs' images, from the file's own folder: so the file and its images can be moved together. A
-    file that was moved or renamed otherwise is judged again.
+    Paths are compared as absolute ones. A relative one in the file is resolved from the current folder or, if that
+    leads to no image of the jobs, from the file's own folder. So the file and its images can be moved together. An
+    image that was moved or renamed otherwise is assessed again.
     """
     if not results.length:  # which saves hashing every image
         return Resumed({}, Counter())
@@ -167,7 +167,7 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
 def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
     """Where the last result of each job begins in the file, in ascending order.
 
-    Jobs are told apart, and matched with rows, as by ``find_finished``; a job without a result has no offset.
+    Jobs are distinguished and matched with rows as in ``find_finished``; a job without a result has no offset.
     """
     wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
     identify = row_identifier({each.image for each in wanted}, results)
@@ -185,7 +185,7 @@ def compact(jobs: Sequence[Job], results: ResultsFile) -> int:
 
 
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:
-    """The function that says what a row of a file belongs to, its paths read so that they lead to these images."""
+    """Return the function from a row to its identity; the row's paths are resolved to these images."""
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
 
     def identify(row: Row) -> Identity:
@@ -199,7 +199,7 @@ def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[R
 
 
 def identity_of(job: Job, run_fingerprint: str) -> Identity:
-    """What the result of a job belongs to; its files are read for their hashes."""
+    """Return the identity of a job's result; its files are read for their hashes."""
     reference = job.reference
     return Identity(
         image=absolute(job.name, os.getcwd()),
@@ -212,7 +212,7 @@ def identity_of(job: Job, run_fingerprint: str) -> Identity:
 
 
 def absolute(name: str, folder: str) -> str:
-    """A path without links among its folders; what is not a path (``<stdin>``) stays as it is."""
+    """Return a path with links among its folders resolved; other names (``<stdin>``) stay as they are."""
     if name.startswith("<") and name.endswith(">"):
         return name
     parent, file = os.path.split(os.path.join(folder, name))
@@ -246,7 +246,7 @@ def _sha256(source: ImageSource) -> str | None:
         case str() | os.PathLike():
             try:
                 return sha256_of(Path(source))
-            except OSError:  # the job is judged, and fails with the reason
+            except OSError:  # the job is assessed, and fails with the reason
                 return None
         case _:
             return None

@@ -1,17 +1,17 @@
-"""Results on disk, one JSON line each, and which of them a later run need not compute again.
+"""Keep results on disk, one JSON line each, and find those that a later run can reuse.
 
-A row belongs to what its :class:`Identity` names: this image (path and bytes), this reference (path and bytes), this
-question, these settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps::
+The :class:`Identity` of a row is its image (path and bytes), its reference (path and bytes), its question and its
+settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps::
 
     with ResultsFile(path) as results:                          # repairs a last line that was cut short
         resumed = resume(results.outlines(), wanted, identify)  # wanted: {job: its Identity}; identify: row -> Identity
         ...                                                     # judge what is not in resumed.finished
         results.append(row)
 
-Rows stay on disk, and are named by the offset in bytes at which they begin; of a large file even their reading is saved
+Rows stay on disk, and are identified by the byte offset at which they begin; an index saves reading a large file
 (``batch.row_index``). Where a job has several rows, the last one counts (see :func:`latest_rows`), and
-``ResultsFile.compact`` moves the others to a file beside it. ``ResultsFile.rewrite`` replaces all of them at once by
-what they are after a fit of the fusion.
+``ResultsFile.compact`` moves the others to a file beside it. ``ResultsFile.rewrite`` replaces all rows at once after a
+fit of the fusion.
 """
 
 import errno
@@ -51,7 +51,7 @@ FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # 
 
 
 class Identity(NamedTuple):
-    """What a result belongs to; a field that the caller does not compare by is the same in all of its identities.
+    """What a result belongs to; a field that the caller does not compare has the same value in all identities.
 
     ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file), the
     hashes are SHA-256 in hex (``None`` where the file cannot be read), ``query`` is the question with its options (see
@@ -69,7 +69,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Resumed(Generic[K]):
-    """What a file holds: by job the offset of the row that still holds, and how many are judged again, by reason."""
+    """The reusable results of a file: the offset of each job's valid row; the number of jobs to repeat, by reason."""
 
     finished: dict[K, int]
     again: Counter[str]
@@ -82,9 +82,9 @@ class ResultsFile:
     not finished), and what is appended starts on a line of its own. ``length`` is how many rows there are,
     ``appended`` how many of them were written since it was opened. No row is kept in memory.
 
-    The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
-    that another process has open in this way, and for one that holds anything but JSON objects or ends in a part of a
-    foreign one, which is left as it is.
+    The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written and for a
+    file that another process has locked. A file with anything but JSON objects, or with an incomplete foreign line at
+    its end, also raises it and is left as it is.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -112,13 +112,13 @@ class ResultsFile:
 
     @property
     def replaced(self) -> int:
-        """How many rows have a later one of the same image, reference and question; all outlines are read for it."""
+        """Return how many rows have a later one of the same image, reference and question; this reads all outlines."""
         return self.length - len({hash(_values(row)) for _, row in self.outlines()})
 
     def append(self, row: Row) -> int:
-        """Write one finished row through to the operating system; returns the offset at which it begins.
+        """Write one finished row through to the operating system; return the offset at which it begins.
 
-        Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves part of a line behind.
+        Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves a partial line.
         """
         line = data = _line(row)
         begin = self._size()
@@ -136,7 +136,7 @@ class ResultsFile:
         return begin
 
     def outlines(self) -> Iterator[tuple[int, Row]]:
-        """Each row that the file holds now, with its offset, and without what is long (``row_index.outline``)."""
+        """Yield each current row with its offset, without its long fields (``row_index.outline``)."""
         covered = 0
         if self._index:
             covered = self._index.end
@@ -164,10 +164,10 @@ class ResultsFile:
         """Leave the last row of each job only, and append the others to ``<file>.replaced``; returns how many.
 
         Rows of other settings stay, so that a run with these finds them. A row with an ``error`` replaces no result,
-        and what is no row of results stays. An incomplete row that replaces another one of its identity gets
+        and lines that are not results stay. An incomplete row that replaces another one of its identity gets
         ``judged_twice``, which ``resume`` reads. A crash half-way loses no row. Raises as ``rewrite``.
         """
-        last: dict[Hashable, tuple[int, bool]] = {}  # of each job the offset of the row that counts, and if it failed
+        last: dict[Hashable, tuple[int, bool]] = {}  # by job: the offset of the valid row, and whether it failed
         dropped: list[int] = []
         incomplete: set[Identity] = set()
         twice: set[int] = set()
@@ -175,7 +175,7 @@ class ResultsFile:
             if (error := row.get("error")) is not None and str(error).startswith(NO_ROW):
                 continue
             identity = identify(row)
-            is_file = not identity.image.startswith("<")  # else its bytes alone tell what it is
+            is_file = not identity.image.startswith("<")  # otherwise only its bytes identify it
             job = (*_job(identity), identity.run_fingerprint, is_file or identity.image_sha256)
             earlier = last.get(job)
             if earlier and error is not None and not earlier[1]:
@@ -251,7 +251,7 @@ class ResultsFile:
             self._index = None
 
     def _check(self) -> int:
-        """Check the rows that no index vouches for, add them to that of a large file, and mend the end.
+        """Check the rows that no index covers, add them to the index of a large file, and repair the end.
 
         Returns the number of all rows.
         """
@@ -288,13 +288,12 @@ class ResultsFile:
 def resume(
     rows: Iterable[tuple[int, Row]], wanted: Mapping[K, Identity], identify: Callable[[Row], Identity]
 ) -> Resumed[K]:
-    """Match the rows of a file, each with its offset, to the jobs that are wanted now; rows are read once and not kept.
+    """Match the rows of a file, each with its offset, to the wanted jobs; rows are read once and not kept.
 
-    A row whose identity equals a job's is that job's result; of several, the last. A job that only has rows of the same
-    image, reference and question, but of other bytes or settings, is to be judged again, and is counted under the
-    reason that the last of these rows gives. So is one whose row lacks something (see ``lacking``): without a score or
-    an answer every time, with an incomplete one once, as a model that cannot do better would otherwise be asked for
-    ever. Rows with an ``error`` are not results.
+    A row with a job's identity is that job's result; of several, the last. A job is assessed again if its rows of the
+    same image, reference and question have other bytes or settings; it is counted under the reason of the last such
+    row. So is a job with an incomplete row (see ``lacking``): every time without a score or an answer, else only once,
+    because a model that cannot do better would be asked forever. Rows with an ``error`` are not results.
     """
     results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the offset of the last row of each
     lacks: dict[Identity, str] = {}
@@ -327,10 +326,10 @@ def resume(
 
 
 def lacking(row: Row) -> str | None:
-    """What a result lacks because a model gave no usable answer, in the words of a reason; ``None`` for nothing.
+    """Return what a result lacks because a model gave no usable answer, as a reason; ``None`` if complete.
 
-    ``INCOMPLETE`` is one of which a step of the executor failed (``executor_evidence.failures``), or whose score was
-    made of an answer that was rejected. A tool that failed is no such thing: it would fail again.
+    ``INCOMPLETE`` means that a step of the executor failed (``executor_evidence.failures``), or that the score was made
+    of a rejected answer. A failed tool does not count, because it would fail again.
     """
     if is_unscored(row):
         return UNSCORED
@@ -356,10 +355,10 @@ def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
 
 
 def latest_rows(file: Path) -> Iterator[Row]:
-    """The rows of a results file that no later row of the same image, reference and question replaces, in its order.
+    """Return the rows of a results file, in order, without those that a later row of the same job replaces.
 
-    A row with an ``error`` replaces no result. How many were replaced is logged as a warning, so that nobody takes the
-    number of lines for the number of images. Raises as ``checked_rows``.
+    A later row has the same image, reference and question; an ``error`` replaces no result. Their number is logged as a
+    warning, as the file then has more lines than images. Raises as ``checked_rows``.
     """
     latest: dict[int, tuple[int, bool]] = {}  # by job the offset of the row that counts, and whether it failed
     total = 0
@@ -392,7 +391,7 @@ def _job(identity: Identity) -> tuple[str, str | None, str]:
 
 
 def _values(row: Row) -> tuple[Any, ...]:
-    """A later row with the same values replaces an earlier one."""
+    """Return values of a row; a later row with the same values replaces an earlier one."""
     return row.get("image"), row.get("reference"), question_of(row)
 
 
@@ -407,7 +406,7 @@ def _line(row: Row) -> bytes:
 
 
 def _is_cut_row(line: bytes, before: bytes) -> bool:
-    """Whether a last line that is no JSON begins as a row of ours or as the one before it, or is zeros of a crash."""
+    """Return whether a last line that is not JSON begins like a result or the row before it, or is zeros of a crash."""
     heads = (*BEGINNINGS, before[: before.find(b":") + 1])
     return any(head and line.startswith(head[: len(line)]) for head in heads) or not line.strip(b"\0")
 
@@ -429,7 +428,7 @@ TAKEN = (errno.EACCES, errno.EAGAIN)
 
 
 def locked_by(file: FileIO) -> str | None:
-    """Lock an open file until it is closed; ``None`` when that worked, else who has it.
+    """Lock an open file until it is closed; return ``None`` on success, else the process that holds it.
 
     File systems without locks count as unlocked.
     """
@@ -443,7 +442,7 @@ def locked_by(file: FileIO) -> str | None:
 
 
 def _holder(inode: int) -> str:
-    """The process that holds a lock on a file, as far as the system tells (Linux: ``/proc/locks``)."""
+    """Return the process that holds a lock on a file, if the system reports it (Linux: ``/proc/locks``)."""
     try:
         # A line: "1: FLOCK  ADVISORY  WRITE 4711 00:2d:1234 0 EOF"
         held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]

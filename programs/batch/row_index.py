@@ -1,8 +1,8 @@
-"""What resuming needs of each row, in a small file beside a large results file, so that not all of it is read again.
+"""A small index beside a large results file, so that resuming does not read every row.
 
 ``scores.jsonl.index`` has a line for each row: where the row ends in bytes, its checksum (CRC-32) and its outline, a
-tenth of its size. It is made again from the rows where it is missing, of another version, older than the results file
-or at odds with its last row; rows that it lacks at its end are added. Deleting it loses nothing.
+tenth of its size. It is rebuilt from the rows where it is missing, of another version, older than the results file or
+inconsistent with its last row; rows that it lacks at its end are added. Deleting it loses nothing.
 """
 
 import os
@@ -45,9 +45,9 @@ PARTS = {"executor_evidence": "failures", "fusion": "shown"}
 
 
 def outline(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row without what is long: what it belongs to, and what says whether it lacks something (``lacking``).
+    """Return a row without its long fields: its identity, and the fields that ``lacking`` reads.
 
-    Of a row in which that is wrong (``result_row``) it is an ``error`` alone, which begins with ``NO_ROW``.
+    For an invalid row (``result_row``) it is only an ``error``, which begins with ``NO_ROW``.
     """
     found = {key: row[key] for key in WHOLE if key in row}
     if row.get("quality_reasoning") == PARSING_FAILED:
@@ -61,9 +61,9 @@ def outline(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RowIndex:
-    """The index of a results file, open to be added to: it covers its first ``rows`` rows, which take ``end`` bytes.
+    """The index of a results file, open for appending: it covers the first ``rows`` rows, which take ``end`` bytes.
 
-    Where it cannot be written it covers nothing, and nothing fails for it.
+    An index that cannot be written covers nothing; this is no error.
     """
 
     def __init__(self, results: Path) -> None:
@@ -81,7 +81,7 @@ class RowIndex:
             self.remove()
 
     def add(self, line: bytes, row: Mapping[str, Any]) -> None:
-        """Add the row that follows in the results file, where it is ``line``."""
+        """Add the next row of the results file, which is ``line``."""
         if self._file:
             entry = [self.end + len(line), zlib.crc32(line), outline(row)]
             try:
@@ -122,7 +122,7 @@ class RowIndex:
 
 
 def _covered(file: Path, results: Path) -> tuple[int, int]:
-    """How many rows an index vouches for, and how many bytes they take; 0, 0 where it has to be made again.
+    """Return how many rows an index covers, and their bytes; 0, 0 where it has to be rebuilt.
 
     A last line of the index that was cut short is dropped.
     """

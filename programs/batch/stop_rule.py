@@ -1,4 +1,4 @@
-"""When a failed image means that the following ones would fail the same way, so that the run should end."""
+"""Decide when a run should end because the following images would fail the same way."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from agenticiqa.programs.backends.failures import NOT_THERE
 from agenticiqa.programs.backends.ledger import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
-FAILURES_IN_A_ROW = 5  # model failures, beyond those of the images under way, after which the model counts as gone
+FAILURES_IN_A_ROW = 5  # model failures, beyond those of the images under way, until the model is unreachable
 FATAL = (
     LimitReached,
     Halted,
@@ -25,16 +25,15 @@ class StopRule:
 
     workers: int
     in_a_row: int = 0
-    answered: bool = False  # an image was judged, or failed for what it is
+    answered: bool = False  # an image was assessed, or failed for a reason of its own
     ended_by: Exception | None = None
 
     def should_stop(self, outcome: object) -> bool:
-        """Whether to end the run after this outcome, a result or an error. It stays True once it is.
+        """Return whether to end the run after this outcome, a result or an error. It stays True from then on.
 
-        At once: a mistake of the user's that is not about this image, a key or model that the server refuses, a limit
-        that is reached, a server to which nothing could connect since the run began. After several model failures in a
-        row: a server that cannot be reached, or refuses every request (a single image may be too large for it, or of a
-        kind that it refuses).
+        It ends at once for a user error that is not about this image, a key or model that the server refuses, a reached
+        limit, or a server that was never reachable in this run. It ends after several model failures in a row when the
+        server is unreachable or refuses every request. (It may refuse a single image for its size or format.)
         """
         failed = isinstance(outcome, dspy.LMError | Unforeseen)
         self.in_a_row = self.in_a_row + 1 if failed else 0

@@ -1,4 +1,4 @@
-"""What a run did: how many images were judged, skipped or failed, and with which settings."""
+"""The summary of a run: how many images were assessed, skipped or failed, and with which settings."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ SUFFIX = ".summary.json"
 class Summary:
     """The counts of a run, kept up to date while it lasts.
 
-    ``images`` is what the user named, after folders were searched. Of these, ``judged`` were judged in this run and
-    ``judged_before`` in earlier ones; ``failed`` has a line for each that could not be judged, missing files included.
-    ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
+    ``images`` is the number of named images, including those in folders. ``judged`` were assessed in this run,
+    ``judged_before`` in earlier ones; ``failed`` has a line for each that could not be assessed, missing files
+    included. ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
     ``judged_again`` counts those that the results file held an outdated or incomplete result of, by reason; ``skipped``
     what folders held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were
     made with (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def not_judged(self) -> int:
-        """How many images were left when the run ended early."""
+        """Return how many images were not assessed because the run ended early."""
         return self.images - self.judged - self.judged_before - len(self.failed)
 
     def write(self, results: ResultsFile) -> Path:

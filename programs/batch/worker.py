@@ -2,9 +2,9 @@
 
 The subprocess inherits the environment and the import path and nothing else, so threads and libraries that run in the
 parent do no harm, and the parent's script, console or notebook is not run again. It computes with one thread, does not
-receive Ctrl-C (its parent does), and exits when its parent is gone, even if that was killed.
+receive Ctrl-C (its parent does), and exits when its parent has stopped, even if that was killed.
 
-Not the standard library's or loky's process pool: a killed worker breaks their whole pool, here it costs one image.
+This replaces the process pools of the standard library and loky, which break as a whole when one worker is killed.
 """
 
 import contextlib
@@ -31,18 +31,18 @@ Records = SimpleQueue[logging.LogRecord]
 
 
 class NotStarted(Exception):
-    """The process could not be started; the message is the reason."""
+    """Raised when the process could not be started; the message is the reason."""
 
 
 class Died(Exception):
-    """The process ended before it answered; the message says how it ended."""
+    """Raised when the process ended before it answered; the message says how."""
 
 
 class Worker:
-    """Calls a function in a subprocess, for one thread at a time.
+    """A subprocess in which a function is called, for one thread at a time.
 
     ``function`` is a pickled callable of one argument. The process is started at the first call, and again at the first
-    call after it died. Its log records under ``agenticiqa`` are logged in the parent at the end of each call.
+    call after it ended. Its log records under ``agenticiqa`` are logged in the parent at the end of each call.
     """
 
     def __init__(self, function: bytes) -> None:
@@ -128,11 +128,11 @@ def main() -> None:
             answers.flush()
             answer = _answer(function, pickle.load(calls), records)
     except (EOFError, OSError):
-        os._exit(0)  # the parent is gone, so an error could not be reported
+        os._exit(0)  # the parent has stopped, so an error could not be reported
 
 
 def _streams() -> tuple[IO[bytes], IO[bytes]]:
-    """The original stdin and stdout; whatever else reads or prints gets /dev/null."""
+    """Return the original stdin and stdout; redirect all other reading and printing to /dev/null."""
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

@@ -1,6 +1,6 @@
 """The options of the program's commands; ``configs/options.py`` declares those that are keys of the configuration, too.
 
-Only the declarations: what runs a command loads DSPy and numpy, which --help, --version and Tab have no use for.
+This module has only declarations: running a command loads DSPy and numpy, which --help, --version and Tab skip.
 """
 
 from pathlib import Path

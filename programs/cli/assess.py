@@ -1,4 +1,4 @@
-"""``agenticiqa assess``: judge images and print each result, or append it to a file, as it is finished."""
+"""``agenticiqa assess``: assess images and print each result, or append it to a file, as it is finished."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -19,6 +19,7 @@ from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
+    hint_to_resume,
     is_kept,
     judge_and_write,
     kept_text,
@@ -28,7 +29,6 @@ from agenticiqa.programs.cli.outputs import (
     print_line,
     resumed_text,
     save_summary,
-    told_to_resume,
     unscored_text,
     until_lost,
 )
@@ -50,9 +50,9 @@ from agenticiqa.programs.result import Assessment
 
 
 def run(args: Namespace) -> int:
-    """Judge the images and print or append each result; the exit status says whether all were judged.
+    """Assess the images and print or append each result; the exit status says whether all were assessed.
 
-    What one photo has no use for (batches, pictures, another fusion) is imported where an option asks for it.
+    Modules that one photo does not need (batches, pictures, another fusion) are imported when an option asks for them.
     """
     if args.parquet:
         from agenticiqa.programs.cli import sharded
@@ -127,7 +127,7 @@ def run(args: Namespace) -> int:
             shown = args.json or args.jsonl or not replaces_results(args)
             write, fail = collect_entries(write if shown else None, entries, lost), until_lost(fail, lost)
         to_row = rows_with_fit_inputs(plan.program, to_dict)
-        with told_to_resume(results, summary):
+        with hint_to_resume(results, summary):
             errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
         fused = None
@@ -161,12 +161,12 @@ def run(args: Namespace) -> int:
 
 
 def is_single(args: Namespace, jobs: list[Job]) -> bool:
-    """Whether one image was named by itself: JSON is then an object; of a folder, whatever it holds, it is a list."""
+    """Return whether one image was named by itself: JSON is then one object; for a folder it is always a list."""
     return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
 
 
 def _compacted(jobs: list[Job], results: ResultsFile) -> int:
-    """Leave one row of each image in the file; returns how many were moved. A file that cannot be rewritten is told."""
+    """Leave one row of each image in the file; return how many were moved. Report a file that cannot be rewritten."""
     try:
         return compact(jobs, results)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""``agenticiqa backends``: list the models that the stages ask, and what is asked for of each.
+"""``agenticiqa backends``: list the models of the stages and the features requested of each.
 
-That is what the table of providers says. With ``--probe`` each model is asked one small question, and what its server
-refuses is left out. Without it nothing is sent.
+The features come from the table of providers. With ``--probe`` each model is asked one small question, and features
+that its server refuses are left out. Without ``--probe`` nothing is sent.
 """
 
 import json
@@ -68,14 +68,14 @@ def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
 
 
 def ask_small_question(stage: StageConfig) -> None:
-    """Find out what the server of a stage refuses.
+    """Find out which features the server of a stage refuses.
 
     Raises BackendError, and ``dspy.LMError`` when there is no answer.
     """
     ask: CheckedPredict[str] = CheckedPredict(
         ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
     )
-    with suppress(Unanswered):  # the server took the question, which is all that is asked here
+    with suppress(Unanswered):  # the server took the question, which is enough here
         ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
 
 
@@ -101,7 +101,7 @@ def offline_row(config: Config) -> list[dict[str, Any]]:
 
 
 def provider_rows() -> list[dict[str, Any]]:
-    """The providers that a configuration can name, and what each interface takes; a model may take less."""
+    """Return the providers that a configuration can name, and their features; a model may have fewer."""
     return [
         {
             "provider": f"{name}.<model>",

@@ -1,4 +1,4 @@
-"""``agenticiqa batches``: list what a run with ``--batch`` has under way, collect it, or cancel it."""
+"""``agenticiqa batches``: list, collect or cancel the batches of a run with ``--batch``."""
 
 import json
 from argparse import Namespace
@@ -18,7 +18,7 @@ from agenticiqa.programs.images.files import printable_path
 
 
 def run(args: Namespace) -> int:
-    """Do what is asked for, and list the batches."""
+    """Apply the options, and list the batches."""
     folder = folder_of(Path(args.run))
     if args.collect or args.cancel is not None:
         batches = Batches(folder, Limits(), print_note)

@@ -1,4 +1,4 @@
-"""``--batch``: what is checked and told before, and where the batches of a run are kept."""
+"""``--batch``: check the options, print the expected cost, and find the folder of a run's batches."""
 
 import logging
 import os
@@ -35,11 +35,11 @@ def batches_beside(results: Path) -> Path:
 
 
 def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
-    """The configuration, with the prices of batches where ``--batch`` asks for them.
+    """Return the configuration, with Batch API prices where ``--batch`` asks for them.
 
     Raises BackendError for a backend without batches, and UserError where no model is asked, images are not where
-    ``--image-urls`` says, or the limits are too low: all images go step by step, so that a limit would leave every one
-    of them half done.
+    ``--image-urls`` says, or the limits are too low: all images advance together, so that a limit would leave all of
+    them unfinished.
     """
     if not args.batch:
         if args.image_urls is not None:
@@ -80,10 +80,10 @@ def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
 
 
 def address_of(prefix: str, image: ImageSource) -> str:
-    """The address of an image where ``prefix`` stands for the current folder, as UTF-8 in percent-encoding.
+    """Return the address of an image, with ``prefix`` in place of the current folder, percent-encoded as UTF-8.
 
-    What the prefix has after a question mark (a signature, say) ends each address. Raises UserError for an image that
-    is not a file in this folder.
+    The query string of the prefix (a signature, say) ends each address. Raises UserError for an image that is not a
+    file in this folder.
     """
     path, name = path_of(image), name_of(image)
     try:
@@ -103,7 +103,7 @@ def address_of(prefix: str, image: ImageSource) -> str:
 
 
 def at_batch_prices(config: Config) -> Config:
-    """The configuration with each stage's price as a batch."""
+    """Return the configuration with each stage's Batch API price."""
 
     def cheaper(stage: StageConfig) -> StageConfig:
         if (price := stage.price) is None:
@@ -116,7 +116,7 @@ def at_batch_prices(config: Config) -> Config:
 
 
 def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
-    """Print what a run is expected to cost, and how many batches it makes, by the limits of their providers."""
+    """Print the expected cost of a run and the number of its batches, by their providers' limits."""
     prefix = args.image_urls
     expected = estimate(config, jobs, (lambda image: len(address_of(prefix, image))) if prefix else bytes_in_request)
     print_estimate(expected, as_json=as_json)
@@ -139,7 +139,7 @@ def _print_batches(expected: Estimate) -> None:
 
 @contextmanager
 def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
-    """``in_batches`` beside a results file, and with addresses of images, where the options ask for it."""
+    """Apply ``in_batches`` beside a results file, with addresses of images where the options ask for it."""
     if not args.batch:
         yield
         return
@@ -149,12 +149,12 @@ def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[N
 
 @contextmanager
 def in_batches(folder: Path, limits: Limits, image_urls: str | None = None) -> Iterator[None]:
-    """Send the requests inside as batches, which are kept in a folder. Raises UserError as ``BatchRun``."""
+    """Submit the requests in the block as batches, kept in a folder. Raises UserError as ``BatchRun``."""
     addresses = None if image_urls is None else partial(address_of, image_urls)
     run, told = BatchRun(folder, limits, print_note, addresses), set[int]()
 
     def new(record: logging.LogRecord) -> bool:
-        """Not what was logged before: an image is judged again and again."""
+        """Return whether a record is new: an image is assessed repeatedly and logs the same each time."""
         key = hash((record.getMessage(), str(about())))
         if record.levelno < logging.INFO:
             return True

@@ -1,6 +1,6 @@
-"""A result on a terminal: a card with the answer, what it means in a sentence of everyday words, and the evidence.
+"""Print a result on a terminal: a card with the answer, its meaning in a sentence of everyday words, and the evidence.
 
-Into a pipe it is one line: score, image and main finding, with tabs between them.
+In a pipe, a result is one line: score, image and main finding, separated by tabs.
 """
 
 import re
@@ -34,7 +34,7 @@ OFFLINE_SOURCES = ("measurements", "learned")
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """The level of a rating and its main distortions, where they are; empty for a result without a score.
+    """Return the level of a rating and its main distortions with their places; empty for a result without a score.
 
     ``row`` is the JSON of a result. The strongest distortions come first, at most three; slight ones are only named
     where nothing is stronger.
@@ -81,7 +81,7 @@ def _is_blurred(items: list[dict[str, Any]]) -> bool:
 
 
 def _place(parts: dict[str, list[dict[str, Any]]], region: str, distortion: str) -> str:
-    """The part of the image where a distortion of the whole image is, if it is in a part only, else the region."""
+    """Return the part of the image that shows a distortion, if it is not the whole image; else the region."""
     return next((part["place"] for part in parts.get(region, []) if part["type"] == distortion), region)
 
 
@@ -96,7 +96,7 @@ def _phrase(severity: int, distortion: str, region: str) -> str:
 def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
     """Print one result (as its JSON) to stdout: a card on a terminal, one short line otherwise.
 
-    Without ``with_replans`` a card leaves out why it was planned again, which the steps of ``-v`` have.
+    Without ``with_replans`` a card leaves out the reasons for replanning, which ``-v`` shows.
     """
     console = stdout_console()
     if console.is_terminal:
@@ -152,7 +152,7 @@ def card(row: dict[str, Any]) -> Panel:
 
 
 def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
-    """The calls of a result, and their price if it is known; nothing if no model was asked."""
+    """Return the calls of a result, and their price if it is known; nothing if no model was asked."""
     if not stages:
         return []
     spent = total(stages)
@@ -161,7 +161,7 @@ def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _subject(call: dict[str, Any]) -> str:
-    """What a tool measured, and the size of its crop if it was not the whole image."""
+    """Return the region that a tool measured, and the size of its crop if it was not the whole image."""
     subject = measured(call["tool"], call["distortion"])
     about = subject if call["region"] == "Global" else f"{subject} in {call['region']}"
     if call.get("judged_as") == "generated":

@@ -1,4 +1,4 @@
-"""``agenticiqa compare`` of images: which is best, by how much, at how many bytes, and what each metric says."""
+"""``agenticiqa compare`` of images: rank them by score, with their sizes in bytes and the value of each metric."""
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "m
 
 
 def compare(images: Sequence[str], args: Namespace) -> int:
-    """Judge the images, and print them by score with their metrics; the status says whether all were judged."""
+    """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
     found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
@@ -81,7 +81,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
 def ranking(rows: Sequence[Row]) -> Lines:
     """A line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
 
-    A last column says why a score means little, where one does.
+    A last column says why a score is unreliable, where one is.
     """
     lines, entries = [], [entry_of(row) for row in rows]
     for row, entry in zip(rows, entries, strict=True):
@@ -93,7 +93,7 @@ def ranking(rows: Sequence[Row]) -> Lines:
 
 
 def metrics(rows: Sequence[Row]) -> Lines:
-    """A line for each metric that any image has, in raw values; which direction is better stands beside the name."""
+    """Return a line for each metric that any image has, in raw values; the better direction is beside the name."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
     better = {name: found["higher_is_better"] for row in rows for name, found in row["metrics"].items()}
     lines = [
@@ -108,7 +108,7 @@ def _value(metric: dict[str, Any] | None) -> str:
 
 
 def _with_bytes(job: Any, row: Row) -> Row:
-    """The row with the size of its file and how many bits that is for a pixel; ``None`` for what is not a file."""
+    """Return the row with the size of its file and its bits per pixel; ``None`` for an image that is no file."""
     path, (width, height) = path_of(job.image), row["size"]
     size = path.stat().st_size if path and path.exists() else None
     return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}

@@ -1,4 +1,4 @@
-"""What a run is expected to cost, as a table or JSON on stdout."""
+"""Print the expected cost of a run as a table or JSON on stdout."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -49,6 +49,6 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
 
 
 def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
-    """A count, from the least one where that is known and differs."""
+    """Return a count, as a range from the least one where that is known and differs."""
     low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
     return high if low == high else f"{low}-{high}"

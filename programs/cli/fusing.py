@@ -1,4 +1,4 @@
-"""``--fuse``: which fusion's score the rows of a results file show after a run."""
+"""``--fuse``: choose the fusion for the scores in a results file after a run."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -18,13 +18,13 @@ SUFFIX = ".fusion.yaml"
 
 
 def fusion_of_program(program: AgenticIQA) -> ScoreFusion | None:
-    """The fusion of a program's Summarizer; ``None`` for a Summarizer that has none."""
+    """Return the fusion of a program's Summarizer; ``None`` if it has none."""
     fusion = getattr(program.summarizer, "fusion", None)
     return fusion if isinstance(fusion, ScoreFusion) else None
 
 
 def why_not_fitted(program: AgenticIQA, not_judged: int) -> str | None:
-    """Why no profile is fitted to the rows of a run with ``--fuse auto``, in a line; ``None`` where one is."""
+    """Return one line on why ``--fuse auto`` fits no profile to the rows of a run; ``None`` where it does."""
     default = fusion_of_program(program)
     if default is None or not program.questions:
         return "fusion: nothing to fit, as no model gives a score"
@@ -34,7 +34,7 @@ def why_not_fitted(program: AgenticIQA, not_judged: int) -> str | None:
 
 
 def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
-    """Let a file show the score of the fusion that ``--fuse`` names; a line about it, also where that fails."""
+    """Write the scores of the fusion that ``--fuse`` names; return a line about it, also where that fails."""
     default = fusion_of_program(plan.program)
     try:
         if fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_judged)):
@@ -49,7 +49,7 @@ def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summar
 
 
 def _show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary, default: ScoreFusion) -> str:
-    """Fit a profile to the rows of a finished run, rewrite them with its score, and say in one line what was done.
+    """Fit a profile to the rows of a finished run, rewrite them with its score, and return one line about it.
 
     The profile is written beside the file. Rows that no longer count, and those of other runs, stay as they are. Raises
     OSError when the file cannot be rewritten.
@@ -68,7 +68,7 @@ def _show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: 
 
 
 def _show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default: ScoreFusion) -> str | None:
-    """Give rows that show the score of an earlier fit the default's again; one line, or ``None`` if there are none.
+    """Restore the default's score after an earlier fit; return one line, or ``None`` if no row had one.
 
     Raises OSError when the file cannot be rewritten.
     """

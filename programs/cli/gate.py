@@ -119,7 +119,7 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
 
 
 def table_text(results: Sequence[GateResult]) -> str:
-    """The results as CSV: image, whether it is accepted, the reasons, and what was measured."""
+    """Return the results as CSV: image, whether it is accepted, the reasons, and the measurements."""
     rows = [
         [each.image, str(each.accepted).lower(), ", ".join(each.reasons), _why(each), *map(each.measured.get, MEASURED)]
         for each in results
@@ -152,7 +152,7 @@ def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) 
 
 
 def _sha256(job: Job) -> str:
-    """Of a file that can be read; else of its name, under which the sheet shows no picture."""
+    """Return the hash of a file; for an unreadable file that of its name, so that the sheet shows no picture."""
     try:
         path = path_of(job.image)
         return sha256_of(path) if path else one_line(job.name)

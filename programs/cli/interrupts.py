@@ -1,4 +1,4 @@
-"""Ctrl-C for the whole life of the command's process.
+"""Handle Ctrl-C during the whole run of a command.
 
 The first one raises KeyboardInterrupt; the command may then wait for requests that were already sent. The second one
 ends the process at once; finished rows are on disk. Once the command has returned, its exit status stays as it is.

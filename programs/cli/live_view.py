@@ -1,4 +1,4 @@
-"""The live view of ``--verbose``: log events of an assessment as labeled rows of text, and their formatter."""
+"""Format log events of an assessment as labeled rows of text, for the live view of ``--verbose``."""
 
 import json
 import logging
@@ -39,7 +39,7 @@ Row = tuple[str, Text]  # the label and the text beside it
 
 
 def rows_of(record: logging.LogRecord) -> list[Row]:
-    """The rows of a record: its message for warnings and for records that are no event, else the rows of the event."""
+    """Return the rows of a record: its message for warnings and records without an event, else the event's rows."""
     fields = vars(record)
     name = fields.get("event", "")
     if record.levelno >= logging.WARNING:
@@ -159,7 +159,7 @@ def _answered(fields: Event) -> list[Row]:
 
 
 def _prompt(fields: Event) -> list[Row]:
-    """A request: how and to whom, each text of it, its images, and the form that the answer shall have."""
+    """Return the rows of a request: the model and its settings, each text, the images, and the form of the answer."""
     which = f"{fields['stage']}, attempt {fields['attempt']} of {fields['attempts']}, " if "stage" in fields else ""
     parameters = "".join(f", {name} {value}" for name, value in fields["parameters"].items())
     rows = [("prompt", line((f"{which}given to {fields['model']}{parameters}", "dim")))]
@@ -220,7 +220,7 @@ DRAWN: dict[str, Callable[[Event], list[Row]]] = {
 
 
 def _taken(fields: Event) -> str:
-    """Tokens, retries, cached answers and money, as far as there are any."""
+    """Return the tokens, retries, cached answers and cost, as far as there are any."""
     parts = [f"{fields['input_tokens']} + {fields['output_tokens']} tokens"]
     parts += [_count(fields["retries"], "retry", "retries")] if fields["retries"] else []
     parts += [f"{fields['cached']} from the cache"] if fields["cached"] else []
@@ -253,7 +253,7 @@ def line(*parts: str | tuple[str, str]) -> Text:
 
 
 class StepFormatter(logging.Formatter):
-    """Formats a record as rows; as an empty text where another record has the same information.
+    """A formatter of a record as rows; its text is empty where another record has the same information.
 
     With colors on a terminal. Rows of a later round of planning are indented; once several images were judged in
     parallel, each row begins with the name of its image.

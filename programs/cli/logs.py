@@ -13,14 +13,14 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
 LOGGER = "agenticiqa"
-DSPY_LOGGER = "dspy.clients.lm"  # it warns of truncated answers, which are reported and asked again anyway
+DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which are reported and asked again anyway
 LONGEST = 2000  # characters of one message in a file
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one JSON object: time (ISO 8601 with zone), level, logger, message, fields of the event."""
+    """A formatter to one JSON object: time (ISO 8601 with zone), level, logger, message, the event's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of JSON; of a long message the beginning and the end. A prompt's and a reply's fields are whole."""
@@ -37,7 +37,7 @@ class JsonLines(logging.Formatter):
 
 
 class WarningFormatter(logging.Formatter):
-    """The message alone, after the name of the image that was being judged, unless it begins with that."""
+    """A formatter of the message alone, after the name of the image being assessed unless it begins with that."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, or more for a traceback."""
@@ -76,7 +76,7 @@ class JsonFileHandler(logging.FileHandler):
 
 
 def with_image(record: logging.LogRecord) -> bool:
-    """A filter that keeps every record and adds the image that is being judged to those that lack it."""
+    """Return a filter that keeps every record and adds the image being assessed to those that lack it."""
     for name, value in about().items():
         if not hasattr(record, name):
             setattr(record, name, value)
@@ -85,7 +85,7 @@ def with_image(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
-    """Send our log records to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts, replies) and, all, to the file.
+    """Send log records to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts, replies) and all of them to the file.
 
     Raises UserError when the file cannot be opened.
     """

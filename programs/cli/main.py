@@ -1,4 +1,4 @@
-"""Run one command of the command line; errors of ours become one line on stderr and an exit status."""
+"""Run one command of the command line; the package's errors become one line on stderr and an exit status."""
 
 import contextlib
 import ctypes
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         from agenticiqa.programs.cli import logs
         from agenticiqa.programs.images.files import cache_folder
 
-        # matplotlib's list of fonts goes to our cache folder, not to its own; no style of the user's is read.
+        # matplotlib's list of fonts goes to this program's cache folder; no style of the user is read.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(-1 if args.quiet else args.verbose, args.log):
             status = commands[args.command].run(args)
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         return status
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # the reader of our output has gone, as in "| head"
+    except BrokenPipeError:  # the reader of the output has stopped, as in "| head"
         _close_stdout()
         return OK
     except OSError as error:
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
 
 def _status_of(error: Exception) -> int | None:
-    """The exit status for an error that is reported in one line; ``None`` for any other one, which is a defect."""
+    """Return the exit status for an error that is reported in one line; ``None`` for any other, which is a defect."""
     from agenticiqa.configs import ConfigError
 
     if isinstance(error, UserError | ConfigError):
@@ -75,7 +75,7 @@ def _status_of(error: Exception) -> int | None:
 
 
 def _close_stdout() -> None:
-    """Drop what is not yet written, which Python would otherwise try once more at its end."""
+    """Drop unwritten output, which Python would otherwise try to write again at exit."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -91,7 +91,7 @@ LARGE = 8 << 20  # bytes: the pixels of a photo of 3 megapixels
 
 
 def return_large_blocks() -> None:
-    """Let blocks of at least 8 MiB go back to the system when they are freed, on Linux with glibc; else do nothing.
+    """Return freed blocks of at least 8 MiB to the system, on Linux with glibc; else do nothing.
 
     By default glibc keeps freed blocks of up to 32 MiB, for each thread by itself.
     """

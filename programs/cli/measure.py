@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
 
 
 def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
-    """The metrics that are named first, and the images after them. Raises UserError where either is missing."""
+    """Return the metrics that are named first, and the images after them. Raises UserError where either is missing."""
     tools: dict[str, Tool] = {}
     for place, word in enumerate(words):
         named = word.split(",")
@@ -109,7 +109,7 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
 def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
     """Print the values as the options say: one number by itself, a table, CSV or JSON.
 
-    Returns whether they are where they should be: CSV that cannot be written is printed instead.
+    Returns whether they were written as asked: CSV that cannot be written is printed instead.
     """
     if args.json:
         print(json_text(rows, indent=2))
@@ -157,7 +157,7 @@ def _shown(value: float | None) -> str:
 
 
 def _expanded(name: str) -> list[str]:
-    """The files that a pattern stands for, where no shell has replaced it; any other name as it is."""
+    """Return the files that match a pattern that no shell has expanded; any other name as it is."""
     return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
 
 

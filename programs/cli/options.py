@@ -1,4 +1,4 @@
-"""The options that several commands share, and what is made of them."""
+"""Read the options that several commands share."""
 
 from argparse import Namespace
 from collections.abc import Collection
@@ -32,7 +32,7 @@ def config_from(args: Namespace) -> Config:
     config = models_from(args)
     changed = {each.name: getattr(args, each.name, None) for each in KEYS}
     if vars(args).get("batch"):
-        changed["cache"] = False  # batches keep their answers in their own place
+        changed["cache"] = False  # batches store their answers themselves
     config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
         adapter_in(config.adapter)  # which raises before anything is estimated or sent

@@ -1,4 +1,4 @@
-"""Check what a command writes to before its first image, and report what cannot be written after the last one."""
+"""Check the outputs of a command before its first image, and report failed writes after the last one."""
 
 import os
 import secrets
@@ -69,9 +69,9 @@ def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
 
 
 def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
-    """Write each output that is asked for, also after one that fails; returns which were written.
+    """Write each requested output, also after one that fails; return which were written.
 
-    An output is what a message calls it, its path, ``None`` for one that is not asked for, and what writes it.
+    An output has its name in messages, its path (``None`` if not requested), and the function that writes it.
     """
     done = []
     for name, path, write in outputs:
@@ -102,7 +102,7 @@ def _outputs(args: Namespace) -> Iterable[Output]:
 
 
 def _collide(one: Output, other: Output) -> bool:
-    """Whether one is a file where the other one is or needs a folder. Special files such as /dev/null take both."""
+    """Return whether one is a file where the other needs a folder. Special files such as /dev/null never collide."""
     if one.is_folder or _is_special(one.path):
         return False
     return one.path == other.path or one.path in other.path.parents

@@ -1,4 +1,4 @@
-"""Judge what a run has to do, and where results go: cards or JSON on stdout, one document, lines appended to a file."""
+"""Assess the images of a run and write results: cards or JSON on stdout, one document, or lines in a file."""
 
 import os
 import sys
@@ -24,15 +24,15 @@ Write: TypeAlias = Callable[[Job, Row], None]
 
 
 class CannotAppend(AgenticIQAError):
-    """A result could not be written to its file, and was printed instead. One line."""
+    """Raised when a result could not be written to its file and was printed instead. One line."""
 
 
 class NotDrawn(AgenticIQAError):
-    """An image was assessed, and its picture could not be drawn."""
+    """Raised when an assessed image's picture could not be drawn."""
 
 
 class Appending:
-    """Appends each row to a results file, with the fingerprint of the run's settings.
+    """A writer that appends each row to a results file, with the fingerprint of the run's settings.
 
     When that fails (a full disk), this row and all that follow are printed to stdout instead, as results may have cost
     money, and CannotAppend is raised once.
@@ -60,7 +60,7 @@ class Appending:
 
 
 def open_results(path: Path, resume: bool) -> ResultsFile:
-    """Open the file that results are appended to. Raises UserError, also for one that holds results without resume."""
+    """Open the file for appending results. Raises UserError, also for a file with results when not resuming."""
     if not resume and os.path.isfile(path) and os.path.getsize(path):  # unlike those of Path they raise no OSError
         raise UserError(
             f"{printable_path(path)} already holds results: add --resume to continue it, or name another file"
@@ -102,10 +102,10 @@ def until_lost(write: Write | None, lost: list[OSError]) -> Write | None:
 def one_document(
     jobs: Sequence[Job], problems: Sequence[Exception], single: bool, lost: list[OSError]
 ) -> Iterator[Write]:
-    """Collect results, and at the end print one JSON object, or a list of them in the order of the jobs.
+    """Collect results, and at the end print one JSON object, or a list in the order of the jobs.
 
-    What led to no job, the ``problems``, is at the end of the list, as ``failed_row`` has it. An error of stdout is
-    added to ``lost``.
+    The ``problems``, names that led to no job, end the list in the form of ``failed_row``. An error of stdout is added
+    to ``lost``.
     """
     rows: dict[Job, Row] = {}
     try:
@@ -118,14 +118,14 @@ def one_document(
 
 
 def resumed_text(summary: Summary) -> str:
-    """How much of a run an earlier one did, and why other results in the file do not count."""
+    """Return how many results of earlier runs count, and why others in the file do not."""
     text = f"{summary.judged_before} of {summary.images} were judged before"
     again = ", ".join(f"{count} {reason}" for reason, count in summary.judged_again.items())
     return f"{text}; judged again: {again}" if again else text
 
 
 def kept_text(results: ResultsFile, failed: int = 0, replaced: int = 0) -> str:
-    """How many rows were appended and images failed, and how many earlier rows were moved, as they are ``replaced``.
+    """Return how many rows were appended, how many images failed, and how many ``replaced`` rows were moved.
 
     Rows of other settings are still in the file.
     """
@@ -138,7 +138,7 @@ def kept_text(results: ResultsFile, failed: int = 0, replaced: int = 0) -> str:
 
 
 def is_kept(results: ResultsFile) -> bool:
-    """Whether the rows of a run are in their file, which is written again if it was deleted meanwhile.
+    """Return whether the rows of a run are in their file; rewrite a file that was deleted meanwhile.
 
     Where that fails, they are printed to stdout.
     """
@@ -154,8 +154,8 @@ def is_kept(results: ResultsFile) -> bool:
 
 
 @contextmanager
-def told_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[None]:
-    """On Ctrl-C say, before it is raised on, how much is judged and how to continue; nothing without a file."""
+def hint_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[None]:
+    """On Ctrl-C, print how many images are assessed and how to continue, then raise it on; nothing without a file."""
     try:
         yield
     except KeyboardInterrupt:
@@ -167,13 +167,13 @@ def told_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[No
 
 
 def unscored_text(unscored: int, images: int, again: str | None) -> str:
-    """How many images have no score or answer, and what command (``again``), if any, judges them again."""
+    """Return how many images have no score or answer, and the command (``again``), if any, that retries them."""
     text = f"{unscored} of {images} have no score or answer: the model gave no usable one"
     return f"{text}; {again} judges them again" if again else text
 
 
 def save_summary(summary: Summary, results: ResultsFile) -> None:
-    """Write the summary beside the results; a summary that cannot be written is reported, and no failure."""
+    """Write the summary beside the results; a summary that cannot be written is reported but is no failure."""
     try:
         summary.write(results)
     except OSError as error:
@@ -188,9 +188,9 @@ def judge_and_write(
     summary: Summary,
     fail: Write | None = None,
 ) -> list[Exception]:
-    """Judge what is to do: write each result, print each failure, count both. Returns what the failures were.
+    """Assess the planned jobs: write each result, print each failure, count both. Return the failures.
 
-    ``fail`` is given a row of ``image`` and ``error`` for each image that could not be judged.
+    ``fail`` receives a row of ``image`` and ``error`` for each image that could not be assessed.
     """
     rule = StopRule(workers)
     errors: list[Exception] = []

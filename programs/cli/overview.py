@@ -1,4 +1,4 @@
-"""What ``assess`` makes of all results together: a contact sheet, a CSV, the worst images, a limit for the score."""
+"""Show all results of ``assess`` together: a contact sheet, a CSV, the worst images, a limit for the score."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 def check_overview(args: Namespace) -> None:
-    """Raise UserError for options that cannot be done, before anything is judged."""
+    """Raise UserError for options that cannot be applied, before any image is assessed."""
     if args.worst and (args.json or args.jsonl == STDIN):
         raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
@@ -49,12 +49,12 @@ def is_asked_for(args: Namespace) -> bool:
 
 
 def replaces_results(args: Namespace) -> bool:
-    """Whether the overview is shown in place of each result on stdout."""
+    """Return whether the overview is shown in place of each result on stdout."""
     return bool(args.html or args.csv or args.worst)
 
 
 def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) -> Write:
-    """A function that adds each result to the entries, and writes it if there is a ``write``.
+    """Return a function that adds each result to the entries, and writes it if there is a ``write``.
 
     ``lost`` is as in ``until_lost``.
     """
@@ -69,7 +69,7 @@ def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) 
 
 
 def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entries:
-    """An entry for each job that the file holds a result of, in this run's settings; its image is named as the job's.
+    """Return an entry for each job with a result in the file, in this run's settings, under the job's image name.
 
     A path in a row is taken from the current folder or from the file's own, as with ``--resume``.
     """
@@ -90,8 +90,8 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     """Write and print what was asked for; returns the exit status: OK, BELOW or UNSCORED by ``--fail-under``, or
     SOME_FAILED for a file that is not written.
 
-    A file that cannot be written is reported and takes no other with it. Where the results are nowhere else, the table
-    is then printed to stdout.
+    A file that cannot be written is reported, and the others are still written. If the results are nowhere else, the
+    table is printed to stdout.
     """
     in_order = worst_first([*entries.values()])
     table = table_text(in_order)
@@ -128,7 +128,7 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
 
 
 def table_text(entries: Sequence[Entry]) -> str:
-    """The entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for what there is none of."""
+    """Return the entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for a missing value."""
     lines = [[getattr(entry, name, entry.shown.get(name, "")) for name in COLUMNS] for entry in entries]
     return csv_text(
         [COLUMNS, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]

@@ -47,7 +47,7 @@ REMOVED = {
     "--xmp": "write the scores with --csv FILE and let a photo manager import them",
 }
 
-# What other tools call an option, and what it is called here; of several, those count that the command has.
+# Names of options in other tools, and here; of several, those count that the command has.
 ELSEWHERE = {
     **dict.fromkeys(("--model", "--vlm", "--llm", "--lm", "--provider", "--engine"), ("--backend",)),
     **dict.fromkeys(("--output", "--output-file", "--out", "--save", "-o"), ("--out", "--jsonl", "--csv")),
@@ -66,14 +66,14 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line with the most similar name, instead of the whole usage."""
+    """A parser that reports errors in one line with the most similar name, instead of the whole usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""
         self.exit(USAGE, f"{self.prog}: {explained(message, self.options())}; see {self.prog} --help\n")
 
     def options(self) -> set[str]:
-        """The options that the help shows."""
+        """Return the options that the help shows."""
         return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", self.format_help()))
 
 
@@ -112,7 +112,7 @@ def completion(shell: str, commands: Mapping[str, Command]) -> str:
 
 
 def explained(message: str, options: Collection[str]) -> str:
-    """A message of argparse in plain words, with the name that was probably meant."""
+    """Return a message of argparse in plain words, with the name that was probably meant."""
     if choice := _INVALID_CHOICE.match(message):
         argument, given, known = choice.groups()
         names = re.findall(r"[\w.-]+", known)
@@ -134,7 +134,7 @@ def explained(message: str, options: Collection[str]) -> str:
 
 
 def _meant(name: str, options: Collection[str]) -> str:
-    """``, did you mean X?``: what is known by this name elsewhere, else what is spelled like it behind the dashes."""
+    """Return ``, did you mean X?``: the option that other tools call so, else the most similar name."""
     if known := [option for option in ELSEWHERE.get(name, ()) if option in options]:
         return f", did you mean {known[0] if '--out' in known else ' or '.join(known)}?"
     spelled = did_you_mean(name.lstrip("-"), [option[2:] for option in options if option.startswith("--")])
@@ -149,7 +149,7 @@ class _Print(argparse.Action):
         parser.exit()
 
 
-# What a shell completes values with, by the words that stand for them in the help.
+# Shell completions of values, by their placeholders in the help.
 COMPLETED = {
     **dict.fromkeys(("FILE", "IMAGE", "DATA", "TASK", "RESULTS"), shtab.FILE),
     **dict.fromkeys(("DIR", "RUN"), shtab.DIRECTORY),

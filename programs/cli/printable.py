@@ -1,6 +1,6 @@
-"""Text of models, servers and questions made harmless for a terminal.
+"""Make text of models, servers and questions harmless for a terminal.
 
-Otherwise it could move the cursor, set the title of the window, or be shown in another order than it is written.
+Otherwise it could move the cursor, set the window's title, or be shown in the wrong order.
 """
 
 import io
@@ -14,7 +14,7 @@ from typing import Any
 _REORDERING = "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _CONTROLS = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_REORDERING}]")
 _LINE_BREAKS = re.compile(r"\s*[\r\n]\s*")
-LONGEST_MESSAGE = 560  # characters; what says that some are left out takes up to 40 more
+LONGEST_MESSAGE = 560  # characters; the note about omitted ones takes up to 40 more
 _NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
 
 
@@ -32,7 +32,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def message_line(text: str) -> str:
-    """A message as one printable line of at most 600 characters, whatever of a bad file it tells."""
+    """Return a message as one printable line of at most 600 characters, whatever it quotes of a bad file."""
     return shortened(printable(_LINE_BREAKS.sub(" ", text.strip())), LONGEST_MESSAGE)
 
 
@@ -46,7 +46,7 @@ def all_printable(value: Any) -> Any:
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """JSON in which control characters are escaped, so that it says the same; other characters are as they are.
+    """Return JSON with escaped control characters and the same content; other characters stay as they are.
 
     They are escaped as well where stdout cannot write all of them, as an escape other than JSON's would be invalid.
     """
@@ -56,7 +56,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def escape_what_cannot_be_written() -> None:
-    """Let stdout and stderr escape characters that their encoding has not, instead of ending in an error."""
+    """Make stdout and stderr escape characters that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -68,7 +68,7 @@ def is_stdout(path: str | os.PathLike[str] | None) -> bool:
 
 
 def write_output(path: str | os.PathLike[str], text: str) -> None:
-    """Write what a command was asked for to a file, as a whole, or to stdout for ``-``. Raises OSError."""
+    """Write a command's output atomically to a file, or to stdout for ``-``. Raises OSError."""
     if is_stdout(path):
         sys.stdout.write(text)
         return
@@ -81,11 +81,11 @@ QUIET: ContextVar[bool] = ContextVar("quiet", default=False)  # --quiet: results
 
 
 def print_note(message: str) -> None:
-    """Print a line about what was done to stderr, unless that is to be quiet."""
+    """Print a note to stderr, unless ``--quiet`` is set."""
     if not QUIET.get():
         print(message, file=sys.stderr)
 
 
 def print_error(message: str) -> None:
-    """Print a line about something that went wrong to stderr."""
+    """Print an error to stderr."""
     print(f"agenticiqa: {message_line(message)}", file=sys.stderr)

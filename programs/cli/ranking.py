@@ -1,4 +1,4 @@
-"""A folder at a terminal: one line for each image, the worst first, and a line about all of them."""
+"""Print a folder's results on a terminal: one line for each image, the worst first, and a summary line."""
 
 from argparse import Namespace
 from collections import Counter
@@ -23,7 +23,7 @@ def is_ranked(args: Namespace, images: int) -> bool:
 
 @contextmanager
 def ranking_of(summary: Summary) -> Iterator[Write]:
-    """Collect results, and at the end, also of an interrupted run, print them by score and a line about all."""
+    """Collect results, and at the end, also of an interrupted run, print them by score with a summary line."""
     entries: Entries = {}
     try:
         yield collect_entries(None, entries, [])
@@ -47,7 +47,7 @@ def ranking(entries: Sequence[Entry]) -> Lines:
 
 
 def summary_text(entries: Sequence[Entry], failed: int) -> str:
-    """How many were judged and failed, the middle score and the ends, and how many images have each level."""
+    """Return how many images were assessed and failed, the median score and the range, and the images per level."""
     counted = f"{len(entries)} judged" + (f", {failed} failed" if failed else "")
     scores = [entry.score for entry in entries if entry.score is not None]
     if not scores:

@@ -1,4 +1,4 @@
-"""What is shown on a terminal: a progress bar, tables, colors of levels."""
+"""Print to a terminal: a progress bar, tables, colors of levels."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +74,7 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
 
 
 def print_remark(text: str) -> None:
-    """Print what a reader has to know of a table below it, on stderr where stdout is no terminal."""
+    """Print a remark below a table; on stderr where stdout is no terminal."""
     console = stdout_console()
     if console.is_terminal:
         console.print(Text(text, style="dim"))
@@ -83,7 +83,7 @@ def print_remark(text: str) -> None:
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """The width of each column, headings included, so that a table of them fits and no word is broken, if possible.
+    """Return the width of each column, headings included, so that the table fits without breaking words, if possible.
 
     Folders of images are shortened first, then the widest texts are wrapped. Names are broken last.
     """
@@ -103,7 +103,7 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def _without_folders(path: str, width: int) -> str:
-    """A path without as many of its first folders as it takes to fit into ``width``; its name stays whole."""
+    """Return a path without leading folders, so that it fits into ``width``; its name stays whole."""
     shown = path
     while cell_len(shown) > width and "/" in path:
         path = path.partition("/")[2]
@@ -122,7 +122,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def folding(table: Table) -> Table:
-    """The table with cells that go on in the next line where they are too wide, instead of losing their ends."""
+    """Return the table with wrapping in cells that are too wide, instead of truncation."""
     for column in table.columns:
         column.overflow = "fold"
     return table

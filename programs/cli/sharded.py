@@ -1,4 +1,4 @@
-"""``agenticiqa assess ... --parquet DIR``: judge in shards, on this machine or on a Ray cluster."""
+"""``agenticiqa assess ... --parquet DIR``: assess in shards, on this machine or on a Ray cluster."""
 
 from argparse import Namespace
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ from agenticiqa.programs.scale.run_shards import RunOfShards, judge_here, run_sh
 from agenticiqa.programs.scale.shard_judge import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
-# What a run over shards has no use for: it keeps no image and no result in memory.
+# Options that do not apply to shards: a run keeps no image and no result in memory.
 NOT_WITH_SHARDS = (
     "jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch", "image_urls",
 )  # fmt: skip
 
 
 def run(args: Namespace) -> int:
-    """Judge what is named, and write a Parquet file for each shard; the exit status says whether all were judged."""
+    """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
         raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
     config = config_from(args)
@@ -49,13 +49,13 @@ def run(args: Namespace) -> int:
     if args.engine == "ray":
         from agenticiqa.programs.scale.on_ray import ray_engine
 
-        each = 1 if config.is_offline else WORKERS  # images that a worker judges at a time
+        each = 1 if config.is_offline else WORKERS  # images that a worker assesses at a time
         with ray_engine(limits, args.workers, args.in_flight) as engine:
             ended = run_shards(replace(shard_run, workers=each), engine, args.shard_images, watch)
     else:
         with within(limits):
             ended = run_shards(shard_run, judge_here, args.shard_images, watch)
-    status = _told(ended, args.parquet)
+    status = _reported(ended, args.parquet)
     if fusion := fusion_of_program(program) if program.questions else None:
         folder = ShardFolder(args.parquet)
         if args.fuse == "default":
@@ -65,8 +65,8 @@ def run(args: Namespace) -> int:
     return status
 
 
-def _told(ended: RunOfShards, folder: str) -> int:
-    """Say how the run ended; returns the exit status."""
+def _reported(ended: RunOfShards, folder: str) -> int:
+    """Print how the run ended; return the exit status."""
     for problem in ended.problems:
         print_error(one_line(problem))
     counts, again = ended.figures, f"; the same command continues {folder}"

@@ -3,6 +3,6 @@
 OK = 0
 SOME_FAILED = 1  # an image failed, or a model could not be reached
 USAGE = 2  # the user can fix it
-UNSCORED = 3  # nothing failed, but of an image the model gave no usable answer, so that it has no score
+UNSCORED = 3  # nothing failed, but an image has no score because the model gave no usable answer
 BELOW = 4  # nothing failed, but an image scores below --fail-under
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it

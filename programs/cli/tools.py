@@ -42,6 +42,6 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
 
 
 def _best_at(row: dict[str, Any]) -> list[str]:
-    """The categories that a tool measures best, with its SRCC; what it is made for where that is not known."""
+    """Return the categories that a tool measures best, with its SRCC; without SRCC, those it is made for."""
     measured = list(row["measured"].items())[:BEST_SHOWN]
     return [f"{name} {found['srcc']:.2f}" for name, found in measured] or row["good_at"]

@@ -11,7 +11,7 @@ PILLOWS_NAME = b"tempfile.tif"  # for every file
 HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)  # module, format, va_list
 FORMATTER = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p)
 
-_told = threading.local()  # libtiff reports in the thread that decodes
+_reported = threading.local()  # libtiff reports in the thread that decodes
 _install_lock = threading.Lock()
 _installed: list[Any] = []  # libtiff calls it, so it lives as long as the process
 
@@ -28,7 +28,7 @@ def load(image: Image.Image) -> list[str]:
         if not _installed:
             _installed.append(_install())
     lines: list[str] = []
-    _told.lines = lines
+    _reported.lines = lines
     try:
         image.load()
     except OSError as error:
@@ -36,7 +36,7 @@ def load(image: Image.Image) -> list[str]:
             raise OSError("; ".join(lines)) from error
         raise
     finally:
-        del _told.lines
+        del _reported.lines
     return lines
 
 
@@ -51,8 +51,8 @@ def _install() -> Any:
     except (AttributeError, OSError):
         return None
 
-    def hear(module: bytes | None, text: bytes, values: int) -> None:
-        lines = getattr(_told, "lines", None)
+    def receive(module: bytes | None, text: bytes, values: int) -> None:
+        lines = getattr(_reported, "lines", None)
         if lines is None:
             if before:
                 before(module, text, values)
@@ -64,7 +64,7 @@ def _install() -> Any:
             if line not in lines:
                 lines.append(line)
 
-    heard = HANDLER(hear)
+    handler = HANDLER(receive)
     set_handler.argtypes, set_handler.restype = [HANDLER], HANDLER
-    before = set_handler(heard)
-    return heard
+    before = set_handler(handler)
+    return handler

@@ -1,1 +1,1 @@
-"""Judge more images than one file of results is made for: in shards, here or on a cluster, a Parquet file for each."""
+"""Assess large numbers of images in shards, on this machine or a cluster, with a Parquet file for each shard."""

@@ -1,4 +1,4 @@
-"""``--fuse``: which fusion's score the rows of a folder of shards show, one shard in memory at a time."""
+"""``--fuse``: choose the fusion for the scores in a folder of shards, with one shard in memory at a time."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -13,7 +13,7 @@ MOST_FITTED = 5000  # rows that a fit is made of: as many from each shard
 
 
 def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
-    """Fit a profile to the rows, write its score into them, and say in one line what was done.
+    """Fit a profile to the rows, write its score into them, and return one line about it.
 
     Of fewer than 50 images that a model rated the default's score is shown.
     """
@@ -28,7 +28,7 @@ def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
 
 
 def show_default(folder: ShardFolder, default: ScoreFusion) -> None:
-    """Give rows that show the score of an earlier fit the default's again."""
+    """Restore the default's score in rows that show the score of an earlier fit."""
     if folder.has(PROFILE):
         _rewrite(folder, folder.shards(), None, default)
         folder.remove(PROFILE)

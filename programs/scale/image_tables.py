@@ -14,7 +14,7 @@ AT_A_TIME = 64  # rows in memory
 
 
 class ImageTable(NamedTuple):
-    """What a table holds: its columns, the number of its rows, and a text that changes with its content."""
+    """A table's columns, the number of its rows, and a text that changes with its content."""
 
     columns: list[str]
     rows: int

@@ -1,4 +1,4 @@
-"""The files of a folder of shards, and how results are recognized among other files and folders."""
+"""Name the files of a folder of shards, and recognize results among other files and folders."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
 
 
 def is_shard_folder(place: str | Path) -> bool:
-    """Whether it is a folder of shards, by its ``_run.json``; an address is taken for one."""
+    """Return whether it is a folder of shards, by its ``_run.json``; an address counts as one."""
     return "://" in str(place) or (Path(place) / RUN).is_file()
 
 

@@ -1,8 +1,8 @@
 """The engine of a cluster: Ray Data hands the lines of the plan to workers that keep the program loaded.
 
 Only lines of the plan and outcomes, a few hundred bytes each, pass through Ray: a worker reads the images and writes
-the file of its shard itself. Whatever Ray loses or does twice, the files count (``run_shards.run_shards``): one that is
-there is whole, and a shard without one is tried again.
+the file of its shard itself. Only the files count (``run_shards.run_shards``), whatever Ray loses or does twice: each
+file is complete, and a shard without one is tried again.
 """
 
 import logging
@@ -33,7 +33,7 @@ OBJECT_STORE = 128 * 2**20  # bytes, of a cluster on this machine: lines of the 
 
 @contextmanager
 def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> Iterator[Engine]:
-    """An engine for ``run_shards``: at most so many workers, by default one for each processor of the cluster.
+    """Return an engine for ``run_shards`` with at most so many workers, by default one for each processor.
 
     The cluster is that of ``$RAY_ADDRESS``, else one on this machine, which is started with the first shards and ends
     with the context. Raises UserError where Ray is not installed or cannot be reached.
@@ -47,7 +47,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             stack.callback(ray.shutdown)
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-            # On this command's node, so that none that dies takes it along.
+            # On this command's node, so that it does not stop with a worker's node.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
             actor = ray.remote(num_cpus=0, scheduling_strategy=here)(LimitKeeper)
             return actor.remote(limits.max_calls, limits.max_usd, in_flight)
@@ -64,7 +64,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
 def _ray() -> Any:
     # Read when it is imported and when a cluster is started: it reports its use otherwise.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what fails is told by its shard
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # failures are reported by shard
     try:
         import ray
         import ray.data
@@ -92,11 +92,11 @@ def _connect(ray: Any, workers: int | None) -> None:
 
 
 def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: int) -> Iterator[ShardOutcome]:
-    """What became of the shards, as Ray Data yields it; a shard whose worker died is not among them."""
+    """Yield the outcomes of the shards as Ray Data yields them, without shards of stopped workers."""
     import ray
 
     context = ray.data.DataContext.get_current()
-    context.max_errored_blocks = -1  # a shard that fails costs none of the others
+    context.max_errored_blocks = -1  # a failed shard affects no others
     context.enable_progress_bars = False
     far = all("://" in name for name in (run.output, *run.names))
     told = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
@@ -108,7 +108,7 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
         fn_constructor_args=(told, partial(ClusterLimits, keeper)),
         batch_size=1,
         num_cpus=1,
-        # One shard at a time, so that a worker that dies takes no other with it; ``run_shards`` tries again.
+        # One shard at a time, so that a stopped worker loses no other; ``run_shards`` tries again.
         compute=ray.data.ActorPoolStrategy(
             min_size=1, max_size=pool, initial_size=pool, max_tasks_in_flight_per_actor=1
         ),
@@ -119,7 +119,7 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
 
 
 def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) -> Iterator[ShardOutcome]:
-    """The outcomes, read in a thread of their own; at Ctrl-C or a limit the workers write what they have, and end."""
+    """Yield the outcomes, read in a separate thread; at Ctrl-C or a limit the workers write their rows and end."""
     received: SimpleQueue[ShardOutcome | BaseException | None] = SimpleQueue()
 
     def receive() -> None:
@@ -155,7 +155,7 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) ->
 
 
 def _own_retries() -> dict[str, int]:
-    """A worker that dies is replaced, and its shard not given to the next one again and again."""
+    """Replace a stopped worker, without giving its shard to the next one repeatedly."""
     return {"max_restarts": -1, "max_task_retries": 0}
 
 

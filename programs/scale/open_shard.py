@@ -1,6 +1,6 @@
 """The jobs of a shard, in order: its paths, or the images that a tar, a table or a data set holds.
 
-An image that is not there is still a job, which fails with the reason, so that each has exactly one row.
+A missing image is still a job, which fails with the reason, so that each image has exactly one row.
 """
 
 import io
@@ -22,28 +22,28 @@ from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row
 
-TRIES = 3  # at an image that lies elsewhere
+TRIES = 3  # for a remote image
 ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
 FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar
 
 
 class OutOfReach(AgenticIQAError):
-    """An image that lies elsewhere could not be read, for a reason that may pass."""
+    """Raised when a remote image could not be read, for a temporary reason."""
 
 
 class BrokenShard(AgenticIQAError):
-    """A shard whose file cannot be read to its end; one line."""
+    """Raised when the file of a shard cannot be read to its end; the message is one line."""
 
 
 @dataclass
 class FarImage:
-    """An image at an address, read where it is judged; a binary file that cannot seek, for ``images.sources``."""
+    """A remote image, read where it is assessed: a binary file that cannot seek, for ``images.sources``."""
 
     name: str
     _content: io.BytesIO | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """Bytes of the image. Raises ImageError where there is none, and OutOfReach where reading fails otherwise."""
+        """Read bytes of the image. Raises ImageError without an image, and OutOfReach where reading fails otherwise."""
         if self._content is None:
             self._content = io.BytesIO(self._fetched())
         return self._content.read(size)
@@ -68,7 +68,7 @@ class FarImage:
 
 @dataclass
 class NoImage:
-    """In place of an image that is known not to be there: reading it fails with the reason."""
+    """A stand-in for a missing image: reading it fails with the reason."""
 
     name: str
     why: str
@@ -98,7 +98,7 @@ def _of_images(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 
 def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | None = None) -> Job:
-    """The job of an entry; as in ``--jobs``, the options that all share do not stand with a question of its own."""
+    """Return the job of an entry; as in ``--jobs``, its own question replaces the shared question and options."""
     query, options = entry.get("query"), entry.get("options")
     offered: OptionsArgument | None = options or (question.options if query is None else None)
     reference = entry.get("reference") or question.reference
@@ -136,7 +136,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
             if len(data) != member.size:
                 raise tarfile.ReadError(f"cut short in {member.name}")
             yield _job({}, question, UndecodedImage(shown, data))
-        # The library takes a damaged header, and the end of a file that was cut between two members, for its end.
+        # The library treats a damaged header, and a cut between two members, as the end of the file.
         file.seek(tar.offset)
         if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
             raise tarfile.ReadError(f"damaged or cut short after {len(seen)} images")
@@ -147,7 +147,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 
 def _index_of(tar: str) -> list[str]:
-    """The keys that the index beside a tar says it holds; none without an index."""
+    """Return the keys that the index beside a tar lists; none without an index."""
     index = f"{tar.removesuffix('.tar')}.parquet"
     fs, path = open_place(index)
     if not fs.exists(path) or "key" not in (columns := describe_table(index).columns):

@@ -1,4 +1,4 @@
-"""From what a user names to shards: folders, globs and addresses of images, tables of paths, tar shards, data sets.
+"""Plan shards from the names a user gives: folders, globs and addresses of images, tables, tar shards, data sets.
 
 ================================  ==============================================================  =================
 named                             a shard is                                                      an image is named
@@ -13,8 +13,8 @@ folder of ``.tar`` or             as its files
 ``.parquet`` files
 ================================  ==============================================================  =================
 
-Each may be an address that fsspec knows (``s3://``, ``gs://``, ``file://``), but for http. The plan has one line for a
-shard; what a table or tar holds is read by the worker that judges it.
+Each may be an address that fsspec supports (``s3://``, ``gs://``, ``file://``), except http. The plan has one line for
+each shard; the worker that assesses a table or tar reads its content.
 """
 
 import csv
@@ -47,7 +47,7 @@ PATTERN = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True)
 class SharedQuestion:
-    """What is asked of each image that has no question of its own."""
+    """The question about each image that has no question of its own."""
 
     query: str
     options: tuple[str, ...] | None = None
@@ -59,8 +59,8 @@ class SharedQuestion:
 class Shard:
     """A part of a run, of one ``kind``: "images", "tar" or "rows" (of Parquet, or of a saved data set).
 
-    ``entries`` are the jobs of "images", each with ``image`` and what it has of its own. The others name a ``file``,
-    the first row and the one after the last. ``stamp`` changes with the content.
+    ``entries`` are the jobs of "images", each with ``image`` and its own fields. The other kinds name a ``file``, the
+    first row and the one after the last. ``stamp`` changes with the content.
     """
 
     number: int
@@ -72,7 +72,7 @@ class Shard:
     stamp: str = ""
 
     def digest(self, question: SharedQuestion) -> str:
-        """Of its images and what is asked of them; its number does not count."""
+        """Return the digest of its images and questions; its number does not count."""
         return digest([{**asdict(self), "number": 0}, asdict(question)])
 
 
@@ -81,14 +81,14 @@ def plan_shards(
 ) -> Iterator[Shard]:
     """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read.
 
-    What else is wrong with a name is added to ``problems`` when the shards are read that far.
+    Other errors of a name are added to ``problems`` when its shards are read.
     """
     parts = (part for name in names for part in _parts(name, question, images, problems))
     return (Shard(number, **part) for number, part in enumerate(parts))
 
 
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """What a name leads to, as the fields of shards."""
+    """Yield the fields of the shards that a name leads to."""
     if PATTERN.search(name) and not os.path.exists(name):
         found = matching(name)
         if not found:
@@ -189,7 +189,7 @@ def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
         entry["reference"] = name_of(reference)
     try:
         found = path.stat()
-    except OSError:  # the image is judged, and fails with the reason
+    except OSError:  # the image is assessed, and fails with the reason
         return entry
     return {**entry, "size": found.st_size, "stamp": str(found.st_mtime_ns)}
 

@@ -1,4 +1,4 @@
-"""A run over shards: the plan, what an earlier run finished, two tries at the rest, and the counts."""
+"""Run over shards: the plan, the results of earlier runs, two tries at the rest, and the counts."""
 
 import json
 import os
@@ -33,7 +33,7 @@ NO_FILE = f"no file came of it in {TRIES} tries: its worker died, or writes to a
 
 @dataclass
 class RunOfShards:
-    """How a run ended: the stamp of each shard that has a file, why others are ``set_aside``, what ``stopped`` it."""
+    """The end of a run: the stamp of each written shard, why others are ``set_aside``, and what ``stopped`` it."""
 
     planned: list[PlannedShard]
     problems: list[str]
@@ -44,18 +44,18 @@ class RunOfShards:
 
     @property
     def todo(self) -> list[PlannedShard]:
-        """The shards that have no complete file."""
+        """Return the shards that have no complete file."""
         finished = {number for number, stamp in self.stamps.items() if stamp.complete}
         return [each for each in self.planned if each.number not in finished]
 
     @property
     def unfinished(self) -> int:
-        """How many shards are not finished, but for those set aside."""
+        """Return how many shards are not finished, without those set aside."""
         return sum(each.number not in self.set_aside for each in self.todo)
 
     @property
     def figures(self) -> dict[str, int]:
-        """The counts over the shards that have a file, as ``_SUCCESS`` has them."""
+        """Return the counts over the shards that have a file, as in ``_SUCCESS``."""
         stamps = self.stamps.values()
         images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
         unscored = sum(each.unscored for each in stamps)
@@ -69,11 +69,11 @@ def run_shards(
     images: int,
     watch: Callable[[Iterator[ShardOutcome], int], Iterable[ShardOutcome]] = lambda outcomes, count: outcomes,
 ) -> RunOfShards:
-    """Judge what ``run.names`` lead to into ``run.output``, but for what is finished there, and write ``_SUCCESS``.
+    """Assess the images of ``run.names`` into ``run.output``, except finished shards, and write ``_SUCCESS``.
 
-    A folder belongs to one command: its names, question and settings. A shard of which images were added, changed or
-    removed since is judged again. ``watch`` is given the outcomes of each try and their number, and passes them on.
-    Raises UserError for a folder of another command, one that another process writes, and names that lead to nothing.
+    A folder belongs to one command: its names, question and settings. A shard is assessed again if images in it were
+    added, changed or removed. ``watch`` is given the outcomes of each try and their number, and passes them on. Raises
+    UserError for a folder of another command, one that another process writes, and names without images.
     """
     folder = ShardFolder(run.output)
     with ExitStack() as stack:
@@ -97,7 +97,7 @@ def run_shards(
                 ended.set_aside.pop(outcome.number, None)
                 if outcome.broken:
                     ended.set_aside[outcome.number] = outcome.broken
-            # What was written counts, not what the engine reports: a worker may have died between the two.
+            # The written files count, not the engine's report: a worker may have stopped between the two.
             ended.stamps = _files_of(folder, planned, fingerprint)
         if not ended.stopped_by:
             lost = [each.number for each in ended.todo if each.number not in ended.stamps]
@@ -108,13 +108,13 @@ def run_shards(
 
 
 def judge_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
-    """The engine of one machine: the threads or processes of ``judge_many``, which go on from one shard to the next."""
+    """Run the shards on one machine, in the threads or processes of ``judge_many``, without a pause between shards."""
     judge = ShardJudge(run)
     return judge.judge(Shard(**orjson.loads(judge.folder.read(PLAN, each.start, each.end))) for each in todo)
 
 
 def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint: str) -> dict[int, ShardStamp]:
-    """The stamps of the files of this run, by number; those of shards that the plan no longer has are removed."""
+    """Return the stamps of this run's files, by number; remove files of shards that the plan no longer has."""
     digests = {each.number: each.digest for each in planned}
     numbers = folder.shards()
     for number in set(numbers) - digests.keys():
@@ -128,7 +128,7 @@ def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint:
 
 
 def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQuestion) -> list[PlannedShard]:
-    """Write the shards, one JSON line each; returns where each line is."""
+    """Write the shards, one JSON line each; return the place of each line."""
     planned: list[PlannedShard] = []
 
     def lines() -> Iterator[bytes]:
@@ -144,7 +144,7 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
 
 
 def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
-    """Write what the folder is of, or compare it with what is written. Raises UserError for a difference."""
+    """Write the settings of the folder, or compare them with the written ones. Raises UserError for a difference."""
     about = {
         "names": [*run.names],
         "question": asdict(run.question),
@@ -171,7 +171,7 @@ def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes of this machine from writing the folder; leftovers of one that was killed are removed."""
+    """Lock the folder against other processes of this machine; remove leftovers of a killed one."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab", buffering=0)

@@ -1,4 +1,4 @@
-"""Judge shards with one program: the same class here, in threads or processes, and in every worker of a cluster."""
+"""Assess shards with one program; this machine and every worker of a cluster use the same class."""
 
 import logging
 import os
@@ -28,16 +28,16 @@ from agenticiqa.programs.scale.table import Row, ShardFolder, ShardStamp, placed
 
 logger = logging.getLogger(__name__)
 
-MAY_PASS = (dspy.LMError, OutOfReach, Unforeseen)  # failures that another run may not have
+MAY_PASS = (dspy.LMError, OutOfReach, Unforeseen)  # temporary failures
 
 
 @dataclass(frozen=True)
 class ShardRun:
-    """What every worker of a run is told; it can be sent to another process.
+    """Settings shared by all workers of a run (picklable).
 
-    ``output`` is the folder of the shards, ``workers`` how many images one worker judges at a time. ``make`` makes the
-    program of the configuration. Relative paths are of ``folder``, empty for the current one; ``names`` are what the
-    user named.
+    ``output`` is the folder of the shards, ``workers`` how many images one worker assesses at a time. ``make`` makes
+    the program of the configuration. Relative paths start at ``folder``, empty for the current one; ``names`` are the
+    user's arguments.
     """
 
     config: Config
@@ -52,9 +52,9 @@ class ShardRun:
 
 @dataclass(frozen=True)
 class ShardOutcome:
-    """What became of a shard: its file is written, or why it is ``broken``, in one line.
+    """The outcome of a shard: its file is written, or it is ``broken``, with the reason in one line.
 
-    ``stopped_by`` is the error after which nothing more should be judged; the number is then -1.
+    ``stopped_by`` is the error that ends the run; the number is then -1.
     """
 
     number: int
@@ -77,28 +77,28 @@ Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
 
 @dataclass
 class _Open:
-    """A shard of which rows are still to come; ``jobs`` counts those begun, ``read`` says that there are no more."""
+    """A shard with rows still missing; ``jobs`` counts those begun, ``read`` says that there are no more."""
 
     shard: Shard
     rows: dict[int, Row] = field(default_factory=dict)
     jobs: int = 0
     read: bool = False
     broken: str = ""
-    passing: bool = False  # whether a row's failure may pass
+    passing: bool = False  # whether a row's failure is temporary
 
 
 @dataclass(frozen=True)
 class _PlacedJob(Job):
-    """A job that knows its shard and its place in it."""
+    """A job with its shard and its place in it."""
 
     shard: int = 0
     place: int = 0
 
 
 class ShardJudge:
-    """Loads the program once, and writes the file of each shard that it is given.
+    """A callable that loads the program once and writes the file of each given shard.
 
-    ``limits`` makes those that hold for requests to models; by default they are those of the context.
+    ``limits`` makes the limits of requests to models; by default they are those of the context.
     """
 
     def __init__(self, run: ShardRun, limits: Callable[[], Limits] = current) -> None:
@@ -117,7 +117,7 @@ class ShardJudge:
         return self._program
 
     def __call__(self, batch: Mapping[str, Iterable[Any]]) -> dict[str, list[str]]:
-        """Judge the shards whose lines in the plan begin at ``start`` and end at ``end``; one JSON text each."""
+        """Assess the shards with lines in the plan from ``start`` to ``end``; return one JSON text each."""
         lines = zip(batch["start"], batch["end"], strict=True)
         with within(self.limits):
             if self.limits.halted.is_set():
@@ -126,10 +126,10 @@ class ShardJudge:
             return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.judge(shards)]}
 
     def judge(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
-        """Judge shards, several images at a time, whose shards may differ; yields each when its file is written.
+        """Assess shards, several images (also of different shards) at a time; yield each when its file is written.
 
-        A shard of which rows are missing at the end, at Ctrl-C or a limit, is written with what there is, and is not
-        complete: the next run judges the others. So does one whose file says that it is not complete now.
+        A shard with missing rows after Ctrl-C or a limit is written as it is and marked incomplete. The next run, or
+        this one for a file marked so before, assesses the missing images.
         """
         rule, under_way = StopRule(self.run.workers), dict[int, _Open]()
         to_row = rows_with_fit_inputs(self.program)
@@ -141,7 +141,7 @@ class ShardJudge:
                 yield from self._finished(under_way)
             yield from self._finished(under_way)
         finally:
-            # Also at Ctrl-C, and where the caller reads no further: what is judged is kept.
+            # Also at Ctrl-C, and when the caller stops reading: finished rows are kept.
             for shown in under_way.values():
                 if shown.rows:
                     self._write(shown, complete=False)
@@ -164,7 +164,7 @@ class ShardJudge:
             shown.read = True
 
     def _kept(self, shard: Shard) -> dict[int, Row]:
-        """The rows that an earlier run could judge of a shard that it could not complete."""
+        """Return the assessed rows of a shard that an earlier run could not complete."""
         stamp = self.folder.stamps([shard.number])[shard.number]
         own = run_fingerprint(self.run.settings), shard.digest(self.run.question)
         if stamp is None or stamp.complete or (stamp.fingerprint, stamp.digest) != own:

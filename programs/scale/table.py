@@ -1,8 +1,8 @@
-"""Rows of results as Parquet: one file for each shard, whose columns are those of a JSON line, flattened.
+"""Store rows of results as Parquet: one file for each shard, with the flattened keys of a JSON line as columns.
 
-``shard-00012.parquet`` has a row for each image of the shard, a failed one with its ``error``. Its footer says what it
-is of (``ShardStamp``). A reader takes the columns that it needs, one file at a time. With these files lie ``_run.json``
-(what the run was made with), ``_plan.jsonl`` (the shards) and, when all is judged, ``_SUCCESS`` (the counts).
+``shard-00012.parquet`` has a row for each image of the shard, a failed one with its ``error``. Its footer identifies it
+(``ShardStamp``). A reader takes the columns that it needs, one file at a time. The folder also holds ``_run.json`` (the
+settings), ``_plan.jsonl`` (the shards) and, when all images are assessed, ``_SUCCESS`` (the counts).
 """
 
 import io
@@ -40,7 +40,7 @@ _ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32()}
 
 
 def _columns() -> dict[str, pa.DataType | None]:
-    """The type of each field of a row as a column; ``None`` for one that is kept as a text of JSON."""
+    """Return the type of each field of a row as a column; ``None`` for a field stored as JSON text."""
     fields = AssessedRow.model_json_schema()["properties"]
     types = {name: _ARROW.get(field.get("anyOf", [{}])[0].get("type")) for name, field in fields.items()}
     return {name: types[name] for name in types if name not in _FLATTENED} | {
@@ -68,11 +68,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class ShardStamp:
-    """What the footer of a shard's file says.
+    """The content of the footer of a shard's file.
 
     ``fingerprint`` is that of the run's settings, ``digest`` that of the shard's images and questions. Of ``images``
-    rows, ``failed`` have an error and ``unscored`` neither a score nor an answer. One that is not ``complete`` lacks
-    rows, or has errors that another try may not have: a limit was reached, or a server was not.
+    rows, ``failed`` have an error and ``unscored`` neither a score nor an answer. A shard that is not ``complete``
+    lacks rows or has temporary errors: a limit, or an unreachable server.
     """
 
     fingerprint: str
@@ -100,7 +100,7 @@ class ShardFolder:
         return sorted(int(found[1]) for name in names if (found := _SHARD.fullmatch(name)))
 
     def stamps(self, numbers: Sequence[int]) -> dict[int, ShardStamp | None]:
-        """By number what the footer of each file says; ``None`` for a file that is none of ours, or is damaged."""
+        """Return by number the footer of each file; ``None`` for a foreign or damaged file."""
         with ThreadPoolExecutor(READERS) as pool:
             return dict(zip(numbers, pool.map(self._stamp, numbers), strict=True))
 
@@ -118,7 +118,7 @@ class ShardFolder:
             raise UserError(f"{self.place}/{shard_name(number)}: expected a shard of results ({error})") from error
 
     def write_shard(self, number: int, rows: Mapping[int, Row], stamp: ShardStamp) -> None:
-        """Write the rows of a shard, by place, as a whole: a reader, or a crash, sees the file entire or not at all."""
+        """Write the rows of a shard, by place, atomically: a reader, or a crash, sees the whole file or none."""
         flat = [{"place": place, **columns_of(rows[place])} for place in sorted(rows)]
         schema = SCHEMA.with_metadata({STAMP: orjson.dumps(asdict(stamp))})
         file = io.BytesIO()
@@ -168,7 +168,7 @@ class ShardFolder:
 def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
     """The rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
 
-    Of shards ``columns`` are read alone. Of a file, rows that later ones replace are left out (``latest_rows``).
+    Only ``columns`` of shards are read. Rows of a file that later ones replace are left out (``latest_rows``).
     Raises UserError for a folder without shards.
     """
     if Path(place).is_file():

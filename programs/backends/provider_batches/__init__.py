@@ -1,1 +1,1 @@
-"""Requests as batches: half the price, answers within a day. ``run`` is the driver, one file each has a provider."""
+"""Requests through providers' Batch APIs: half the price, answers within a day. Each provider has one file."""

@@ -1,4 +1,4 @@
-"""Collect requests into batches, send them to their providers, look after them, and take in their answers."""
+"""Collect requests into batches, send them to their providers, poll them, and store their answers."""
 
 import json
 import logging
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FIRST_LOOK, LONGEST_LOOK = 1.0, 60.0  # seconds between two looks at what is under way
-FAILURES_IN_A_ROW = 20  # of a provider, at as many looks, after which the run ends
-MOST_TRIES = 4  # how often a request is sent that is not answered, or with a fault that may pass
+FIRST_LOOK, LONGEST_LOOK = 1.0, 60.0  # seconds between two polls of the batches under way
+FAILURES_IN_A_ROW = 20  # of a provider, at consecutive polls, after which the run ends
+MOST_TRIES = 4  # how often a request is sent that got no answer or a temporary error
 DOWNLOADS = 2  # of results in which a line cannot be read
 AT_A_TIME = 500  # answers that are kept in one step
 UNANSWERED = json.dumps({"error": {"message": f"{MOST_TRIES} batches gave no answer to it"}}).encode()
@@ -40,7 +40,7 @@ UNANSWERED = json.dumps({"error": {"message": f"{MOST_TRIES} batches gave no ans
 
 @dataclass
 class Spool:
-    """A file of requests that is being written; ``requests`` has their tries and highest prices."""
+    """A file of requests that is being written; ``requests`` has their numbers of tries and highest prices."""
 
     stage: StageConfig
     path: Path
@@ -50,11 +50,11 @@ class Spool:
 
 
 class Batches:
-    """The batches of a run; ``services`` has what a provider does, ``manifest`` what is kept.
+    """The batches of a run: ``services`` are the providers' interfaces, ``manifest`` is the stored state.
 
-    ``limits`` counts all requests of the manifest, those under way with the most that they may cost. ``report`` gets a
-    line about each thing that happens. With ``address_of`` requests carry the address of an image in place of its
-    bytes, by the name of its file. Raises UserError while another process has the folder.
+    ``limits`` counts all requests of the manifest, those under way at their highest price. ``report`` gets a line about
+    each event. With ``address_of`` requests carry the address of an image in place of its bytes, by the name of its
+    file. Raises UserError while another process uses the folder.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Batches:
         self.under_way = set(self.manifest.waiting())
 
     def close(self) -> None:
-        """Leave what is under way to a later run, and say so."""
+        """Leave the batches under way to a later run, and report that."""
         with self._lock:
             for spool in self._spools.values():
                 spool.file.close()
@@ -169,31 +169,31 @@ class Batches:
     # Between the images, in one thread.
 
     def flush(self) -> None:
-        """Send what is collected."""
+        """Send the collected requests."""
         with self._lock:
             sealed = [self._seal(name) for name in list(self._spools)]
         for n in sealed:
             self._send_or_tell(n)
 
     def wait(self) -> None:
-        """Wait until something is collected. Raises BackendError when that will never be."""
+        """Wait until a batch is collected. Raises BackendError when that can never happen."""
         while not self.look():
             self.limits.wait(self._look)
             self._look = min(2 * self._look, LONGEST_LOOK)
         self._look = FIRST_LOOK
 
     def finish(self) -> None:
-        """Close batches whose answers are kept, where a process was killed before it had closed them."""
+        """Close batches with stored answers that a killed process left open."""
         for batch in self.manifest.batches(("ended",)):
             self._look_at(batch)
 
     def look(self) -> bool:
-        """Look after every batch once; whether something was collected."""
+        """Poll every batch once; return whether answers were collected."""
         collected = [self._look_at(batch) for batch in self.manifest.batches()]
         return any(collected)
 
     def cancel(self, numbers: Collection[int]) -> None:
-        """Cancel batches, all without numbers; those that were not sent yet are given up."""
+        """Cancel the batches with these numbers, by default all; batches that were not sent yet are dropped."""
         for batch in self.manifest.batches():
             if not numbers or batch.n in numbers:
                 if batch.handle is None:
@@ -219,7 +219,7 @@ class Batches:
             return False
 
     def _state_of(self, batch: Batch) -> Batch:
-        """The batch as its provider says."""
+        """Return the batch as its provider reports it."""
         assert batch.handle is not None
         try:
             progress = self._service_at(batch).progress(batch.handle, batch.requests)
@@ -239,7 +239,7 @@ class Batches:
         return self._batch(batch.n)
 
     def _take_in(self, batch: Batch) -> None:
-        """Keep what came; what did not come is sent again with the next batch."""
+        """Store the answers; requests without one are sent again with the next batch."""
         assert batch.handle is not None
         offered, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
         hidden = (offered.server.key, *secrets_in(batch.api_base))
@@ -278,7 +278,7 @@ class Batches:
         self.report(f"batch {batch.n}: {', '.join(parts)}")
 
     def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
-        """Send what waits for this batch with the next one."""
+        """Move the requests of this batch to the next one."""
         self._close(batch, why, counted=counted)
         self._discard(batch)
         self.report(f"batch {batch.n}: {why}; its requests go again")
@@ -307,7 +307,7 @@ class Batches:
             self._failed(n, error)
 
     def _send(self, n: int, again: bool = False) -> None:
-        """Send a batch that is intended; what may have been uploaded or sent before is looked for first."""
+        """Send an intended batch; first look for a file or batch that an earlier attempt may have created."""
         with self._sending:
             batch = self._batch(n)
             if batch.state not in ("intended", "uploaded"):
@@ -351,7 +351,7 @@ class Batches:
             return self._services[key]
 
     def _sweep(self) -> None:
-        """Delete files of requests that no batch of the manifest is to be made of."""
+        """Delete files of requests that no batch of the manifest uses."""
         wanted = {f"{batch.name}.jsonl" for batch in self.manifest.batches(("intended", "uploaded"))}
         for path in (*self.folder.glob("*.part"), *self.folder.glob("*[0-9a-f].jsonl")):
             if path.name not in wanted:
@@ -364,5 +364,5 @@ def _stage_of(model: "Model") -> StageConfig:
 
 
 def counted(number: int, one: str, more: str = "") -> str:
-    """A number and what it counts."""
+    """Return a number with its noun."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"

@@ -1,10 +1,10 @@
-"""What was sent, where, and what came back: a SQLite file beside the results, which outlives every process.
+"""The manifest of batches: a SQLite file beside the results that records requests, batches and answers.
 
 A batch is ``intended`` (its requests are in a file here), ``uploaded`` (the file is at the provider), ``sent`` (it has
 a handle), ``ended``, and ``collected`` (all that came is here, and what did not come belongs to no batch). Each change
-is on disk before the next step begins, so that whatever ends a process, the next one knows what may have happened.
+is on disk before the next step begins, so that a later process can continue after any interruption.
 
-A request that waits for no batch and has no answer is sent with the next one.
+A request without a batch and without an answer is sent with the next batch.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlie
 
 
 class Manifest:
-    """The file of a run, thread-safe. One that is not ``shared`` is locked: a second process gets UserError."""
+    """The manifest file of a run, thread-safe. Unless ``shared`` it is locked: a second process gets UserError."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         make_private(folder)
@@ -116,7 +116,7 @@ class Manifest:
             return [Batch(*row) for row in rows]
 
     def waiting(self, n: int | None = None) -> dict[str, int]:
-        """The requests that wait for this batch, or for any, and how often each was sent."""
+        """Return the requests that wait for this batch, or for any, and how often each was sent."""
         which = "batch IS NOT NULL" if n is None else "batch = ?"
         with self._lock:
             found = self._rows.execute(
@@ -125,7 +125,7 @@ class Manifest:
             return dict(found.fetchall())
 
     def spent(self) -> tuple[int, float, dict[str, float | None]]:
-        """The requests that were sent, what is known to be spent, and the most for each whose price is not known."""
+        """Return the number of requests sent, the known cost, and the highest cost of each with an unknown price."""
         with self._lock:
             sums = "SELECT coalesce(sum(tries), 0), coalesce(sum(usd), 0) FROM request"
             calls, usd = self._rows.execute(sums).fetchone()
@@ -133,7 +133,7 @@ class Manifest:
             return calls, usd, dict(unknown.fetchall())
 
     def intend(self, batch: Mapping[str, object], requests: Mapping[str, tuple[int, float | None]]) -> int:
-        """Note a batch that is about to be sent and its requests, with their tries and highest prices; its number."""
+        """Note a batch before it is sent, with its requests, their tries and highest prices; return its number."""
         with self._lock, self._rows:
             names = ", ".join(batch)
             n = self._rows.execute(
@@ -162,7 +162,7 @@ class Manifest:
             )
 
     def release(self, n: int, *, counted: bool = True) -> None:
-        """Let what waits for this batch wait for none; unless ``counted`` it was not tried."""
+        """Detach the waiting requests from this batch; unless ``counted``, the try does not count."""
         with self._lock, self._rows:
             self._rows.execute(
                 "UPDATE request SET batch = NULL, tries = tries - ? WHERE batch = ? AND answer IS NULL",
@@ -175,31 +175,31 @@ class Manifest:
             self._rows.execute("UPDATE request SET usd = ? WHERE id = ?", (usd, id))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Forget answers, so that a later run asks anew; what they cost stays."""
+        """Delete answers, so that a later run asks anew; their cost is kept."""
         with self._lock, self._rows:
             self._rows.executemany(
                 "UPDATE request SET id = id || ' of ' || rowid, answer = x'' WHERE id = ?", [(id,) for id in ids]
             )
 
     def forget_errors(self) -> None:
-        """Forget answers that were errors."""
+        """Delete answers that were errors."""
         with self._lock:
             failed = [id for (id,) in self._rows.execute("SELECT id FROM request WHERE status >= 400").fetchall()]
         self.forget(failed)
 
     def measured(self, key: str) -> str | None:
-        """What a tool measured, as it was kept; see ``tools.tool.KeptCalls``."""
+        """Return a stored call of a tool; see ``tools.tool.KeptCalls``."""
         with self._lock:
             row = self._rows.execute("SELECT value FROM measured WHERE key = ?", (_digest(key),)).fetchone()
         return row[0] if row else None
 
     def keep_measured(self, key: str, value: str) -> None:
-        """Keep what a tool measured, on disk with the next change of a batch."""
+        """Store a call of a tool, on disk with the next change of a batch."""
         with self._lock:
             self._rows.execute("INSERT OR REPLACE INTO measured VALUES (?, ?)", (_digest(key), value))
 
     def answered(self) -> dict[int, int]:
-        """By batch, how many of its requests are answered."""
+        """Return how many requests of each batch are answered."""
         with self._lock:
             return dict(
                 self._rows.execute("SELECT batch, count(*) FROM request WHERE answer IS NOT NULL GROUP BY batch")

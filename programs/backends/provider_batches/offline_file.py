@@ -33,15 +33,15 @@ class OfflineFile(Service):
         return str(asked) if asked.exists() else None
 
     def create(self, file: str, name: str) -> str:
-        """Nothing is left to do: the user runs vLLM."""
+        """Do nothing: the user runs vLLM."""
         return str((self.folder / f"{name}.out.jsonl").resolve())
 
     def find(self, name: str) -> str | None:
-        """None: ``create`` may be repeated."""
+        """Return ``None``: ``create`` may be repeated."""
         return None
 
     def progress(self, handle: str, requests: int) -> Progress:
-        """It is over when there is a file, which vLLM writes at its end, and it has all lines or grows no more."""
+        """Report the end once vLLM's file exists and has all lines or stops growing."""
         try:
             with open(handle, "rb") as file:
                 lines, size = sum(1 for line in file if line.strip()), file.tell()
@@ -53,16 +53,16 @@ class OfflineFile(Service):
             raise ServiceError(str(error)) from error
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
-        """What vLLM wrote."""
+        """Yield the answers that vLLM wrote."""
         with open(handle, encoding="utf-8", errors="replace") as file:
             yield from answers_in(file)
 
     def cancel(self, handle: str) -> None:
-        """Take the file away; one that vLLM is reading goes on."""
+        """Remove the file; a vLLM that already reads it continues."""
         Path(handle.replace(".out.jsonl", ".in.jsonl")).unlink(missing_ok=True)
 
     def discard(self, file: str) -> None:
-        """Leave it: it is the user's, who may run it again."""
+        """Keep the file: the user may run it again."""
 
     def _asked(self, name: str) -> Path:
         return self.folder / f"{name}.in.jsonl"

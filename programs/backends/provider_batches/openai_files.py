@@ -1,4 +1,4 @@
-"""OpenAI's files and batches, by the package ``openai``; also of servers and gateways that have them.
+"""OpenAI's Files and Batch APIs, with the package ``openai``; also for compatible servers and gateways.
 
 https://platform.openai.com/docs/api-reference/batch: 50,000 requests and 200 MB a file, one model, 24 hours.
 """
@@ -26,12 +26,12 @@ UPLOAD = 600.0  # seconds that a write or read of one piece may take
 
 
 def framed(id: str) -> tuple[bytes, bytes]:
-    """What stands before and after the body of a request, as OpenAI and vLLM read it."""
+    """Return the text before and after the body of a request, as OpenAI and vLLM read it."""
     return f'{{"custom_id":"{id}","method":"POST","url":"/v1/chat/completions","body":'.encode(), b"}"
 
 
 def answer_in(line: dict[str, Any]) -> BatchAnswer:
-    """A line of results, as OpenAI and vLLM write it."""
+    """Read a line of results, as OpenAI and vLLM write it."""
     id, reply = line.get("custom_id"), line.get("response") or {}
     status = reply.get("status_code") if isinstance(reply, dict) else None
     if not isinstance(id, str):

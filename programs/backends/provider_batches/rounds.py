@@ -1,8 +1,8 @@
 """Assess images through a provider's Batch API. An image is reprocessed each time more of its answers arrive.
 
-A request is looked up while its image is assessed: its answer is there, or it waits and the image ends as Pending.
-Nothing else of an image is kept: it is assessed again, from its file, when its answers are there. So neither memory nor
-threads grow with the images, and a process that is killed leaves nothing behind that the manifest does not know.
+Assessing an image looks up each request: either its answer is stored, or it waits and the image ends as Pending. No
+other state of an image is kept: it is assessed again, from its file, when its answers have arrived. Memory and threads
+therefore do not grow with the images, and the manifest covers everything that a killed process leaves behind.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class Pending(dspy.LMError):
 class ImageRequests:
     """The requests about one image.
 
-    ``pending`` are those that wait, ``given`` the answers that came, by stage; ``lacks_room``: a limit kept one back.
+    ``pending`` are those that wait, ``given`` the answers by stage; ``lacks_room``: a limit held a request back.
     """
 
     batches: Batches
@@ -52,7 +52,7 @@ class ImageRequests:
     lacks_room: bool = False
 
     def complete(self, model: "Model", request: lm15.Request) -> lm15.Response:
-        """The answer to a request, from a batch that is collected. Raises Pending while there is none."""
+        """Return the answer to a request from a collected batch. Raises Pending while there is none."""
         batches, share, highest = self.batches, model.price.batch if model.price else 1.0, model.highest_usd(request)
         highest = None if highest is None else share * highest
         kept = None
@@ -77,7 +77,7 @@ class ImageRequests:
                     given.append(kept.id)
 
     def _answered(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
-        """The request of this body, with its answer. Raises Pending while there is none."""
+        """Return the request with this body and its answer. Raises Pending while there is none."""
         turn = current_turn()
         digest = hashlib.sha256(model.name.encode() + b" " + body).hexdigest()[:32]
         id = f"{turn.stage}-{turn.attempt}-{digest}"
@@ -92,11 +92,11 @@ class ImageRequests:
 
 
 class BatchRun(Batches):
-    """A run whose requests go to providers in batches: see ``Batches``."""
+    """A run that submits its requests to Batch APIs: see ``Batches``."""
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Requests inside go in batches; ``judge_many`` assesses its images in rounds."""
+        """Submit the requests in the block as batches; ``judge_many`` assesses its images in rounds."""
         with within(self.limits, send=ImageRequests(self).complete, judge=self.judge_in_rounds):
             yield
 
@@ -110,8 +110,8 @@ class BatchRun(Batches):
     ) -> Generator[tuple[J, T], None, None]:
         """Yield each job with its outcome, as ``judge_many`` does. ``several`` judges jobs side by side, in one pass.
 
-        A pass judges every image whose answers have come; each ends with a result, or with further requests that wait.
-        ``unusable`` names the stages of an outcome whose answers a later run must not be given again.
+        A pass assesses every image with new answers; each ends with a result, or with further waiting requests.
+        ``unusable`` names the stages of an outcome that a later run must ask anew.
         """
         asked_by: dict[int, ImageRequests] = {}  # of images that were judged, until they are taken from this pass
         stopped = False

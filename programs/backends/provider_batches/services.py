@@ -1,4 +1,4 @@
-"""What the driver needs of a provider's batches: a file of requests goes out, a handle comes back, then answers."""
+"""The interface of a provider's Batch API: upload a file of requests, start a batch, then read its answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class BatchAnswer(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Where a batch is. ``refused``: none of it was taken; ``full``: so, because too much is under way already."""
+    """The state of a batch. ``refused``: no request was accepted; ``full``: because too many are under way already."""
 
     is_over: bool
     message: str = ""
@@ -32,7 +32,7 @@ class Progress(NamedTuple):
 
 
 class ServiceError(Exception):
-    """A provider did not do what it was asked to; ``status`` is ``None`` where it said nothing."""
+    """Raised when a provider's request fails; ``status`` is ``None`` without a response."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class ServiceError(Exception):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same may succeed later."""
+        """Return whether the same request may succeed later."""
         return self.status is None or self.status in MAY_PASS or self.status >= 500
 
 
@@ -58,11 +58,11 @@ class Service(ABC):
 
     @abstractmethod
     def upload(self, path: Path, name: str) -> str:
-        """Bring the file to the provider, under this name, and return what the provider calls it."""
+        """Upload the file to the provider under this name, and return the provider's id."""
 
     @abstractmethod
     def uploaded(self, name: str) -> str | None:
-        """Return what the provider calls the file that was brought to it under this name; ``None`` if none was."""
+        """Return the provider's id of the file that was uploaded under this name; ``None`` without one."""
 
     @abstractmethod
     def create(self, file: str, name: str) -> str:
@@ -74,11 +74,11 @@ class Service(ABC):
 
     @abstractmethod
     def progress(self, handle: str, requests: int) -> Progress:
-        """Return where the batch, which has so many requests, is."""
+        """Return the progress of a batch with so many requests."""
 
     @abstractmethod
     def results(self, handle: str) -> Iterator[BatchAnswer]:
-        """Yield what came, in any order."""
+        """Yield the answers, in any order."""
 
     @abstractmethod
     def cancel(self, handle: str) -> None:

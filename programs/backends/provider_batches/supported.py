@@ -1,4 +1,4 @@
-"""The backends that have batches, how each takes them, and what is refused of the others."""
+"""The backends that have a Batch API, their services, and the errors for other backends."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def has_batches(backend: str) -> bool:
 
 
 def service_of(backend: str) -> type[Service]:
-    """Return how a backend that has batches takes them."""
+    """Return the service of a backend that has batches."""
     return SERVICES[str(PROVIDERS[backend.partition(".")[0]].batches)]
 
 
