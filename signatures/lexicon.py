@@ -37,10 +37,10 @@ LOWER: dict[Subject, str] = {row.name: row.too_little for row in CATEGORIES if r
 
 @dataclass(frozen=True)
 class Meaning:
-    """The subject of a phrase, and its sense: a fault ("blurry"), a virtue ("sharp"), neutral ("focus"), or "more".
+    """The subject of a phrase, and its sense: fault ("blurry"), virtue ("sharp"), neutral ("focus"), or "more".
 
     ``kind`` restricts a fault to one kind of its category ("overexposure"). A virtue with a kind is the absence of that
-    kind ("colorful": no desaturation). The sense ``"more"`` is a direction without a judgment ("bright").
+    kind ("colorful": no desaturation). The sense ``"more"`` is a direction that is neither good nor bad ("bright").
     """
 
     subject: Subject
@@ -100,7 +100,7 @@ def _patterns(column: Iterable[tuple[T, str]]) -> dict[T, re.Pattern[str]]:
     return {value: any_of(each) for value, each in phrases.items()}
 
 
-@cache  # compiled when a text is first read: that takes longer than most imports
+@cache  # compiled on first use, because it takes longer than most imports
 def _categories() -> dict[Distortion, re.Pattern[str]]:
     return _patterns((row.name, words.phrases) for row in CATEGORIES for words in row.words)
 
@@ -169,7 +169,7 @@ _DENIED = re.compile(r"\b(?:no|not|non|without|free|none|absent|absence)\b", re.
 
 
 def folded_distortion(value: Any) -> Any:
-    """The category that a text names; what names none, or denies one, is unchanged."""
+    """Return the category that a text names; a text that names none, or denies one, is unchanged."""
     if not isinstance(value, str) or len(value) > LONGEST_NAME or value in DISTORTIONS:
         return value
     named = distortions_in(value)
@@ -180,7 +180,7 @@ def folded_distortion(value: Any) -> Any:
 
 
 def folded_severity(value: Any) -> Any:
-    """The severity that a text names; what names none is unchanged."""
+    """Return the severity that a text names; any other text is unchanged."""
     if not isinstance(value, str) or len(value) > LONGEST_NAME:
         return value
     return fold_severity(value) or closest(value, SEVERITIES) or value

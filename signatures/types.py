@@ -1,4 +1,4 @@
-"""What the stages hand to each other: the documents' JSON, as pydantic models.
+"""The data passed between stages: the JSON of the requirement documents, as pydantic models.
 
 Field names and JSON keys are the wire contract. Every model refuses unknown keys, NaN and infinity.
 """
@@ -38,7 +38,7 @@ def _stripped(text: str) -> str:
 
 
 def _plan_word(value: Any) -> Any:
-    """The plan's word that ``value`` is, in any case and with a small misspelling; unchanged where there is none."""
+    """Return the plan word that matches ``value``, ignoring case and small misspellings, or ``value`` unchanged."""
     return (closest(value, PLAN_WORDS) or value) if isinstance(value, str) else value
 
 
@@ -156,7 +156,7 @@ class PlannerOutput(Strict):
 
     @property
     def named_distortions(self) -> Distortions:
-        """The distortions that the question names, for each region; what is named globally holds for each of them."""
+        """Return the distortions that the question names, by region; those named globally apply to every region."""
         named = self.distortions or {}
         return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in self.regions}
 
@@ -211,11 +211,11 @@ class ToolCall(Strict):
     """One run of one tool: what it measured, or why it did not.
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
-    ``spread`` is the standard deviation, in levels, of people's mean opinion around ``calibrated``. ``weight`` is its
-    share of the mean of its region's scores, 0 for a tool that is no part of it. ``judged_as`` is what a tool took the
-    image for that judges photos and AI-generated pictures each by opinions of such, ``adapted`` the user's labels that
-    its score was adapted to. ``ms`` is wall time, ``box`` is
-    the crop that was measured, ``[left, top, right, bottom]`` in pixels, or ``None`` where the whole image was.
+    ``spread`` is the standard deviation, in levels, of the MOS around ``calibrated``. ``weight`` is its
+    share of the mean of its region's scores, 0 for a tool that is not part of it. ``judged_as`` says whether a tool
+    trained on both photos and AI-generated images recognized one or the other. ``adapted`` describes the user's labels
+    that its score was adapted to. ``ms`` is wall time. ``box`` is the measured crop, ``[left, top, right, bottom]`` in
+    pixels, or ``None`` for the whole image.
     """
 
     tool: str
@@ -274,10 +274,10 @@ class ExecutorOutput(Strict):
 
     @property
     def overall_scores(self) -> list[float]:
-        """The scores that a rating is made of: of each region those of the tools that have a weight.
+        """Return the scores that a rating is based on: for each region, those of the tools with a weight.
 
-        A tool for one property says nothing about the others, so its score explains the rating, but is no part of it.
-        Where no tool has a weight stated, they are those for the quality overall, or all if there are none.
+        The score of a tool for a single property explains the rating but is not part of it.
+        If no tool has a weight, return the scores for overall quality, or all scores if there are none.
         """
         return [rated.score for rated in self._rated]
 
@@ -299,7 +299,7 @@ class ExecutorOutput(Strict):
 
     @property
     def judged_as(self) -> JudgedAs | None:
-        """What the tools of ``overall_scores`` took the image for; ``None`` where none of them tells."""
+        """Return the kind of image that the tools of ``overall_scores`` recognized, or ``None``."""
         tools = self.overall_tools
         found = [call.judged_as for call in self.tool_log if call.judged_as and call.tool in tools]
         return "generated" if "generated" in found else next(iter(found), None)
@@ -327,7 +327,7 @@ class ExecutorOutput(Strict):
 
 
 class RatedScore(NamedTuple):
-    """A score that a rating is made of, and its share of the mean."""
+    """A score that is part of a rating, and its share of the mean."""
 
     region: str
     tool: str

@@ -21,7 +21,7 @@ else:  # what pydantic and the schemas that models are sent allow: just the name
     Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
 Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
-JudgedAs: TypeAlias = Literal["photo", "generated"]  # "generated" is a picture that an AI model made
+JudgedAs: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
 TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)  # as networks have them
@@ -42,7 +42,7 @@ SEVERITY_WORDS: dict[Severity, tuple[str, ...]] = {
 
 
 def everyday_name(distortion: str) -> str:
-    """What a photographer calls a distortion; a name outside of the vocabulary in lower case."""
+    """Return a photographer's name for a distortion; unknown names are returned in lower case."""
     return next((row.everyday for row in CATEGORIES if row.name == distortion), distortion.lower())
 
 
@@ -50,7 +50,7 @@ LONGEST_WORD = 100  # characters; what is longer is a sentence, and comparing ta
 
 
 def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str | None:
-    """The one word of a closed vocabulary that ``word`` is, in any case, or is a misspelling of; ``None`` without.
+    """Return the only word of a closed vocabulary that matches ``word``, ignoring case and misspellings, or ``None``.
 
     ``similar`` is the least ratio of ``difflib.SequenceMatcher``.
 
@@ -72,5 +72,5 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
 
 
 def well_formed(text: str) -> str:
-    """The text with a question mark for each half of a character (a lone surrogate), which no file or prompt takes."""
+    """Replace each lone surrogate with a question mark, because files and prompts cannot contain them."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,1 +1,1 @@
-"""One score of tool scores and level probabilities: the formula, its interval, a profile of errors, its fit."""
+"""Fuse tool scores and level probabilities into one score: the formula, its interval, and fusion profiles."""

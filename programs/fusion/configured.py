@@ -1,4 +1,4 @@
-"""Which fusion a configuration means, and whether its fusion profile is one of this model and these tools."""
+"""Build the fusion of a configuration, and check that its fusion profile fits the model and the tools."""
 
 import logging
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ AGAIN = "fit one with 'agenticiqa calibrate', or take fusion out of the configur
 
 
 def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None) -> ScoreFusion:
-    """The fusion of a configuration, whose summarizer asks ``backend`` (``None``: it is offline).
+    """Return the fusion of a configuration. ``backend`` is the summarizer's, ``None`` offline.
 
-    A profile of another model or of other tools is refused, as its figures describe those: UserError, in one line, as
-    for a file that is no profile. Offline a profile is not used, and the log says so: no model is asked that it could
-    be of. A model that is DSPy's own is not compared, since it is not known before the call. Other prompts change a
-    model's error little, and are only warned of, where a run begins (``warn_of_other_prompts``).
+    Raises UserError, in one line, for an invalid file and for a profile of another model or of other tools. Offline a
+    profile describes no model in use, so it is ignored with a log message. DSPy's own model is not compared, because
+    it is unknown before the call. Other prompts change a model's error only a little, so they cause just a warning at
+    the start of a run (``warn_of_other_prompts``).
     """
     if config.fusion.profile is None:
         return default_fusion(config.fusion) if backend else offline_fusion(config.fusion)
@@ -37,7 +37,7 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
 
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:
-    """Raises UserError when a profile was fitted for another model, for tools that are not there, or other curves."""
+    """Raise UserError if a profile was fitted for another model, for missing tools, or for other curves."""
     shown = f"fusion profile {Path(name).name}"
     asked = [backend_shown(lm.model) for lm in backend.lms]
     if profile.backend and asked and profile.backend != asked[0]:
@@ -51,9 +51,9 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
 
 
 def refuse_other_prompts(config: Config, scoring: str) -> None:
-    """Raises UserError when the profile was fitted with a tuned prompt of the scorer, not that of digest ``scoring``.
+    """Raise UserError if the profile was fitted with another tuned scorer prompt than that with digest ``scoring``.
 
-    A tuned prompt moves a model's levels far more than another release does, of which only is warned.
+    A tuned prompt changes a model's levels much more than another release does, for which there is only a warning.
     """
     name, profile = _profile_in_use(config)
     if profile and profile.tuned and profile.tuned != scoring:
@@ -64,7 +64,7 @@ def refuse_other_prompts(config: Config, scoring: str) -> None:
 
 
 def warn_of_other_prompts(config: Config, prompts: str) -> None:
-    """Log a warning where the configuration's profile was fitted with other prompts, by their digest."""
+    """Log a warning if the configuration's profile was fitted with prompts of another digest."""
     name, profile = _profile_in_use(config)
     if profile and profile.prompts and profile.prompts != prompts and not profile.tuned:
         logger.warning(
@@ -75,14 +75,14 @@ def warn_of_other_prompts(config: Config, prompts: str) -> None:
 
 
 def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
-    """The name of the profile's file, and the profile; none where the summarizer asks no model."""
+    """Return the name of the profile's file and the profile; ``None`` if the summarizer asks no model."""
     if config.fusion.profile is None or config.summarizer.is_offline:
         return "", None
     return Path(config.fusion.profile).name, read_fusion_profile(config.fusion.profile)
 
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
-    """A digest of the curves and adapters by which these tools' values become scores; absent tools have none."""
+    """Return a digest of the curves and adapters that map these tools' values to scores."""
     curves = {name: tools[name].calibration for name in names if name in tools}
     adapted = {name: own.about["digest"] for name in curves if (own := tools[name].adapter)}
     return digest({n: [curve.betas, curve.raw_range] if curve else None for n, curve in curves.items()} | adapted)

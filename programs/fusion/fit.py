@@ -1,16 +1,16 @@
-"""Fit a fusion profile to images, with or without their opinion scores.
+"""Fit a fusion profile to images, with or without their subjective scores.
 
-Without labels, the model's reliability ``r_V`` (its correlation with the true opinion) is found from its agreement with
-a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are independent, and a little more, as models err
-a little as tools do (``SHARED_ERROR``, measured on 15 models). Of all tools of known reliability the best is asked.
-Where none is known, three predictors tell: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))`` (triple collocation,
-Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. The estimate is shrunk toward the prior's, the
-more the fewer images there are, or toward 0 where it looks like that of a model at chance. With labels both
-reliabilities are correlations with them.
+Without labels, the model's reliability ``r_V`` (its correlation with the true MOS) is estimated from its agreement with
+a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are independent. The value is slightly higher,
+because the errors of models and tools are correlated (``SHARED_ERROR``, measured on 15 models). The most reliable tool
+is used. If no reliability is known, three predictors are used: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))``
+(triple collocation, Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. With few images the
+estimate is shrunk toward the prior, or toward 0 if it looks like a model at chance. With labels, both reliabilities are
+correlations with the labels.
 
-From the reliabilities and the correlation of both follow the weights of linear regression, and from these the errors
-that give the fusion formula the same weights. Correlations are of normal scores (ranks mapped to normal quantiles). The
-result does not depend on the order of the rows, to the last digit.
+The reliabilities and their correlation determine the weights of linear regression. The errors in the profile give the
+fusion formula the same weights. All correlations use normal scores (ranks mapped to normal quantiles). The result does
+not depend on the order of the rows, to the last digit.
 """
 
 import math
@@ -32,26 +32,25 @@ SMALLEST_STD = 0.05  # of scores in levels, and of positions
 LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
 # Of the 15 models of the fusion study (docs/fusion.md) three are at chance, with correlations of -0.03 to 0.07.
 AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is known, deviation of their reliability
-# The correlation of the errors of tools and model, and the deviation of that correlation between models: chosen on half
-# of the models and half of the images of that study, for AI-generated pictures measured on half of AGIQA-3K's even
-# prompts. There tools and models alike go by the look of the generator.
+# The correlation of the errors of tools and model, and its deviation between models: chosen on half of the models and
+# half of the images of that study. For AI-generated images it was measured on half of AGIQA-3K's even prompts, where
+# both tools and models depend on the look of the generator.
 SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 SHARED_ERROR_OF_GENERATED = 0.23
 LARGEST_SHARED_ERROR = 0.5
-# Honest images do not tell how often a model will obey a text; where it did in the fit, its reliability is lower.
+# Ordinary images do not show how often a model obeys text in an image; if it did in the fit, its reliability is lower.
 NOT_JUDGING = 0.05
 ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
 
 
 @dataclass(frozen=True)
 class FusionRow:
-    """What is known of one image.
+    """The data of one image for the fit.
 
-    ``tool_score`` is the mean of the tool scores, in [1, 5], and ``tool_error`` the standard deviation in levels that
-    the tool states for this image, ``None`` for a tool that states none. ``probabilities`` are the model's over the
-    levels, ``judged_as`` what the tools took the image for. ``others`` are scores of further tools by
-    name, each on any scale, higher is better. ``label`` is the mean opinion score on 1..5, ``None`` where it is not
-    known.
+    ``tool_score`` is the mean of the tool scores, in [1, 5]. ``tool_error`` is the standard deviation, in levels, that
+    the tools report for this image, or ``None``. ``probabilities`` are the model's over the levels. ``judged_as`` says
+    whether the tools recognized a photo or an AI-generated image. ``others`` are scores of further tools by name, on
+    any scale on which higher is better. ``label`` is the MOS on 1..5, ``None`` if unknown.
     """
 
     tool_score: float
@@ -63,7 +62,7 @@ class FusionRow:
 
     @property
     def expectation(self) -> float:
-        """The expected level of the model's probabilities, in [1, 5]."""
+        """Return the expected level of the model's probabilities, in [1, 5]."""
         return math.fsum(level * share for level, share in self.probabilities.items())
 
 
@@ -78,12 +77,12 @@ def fit_profile(
     version: str = "",
     fitted_on: date | None = None,
 ) -> FusionProfile:
-    """The profile of these images, shrunk toward ``prior``; with fewer than 10 of them it has the prior's numbers.
+    """Return a profile fitted to these images, shrunk toward ``prior``; below 10 images it has the prior's numbers.
 
-    ``tool_reliability`` is the known correlation of the tool mean with opinions, in (0, 1). Without it the best of
-    ``toolset`` has that of the tool table, and the prior's is taken where the table has none of them. The other tools
-    of the rows have theirs from the table. A profile is of one kind of pictures: of photos and AI-generated ones those
-    that are fewer are left out. Labels are used where at least 10 images have one; the rows without are left out then.
+    ``tool_reliability`` is the known correlation of the tool mean with MOS, in (0, 1). The default is that of the best
+    of ``toolset`` in the tool table, or the prior's if the table has none of them. The other tools of the rows get
+    theirs from the table. A profile is fitted to photos or to AI-generated images, and rows of the less frequent kind
+    are ignored. If at least 10 images have labels, only rows with labels are used.
     Raises ValueError for a tool score that is not finite.
     """
     if not all(math.isfinite(row.tool_score) for row in rows):
@@ -113,7 +112,7 @@ def fit_profile(
 
 
 def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dict[str, float]:
-    """The correlations of tools and model with the labels, each shrunk toward the prior's."""
+    """Return the correlations of tools and model with the labels, each shrunk toward the prior's."""
     labels = [row.label for row in rows if row.label is not None]
     tool = agreement([row.tool_score for row in rows], labels)
     model = agreement([position(row.expectation) for row in rows], labels)
@@ -128,10 +127,10 @@ def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dic
 def estimated_reliability(
     rows: Sequence[FusionRow], prior: FusionProfile, tool_reliability: float | None
 ) -> dict[str, float]:
-    """The reliabilities of ``tool`` and ``model`` without labels, and the estimates of the model's by name.
+    """Return the reliabilities of ``tool`` and ``model`` without labels, and each estimate for the model by name.
 
-    ``agreement`` is that with the most reliable tool whose reliability is known, ``three_way`` the mean over the
-    further tools; ``three_way`` counts only where no reliability is known.
+    ``agreement`` is the estimate from the most reliable tool of known reliability, ``three_way`` the mean estimate over
+    the further tools; ``three_way`` is used only if no reliability is known.
     """
     names = sorted({name for row in rows for name in row.others})
     having = {name: [row for row in rows if name in row.others] for name in names}
@@ -160,7 +159,7 @@ def estimated_reliability(
 
 
 def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
-    """The model's reliability from three correlations, the third tool's being ``name``; ``None`` if that errs."""
+    """Return the model's reliability from three correlations with ``name`` as third predictor, or ``None``."""
     tools, model = [row.tool_score for row in rows], [row.expectation for row in rows]
     others = [row.others[name] for row in rows]
     shared = agreement(tools, others)
@@ -170,13 +169,13 @@ def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
 
 
 def usual_kind(rows: Sequence[FusionRow]) -> JudgedAs | None:
-    """What most of the rows were taken for; photos rather than others where both are as many."""
+    """Return the kind of image that most rows have; photos if both kinds are equally frequent."""
     counts = Counter(row.judged_as for row in rows)
     return max(counts, key=lambda kind: (counts[kind], kind or ""), default=None)
 
 
 def known_reliability(tool: str, judged_as: JudgedAs | None) -> float | None:
-    """What the tool table says: ``opinion_srcc``, of AI-generated pictures what the tool's error on such implies."""
+    """Return ``opinion_srcc`` of the tool table; for AI-generated images, derive it from the tool's error on them."""
     errors = errors_by_source().get("generated")
     if judged_as != "generated" or errors is None or tool not in errors.error:
         return opinion_srcc(tool)
@@ -184,14 +183,14 @@ def known_reliability(tool: str, judged_as: JudgedAs | None) -> float | None:
 
 
 def shared_error(rows: Sequence[FusionRow]) -> float:
-    """The usual correlation of the errors of tools and model, for rows of one kind."""
+    """Return the usual correlation of the errors of tools and model, for rows of one kind."""
     return SHARED_ERROR_OF_GENERATED if rows[0].judged_as == "generated" else SHARED_ERROR
 
 
 def reliability_from(together: float, known: float, usual: float) -> float:
-    """The ``r`` in [0, 1) for which ``together = r known + usual sqrt((1 - r^2) (1 - known^2))``.
+    """Return the ``r`` in [0, 1) for which ``together = r known + usual sqrt((1 - r^2) (1 - known^2))``.
 
-    With ``r = cos(a)`` that is ``R cos(a - b)``, so it is solved exactly; 0 for a smaller agreement than bad luck has.
+    With ``r = cos(a)`` this is ``R cos(a - b)``, so it is solved exactly; 0 if the agreement is below that of chance.
     """
     shared = usual * math.sqrt(1 - known**2)
     length, turn = math.hypot(known, shared), math.atan2(shared, known)
@@ -199,10 +198,10 @@ def reliability_from(together: float, known: float, usual: float) -> float:
 
 
 def shrunk(estimate: float, images: float, prior: FusionProfile) -> float:
-    """The expected reliability of a model, given an estimate from so many images and the prior.
+    """Return the expected reliability of a model, given the prior and an estimate from this number of images.
 
-    The prior is a mixture of two normal distributions: of models at chance, and of those that the profile ``prior``
-    tells of. The fewer images, the nearer to it; an estimate near 0 from many is that of a model at chance.
+    The prior is a mixture of two normal distributions: one of models at chance, one described by the profile ``prior``.
+    Few images give a result near the prior; an estimate near 0 from many images is that of a model at chance.
     """
     kinds = ((AT_CHANCE, 0.0, CHANCE_STD), (1 - AT_CHANCE, prior.reliability["model"], prior.prior_std))
     total = expected = 0.0
@@ -215,18 +214,18 @@ def shrunk(estimate: float, images: float, prior: FusionProfile) -> float:
 
 
 def _weight(prior_std: float, images: float) -> float:
-    """The weight of an estimate of so many images against the prior: their variances compared."""
+    """Return the weight of an estimate from this number of images relative to the prior, from their variances."""
     return prior_std**2 / (prior_std**2 + 1 / images)
 
 
 def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[str, object]:
-    """Errors and map that give tools and model the weights of linear regression."""
+    """Return the errors and the mapping that give tools and model the weights of linear regression."""
     tool, model = reliability["tool"], reliability["model"]
     tools, places = [row.tool_score for row in rows], [position(row.expectation) for row in rows]
     labels = [row.label for row in rows if row.label is not None]
     quality_mean = fmean(labels or tools)
     tool_std = max(_std(tools), SMALLEST_STD)
-    # Predictions vary less than their reliability times the opinions, so without labels a usual set is the least.
+    # Predictions vary less than their reliability times the MOS, so without labels the usual deviation is the minimum.
     quality_std = max(_std(labels), SMALLEST_STD) if labels else max(tool_std / tool, OPINION_STD)
     tool_error = quality_std * math.sqrt(1 - tool**2)
     together = _plausible(agreement(tools, places), tool, model, len(rows), shared_error(rows))
@@ -254,7 +253,7 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
 
 
 def _plausible(together: float, tool: float, model: float, images: int, usual: float) -> float:
-    """The correlation of tools and model, that of their errors shrunk toward the ``usual`` one."""
+    """Return the correlation of tools and model, with their error correlation shrunk toward the ``usual`` one."""
     scale = math.sqrt((1 - tool**2) * (1 - model**2))
     weight = _weight(SHARED_ERROR_STD, images * scale**2)
     shared = usual + weight * ((together - tool * model) / scale - usual)
@@ -262,12 +261,12 @@ def _plausible(together: float, tool: float, model: float, images: int, usual: f
 
 
 def clipped(reliability: float) -> float:
-    """A reliability in [0.05, 0.97]: neither without influence nor without error."""
+    """Clip a reliability to [0.05, 0.97], so that it has some influence and some error."""
     return min(max(reliability, LEAST), MOST)
 
 
 def normal_scores(values: Sequence[float]) -> list[float]:
-    """Each value's rank as a quantile of the standard normal distribution; equal values have their mean rank."""
+    """Return each value's rank as a standard normal quantile; equal values have their mean rank."""
     order = sorted(values)
     first = {value: place for place, value in reversed(list(enumerate(order)))}
     last = {value: place for place, value in enumerate(order)}
@@ -276,12 +275,12 @@ def normal_scores(values: Sequence[float]) -> list[float]:
 
 
 def agreement(a: Sequence[float], b: Sequence[float]) -> float:
-    """The correlation of the normal scores of both."""
+    """Return the correlation of the normal scores of both."""
     return correlation(normal_scores(a), normal_scores(b))
 
 
 def correlation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Pearson's correlation; 0 where one of them is constant. The order of the pairs does not matter."""
+    """Return Pearson's correlation, or 0 if one is constant. The order of the pairs does not matter."""
     try:
         return statistics.correlation(a, b)
     except statistics.StatisticsError:

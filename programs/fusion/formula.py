@@ -1,4 +1,4 @@
-"""Tool scores and a model's probabilities over the five quality levels, fused into one score (paper, Sec. 3.3)."""
+"""Fuse tool scores with a model's probabilities over the five quality levels (paper, Sec. 3.3)."""
 
 import logging
 import math
@@ -28,21 +28,20 @@ LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor":
 
 
 class ScoreFusion:
-    """Fuses tool scores with a model's probabilities over the quality levels.
+    """The rule that fuses tool scores with a model's probabilities over the quality levels.
 
     ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
-    prints it without the denominator, with which no result could reach the scale: its own example (two tools at
-    2.9871, result 2.9542) holds with it.
+    omits the denominator, but its example (two tools at 2.9871, result 2.9542) is correct only with it.
 
-    This is Bayes' rule with ``eta = 1 / (2 sigma^2)``, sigma being the standard deviation of the tools' error in
-    levels. ``model_error`` is that of the model: above 0, ``p_c`` is replaced by a Gaussian of that deviation around
-    the model's expected level, so that a confident model has no more influence than its error allows. Equal
-    probabilities say nothing and stay equal. 0 is the paper's formula.
+    This is Bayes' rule with ``eta = 1 / (2 sigma^2)``; sigma is the standard deviation of the tools' error in levels.
+    ``model_error`` is the standard deviation of the model's error. Above 0, ``p_c`` is replaced by a Gaussian of this
+    deviation around the model's expected level. A confident model then has no more influence than its error allows.
+    Equal probabilities carry no information and stay equal. 0 is the paper's formula.
 
-    A ``profile`` gives both errors, in place of ``eta`` and ``model_error``, and maps the expected level to the scale.
-    With a share of answers that are no judgement of their picture, ``p_c`` is a mixture of two Gaussians.
-    Without any tool score the profile's mean opinion and its deviation stand in for the tools.
+    A ``profile`` provides both errors instead of ``eta`` and ``model_error``, and maps the expected level to the scale.
+    If some of the model's answers do not assess their image, ``p_c`` is a mixture of two Gaussians.
+    Without any tool score, the profile's mean MOS and its deviation replace the tools.
 
     Raises ValueError for an ``eta`` or ``model_error`` that is negative or not finite.
     """
@@ -64,32 +63,32 @@ class ScoreFusion:
         self.quality_levels = tuple(quality_levels)
 
     def with_profile(self, profile: FusionProfile) -> "ScoreFusion":
-        """This rule of fusion with the errors of a profile in place of its own."""
+        """Return this fusion with the errors of a profile instead of its own."""
         return type(self)(quality_levels=self.quality_levels, profile=profile)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes its scores, as the description of a run has it."""
+        """Return the parameters of the fusion for the description of a run."""
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
         return {"eta": self.eta, "model_error": self.model_error, "profile": profile}
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
-        """The weight of each level given tool scores in [1, 5]; weights sum to one, uniform without any score.
+        """Return the weight of each level for tool scores in [1, 5]; they sum to one and are uniform without scores.
 
-        Raises ValueError for a score that is NaN, infinite or off the scale.
+        Raises ValueError for a score that is NaN, infinite or outside the scale.
         """
         return softmax(self._closeness(tool_scores, self.quality_levels))
 
     def extract_vlm_probabilities(self, vlm_output: Mapping[str, Any] | str) -> Probabilities:
-        """A model's probabilities over the levels, from its JSON answer or its text; they sum to one.
+        """Return a model's probabilities over the levels, from its JSON answer or its text; they sum to one.
 
-        In this order: the log-probabilities under ``quality_probs``, softmaxed; the level that its reasoning names
-        (0.7 for it, the rest shared); uniform. The last two log a warning. Raises ValueError for other levels.
+        First choice is the softmax of the log-probabilities under ``quality_probs``, then the level in the reasoning
+        (0.7 for it, the rest shared), then uniform. The last two log a warning. Raises ValueError for other levels.
         """
         return self.probabilities_and_source(vlm_output)[0]
 
     def probabilities_and_source(self, vlm_output: Mapping[str, Any] | str) -> tuple[Probabilities, Source]:
-        """As :meth:`extract_vlm_probabilities`, with the source: quality_probs, reasoning or uniform."""
+        """Return :meth:`extract_vlm_probabilities` with the source: quality_probs, reasoning or uniform."""
         if isinstance(vlm_output, Mapping) and vlm_output.get("quality_probs"):
             logs = {int(level): float(log) for level, log in vlm_output["quality_probs"].items()}
             if set(logs) != set(self.quality_levels):
@@ -104,21 +103,21 @@ class ScoreFusion:
         return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels)), "uniform"
 
     def smoothed(self, level: int) -> Probabilities:
-        """The probabilities for a level that is stated alone: 0.7 for it, the rest shared by the others."""
+        """Return the probabilities for a single stated level: 0.7 for it, the rest shared by the others."""
         rest = (1 - SMOOTHED) / (len(self.quality_levels) - 1)
         return {c: SMOOTHED if c == level else rest for c in self.quality_levels}
 
     def fuse_scores(
         self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
     ) -> float:
-        """The fused score in [1, 5].
+        """Return the fused score in [1, 5].
 
-        It rises with every tool score and with the model's expectation. Only a fitted profile gives a model up that is
-        so far from the tools that its answer is hardly a judgement: the score goes back to the tools then.
+        It rises with every tool score and with the model's expectation. The exception is a fitted profile with a model
+        far from the tools: the model's answer is then unlikely to assess the image, and the score returns to the tools.
 
-        ``tool_error`` is the standard deviation, in levels, that the tools state for this image; scaled as the profile
-        says, it takes the place of ``eta``. Without any tool score and profile it is the expectation under
-        ``vlm_probabilities``, whatever ``model_error`` is. Raises ValueError for tool scores outside [1, 5], for a
+        ``tool_error`` is the standard deviation, in levels, that the tools report for this image. Scaled by the
+        profile, it replaces ``eta``. Without any tool score and profile, the score is the expectation under
+        ``vlm_probabilities``, regardless of ``model_error``. Raises ValueError for tool scores outside [1, 5], for a
         ``tool_error`` that is not positive, or probabilities that are not a distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
@@ -140,10 +139,10 @@ class ScoreFusion:
     def log_likelihood(
         self, vlm_probabilities: Mapping[int, float], levels: Sequence[float], *, alone: bool = False
     ) -> dict[float, float]:
-        """The logarithm of the likelihood of the model's probabilities for an image of each level, up to a constant.
+        """Return the log-likelihood of the model's probabilities for each level, up to a constant.
 
-        A level that is impossible is left out. ``alone``, without any tool score, every answer is a judgement, and
-        without a profile the probabilities are taken as they are.
+        Impossible levels are omitted. If ``alone`` (no tool score), every answer counts as an assessment, and without
+        a profile the probabilities are used unchanged.
         """
         if max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED:
             return dict.fromkeys(levels, 0.0)
@@ -157,17 +156,17 @@ class ScoreFusion:
         return {level: _log_sum([_log_density(level, answer) for answer in answers]) for level in levels}
 
     def place(self, expectation: float) -> float:
-        """Where the model's expected level, in [1, 5], lies on the scale, as the profile maps it."""
+        """Map the model's expected level, in [1, 5], to the scale, as the profile says."""
         return self.profile.mapped(expectation) if self.profile else expectation
 
     def map_to_level(self, score: float) -> str:
-        """The letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
+        """Return the letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
         return LETTERS[level_name(score)]
 
     def _closeness(
         self, tool_scores: Sequence[float], levels: Sequence[N], tool_error: float | None = None
     ) -> dict[N, float]:
-        """The logarithm of each level's weight, up to a constant: -eta times the squared distance from the mean."""
+        """Return each level's log-weight, up to a constant: -eta times the squared distance from the mean."""
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
             if not (math.isfinite(score) and low <= score <= high):
@@ -186,12 +185,12 @@ class ScoreFusion:
 
 
 def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """The fusion without a profile: with the prior of a model that nobody measured, or as a section's numbers say."""
+    """Return the fusion without a profile: with the prior for unmeasured models, or the numbers of a section."""
     return _by_hand(section) or ScoreFusion(profile=PRIOR)
 
 
 def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """The fusion without a model, whose level probabilities are of the same making as the tools' scores."""
+    """Return the offline fusion, where level probabilities and tool scores come from the same measurements."""
     return _by_hand(section) or ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
 
 
@@ -202,7 +201,7 @@ def _by_hand(section: FusionConfig | None) -> ScoreFusion | None:
 
 
 def _log_density(level: float, answer: NormalAnswer) -> float:
-    """The logarithm of an answer's share times its density at a level, up to a constant."""
+    """Return the logarithm of an answer's share times its density at a level, up to a constant."""
     error = max(answer.error, SMALLEST_ERROR)
     return math.log(answer.share / error) - 0.5 * ((answer.place - level) / error) ** 2
 
@@ -213,12 +212,12 @@ def _log_sum(logs: Sequence[float]) -> float:
 
 
 def eta_of(error: float) -> float:
-    """The paper's eta for an error of this standard deviation, in levels."""
+    """Return the paper's eta for an error of this standard deviation, in levels."""
     return 1 / (2 * error**2)
 
 
 def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
-    """Probabilities that sum to one from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
+    """Return normalized probabilities from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
     if not all(math.isfinite(log) for log in logs.values()):
         raise ValueError(f"log-probabilities are finite, got {dict(logs)}")
     peak = max(logs.values())
@@ -228,13 +227,13 @@ def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
 
 
 def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:
-    """The range that holds the MOS of 80 of 100 images with this score; empty where a row has none."""
+    """Return the range that holds the MOS of 80 of 100 images with this score; empty if a row has none."""
     low, high = (ends or {}).get("80") or (0, 0)
     return f"{low:.1f} to {high:.1f} with 80 %" if low < high else ""
 
 
 def level_name(score: float) -> Level:
-    """The name of the level nearest to a score in [1, 5], the better one half-way."""
+    """Return the name of the level nearest to a score in [1, 5]; the better one if it is half-way."""
     if not 1 <= score <= 5:
         raise ValueError(f"a score lies in [1, 5], got {score}")
     nearest = math.floor(score + 0.5)

@@ -1,4 +1,4 @@
-"""The fused score of one image with its interval, and the sentences that say what it was made of."""
+"""Compute the fused score of one image with its interval, and the sentences that explain it."""
 
 import math
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from agenticiqa.signatures.vocabulary import JudgedAs
 Interval = dict[Literal["80", "95"], tuple[float, float]]
 
 NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600}  # two-sided
-OFFLINE = ("learned", "measurements")  # sources of probabilities that are no model's
-FAR = 1.0  # levels between tools and model from which on the reader is told
+OFFLINE = ("learned", "measurements")  # sources of probabilities that do not come from a model
+FAR = 1.0  # difference between tools and model, in levels, from which it is reported
 FAR_FOR_FITTED = 1.25  # times the usual distance, of a model whose error was fitted
 LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured which counts as error
-# Of the deviation that the learned scorer states for photos, what their interval is made of: the narrowest of which the
-# 80 % cover 70 % of the opinions of each set left out of the training (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
+# Factor on the deviation that the learned scorer reports for photos: the smallest with which the 80 % interval covers
+# at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
 PHOTO_SHARE = 0.8
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
 KINDS: dict[JudgedAs, str] = {"photo": "photos", "generated": "AI-generated pictures"}
@@ -39,11 +39,11 @@ SOURCES = {  # each probability_source in words
 
 @dataclass(frozen=True)
 class FusedScore:
-    """A score in [1, 5], the expected level of the model that is part of it, and how it was made, in sentences.
+    """A score in [1, 5], the model's expected level, and an explanation in sentences.
 
-    ``interval`` has the ends between which people's mean opinion lies for 80 and 95 of 100 images, ``without_model``
-    the score that the tools alone give, ``None`` where no model or no tool took part. ``disagreement`` is how many
-    levels the model and the tools are apart, where that is so far that one of them is wrong, else ``None``.
+    ``interval`` has the ranges that hold the MOS of 80 and 95 of 100 images. ``without_model`` is the score from the
+    tools alone, ``None`` without a model or without tools. ``disagreement`` is the difference between model and tools
+    in levels if it is so large that one of them must be wrong, else ``None``.
     """
 
     score: float
@@ -66,12 +66,11 @@ def fused_score(
 ) -> FusedScore:
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
 
-    A fusion with a profile that was fitted to other tools than those of this evidence (without a reference, say), or to
-    another model than ``model``, which answered (a fallback, say), does not know these: the default fusion is used, and
-    the sentence says so. One that was fitted to photos is used for an AI-generated picture, and the other way around,
-    and the sentence says that too. ``spread`` is the standard deviation, in levels, that an offline estimate of the
-    opinion states for itself, ``least_spread`` that of the tools at least, for an image that they were not made for.
-    Raises ValueError as ``fuse_scores`` does.
+    If the fusion's profile was fitted to other tools (such as those with a reference), or to another model than
+    ``model``, which answered (such as a fallback), the default fusion is used, and the explanation says so. A profile
+    fitted to photos is also used for AI-generated images and vice versa, and the explanation says that too. ``spread``
+    is the standard deviation, in levels, that an offline MOS estimate reports. ``least_spread`` is the minimum spread
+    of the tools, for images outside of their training. Raises ValueError as ``fuse_scores`` does.
     """
     fusion, note = _for_this_image(fusion, evidence, model)
     profile, mean = fusion.profile, evidence.overall_mean
@@ -83,7 +82,7 @@ def fused_score(
     score = fusion.fuse_scores(scores, probabilities, tool_error=tool_error)
     expectation = sum(level * share for level, share in probabilities.items())
     if source == "learned" and evidence.local_damage:
-        # Tool and opinion are one estimate then, which hardly sees small parts; only the opinion knows what was found.
+        # Tool and MOS estimate are then the same model, which hardly reacts to local damage; only the estimate has it.
         score = min(score, expectation)
     made_of = ", the level expectation alone, as no tool score came"
     if mean is not None:
@@ -106,7 +105,7 @@ def fused_score(
         error = combined_error(profile.quality_std, profile.model_error)
     else:
         error = profile.score_error_of(stated, tools=mean, place=place)
-        if not profile.images:  # of a model that nobody measured, its change of the score may be an error
+        if not profile.images:  # the change by an unmeasured model may be an error
             error = (error**2 + (LEVERAGE_ERROR * (score - without)) ** 2) ** 0.5
     if source == "learned" and evidence.judged_as == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
@@ -114,7 +113,7 @@ def fused_score(
 
 
 def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | None) -> tuple[ScoreFusion, str]:
-    """The fusion, or the default where its profile is not for these tools or this model, and what to say of it."""
+    """Return the fusion, or the default if its profile is for other tools or another model, with an explanation."""
     profile = fusion.profile
     if profile is None:
         return fusion, ""
@@ -131,14 +130,14 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
 
 
 def _far(profile: FusionProfile | None, stated: float | None) -> float:
-    """From how many levels on between tools and model the reader is told: of a fitted model more than is usual."""
+    """Return the reporting limit for tool-model differences, in levels; a fitted model has its own limit."""
     if profile is None or not profile.images:
         return FAR
     return max(FAR, FAR_FOR_FITTED * math.hypot(profile.tool_error_of(stated), profile.model_error))
 
 
 def backend_shown(model: str) -> str:
-    """The backend of a model as a configuration names it, without the address of its server.
+    """Return the backend of a model as a configuration names it, without the address of its server.
 
     >>> backend_shown("vllm@127.0.0.1:8000/v1//Qwen/Qwen2.5-VL-7B-Instruct")
     'vllm.Qwen/Qwen2.5-VL-7B-Instruct'
@@ -147,7 +146,7 @@ def backend_shown(model: str) -> str:
 
 
 def score_interval(score: float, error: float) -> Interval:
-    """The central 80 % and 95 % of a normal distribution around a score, cut off at 1 and 5."""
+    """Return the central 80 % and 95 % of a normal distribution around a score, clipped to [1, 5]."""
     return {
         share: (max(score - quantile * error, 1.0), min(score + quantile * error, 5.0))
         for share, quantile in NORMAL_QUANTILES.items()

@@ -1,4 +1,4 @@
-"""A fusion profile: how far the tools and one model are to be trusted, and where that model's levels lie."""
+"""A fusion profile: the errors of the tools and of one model, and the mapping of the model's levels to the scale."""
 
 import math
 import os
@@ -19,7 +19,7 @@ HEADER = """\
 # A fusion profile, written by "agenticiqa calibrate": the errors of the tools and of one model, in levels, and where
 # the model's expected level lies on the scale. To use it, write "fusion: THIS_FILE" in a configuration.
 """
-LARGEST_ERROR = 100.0  # levels; whoever errs by so much has no influence
+LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
 NEAREST_END = 0.005  # share of the scale; nearer to its ends an expectation is taken to be this near
 LARGEST_POSITION = 6.0  # a little more than position(5)
 # Levels. This and the share in ``fit`` were chosen on simulated models that obey, beside CLIVE's photos.
@@ -27,7 +27,7 @@ NOT_JUDGING_ERROR = 2.0
 
 
 class NormalAnswer(NamedTuple):
-    """One of several normal distributions that something may be of, with its share: mean and deviation in levels."""
+    """One component of a mixture of normal distributions: its share, and mean and deviation in levels."""
 
     share: float
     place: float
@@ -82,12 +82,12 @@ class FusionProfile(BaseModel):
     prior_std: float = Field(default=0.25, gt=0)
 
     def mapped(self, expectation: float) -> float:
-        """Where a model's expected level, in [1, 5], lies on the scale; possibly outside 1..5."""
+        """Map a model's expected level, in [1, 5], to the scale; the result may lie outside 1..5."""
         place = position(expectation) if self.model_axis == "logit" else expectation
         return self.model_center + self.model_slope * (place - self.model_location)
 
     def tool_error_of(self, stated: float | None = None) -> float:
-        """The tools' error for an image, in levels, given the deviation that they state for it, if they do.
+        """Return the tools' error for an image, in levels, from the deviation that they report for it, if any.
 
         A stated deviation is scaled so that its root mean square over the fitted images is ``tool_error``.
         """
@@ -96,9 +96,9 @@ class FusionProfile(BaseModel):
         return stated * self.tool_error / self.tool_spread if self.tool_spread else stated
 
     def answers(self, place: float) -> list[NormalAnswer]:
-        """What an answer that lies at ``place`` on the scale may be: a judgement of the picture, and none.
+        """Return the mixture for an answer at ``place`` on the scale: it does or does not assess the image.
 
-        A place far outside of the scale is taken to be one ``model_error`` outside, as no picture is better than 5.
+        A place far outside of the scale is moved to one ``model_error`` outside, because no image is better than 5.
         """
         if not self.not_judging:
             return [NormalAnswer(1.0, place, self.model_error)]
@@ -110,7 +110,7 @@ class FusionProfile(BaseModel):
         ]
 
     def opinions(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
-        """What the true opinion may be, given the tools' mean and the model's place: one for each of ``answers``."""
+        """Return the mixture for the true MOS, given the tools' mean and the model's place: one per ``answers``."""
         error, answers = self.tool_error_of(stated), self.answers(place)
         found = []
         for share, near, model_error in answers:
@@ -124,10 +124,10 @@ class FusionProfile(BaseModel):
     def score_error_of(
         self, stated: float | None = None, *, tools: float | None = None, place: float | None = None
     ) -> float:
-        """The deviation of the true opinion around the fused score, in levels.
+        """Return the deviation of the true MOS around the fused score, in levels.
 
-        It is larger where the tools state more, and where the model's ``place`` is so far from the ``tools`` that one
-        of them must be wrong.
+        It is larger if the tools report a larger deviation, or if the model's ``place`` is so far from the ``tools``
+        that one of them must be wrong.
         """
         typical = combined_error(self.tool_error, self.model_error)
         if tools is None or place is None or not self.not_judging:
@@ -139,13 +139,13 @@ class FusionProfile(BaseModel):
 
 
 def position(expectation: float) -> float:
-    """The logit of an expected level's position between 1 and 5, 0 for 3: token probabilities crowd at the ends."""
+    """Return the logit of an expected level's position between 1 and 5; it spreads the values near the ends."""
     share = min(max((expectation - 1) / 4, NEAREST_END), 1 - NEAREST_END)
     return math.log(share / (1 - share))
 
 
 def combined_error(*errors: float) -> float:
-    """The standard deviation of the best mean of independent estimates with these deviations."""
+    """Return the standard deviation of the best mean of independent estimates with these deviations."""
     return 1 / math.sqrt(math.fsum(error**-2 for error in errors))
 
 
@@ -168,12 +168,12 @@ def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -
 
 
 def profile_text(profile: FusionProfile) -> str:
-    """The content of a profile's file."""
+    """Return the content of a profile's file."""
     text = yaml.safe_dump(profile.model_dump(mode="json"), sort_keys=False, default_flow_style=None, width=120)
     return HEADER + text
 
 
-# What is assumed of a model that nobody has measured; docs/fusion.md says how it was chosen.
+# The prior for a model without measurements; docs/fusion.md says how it was chosen.
 PRIOR = FusionProfile(
     tool_error=0.6,
     model_error=0.7,

@@ -1,17 +1,15 @@
-"""The mean of tool scores: which tools make it, and with which weights.
+"""The weighted mean of tool scores: its tools and their weights.
 
-Of two estimates with errors of their own, the mean that errs least weights each by one over its squared error. Tools
-err together, so that what two of them say alike must count once. With V the covariance of the errors, the weights that
-sum to one and make the error of the mean, ``w' V w``, least are proportional to ``V^-1 1`` (Bates and Granger 1969,
-Operational Research Quarterly 20): one over the squared errors where nothing is shared, one half each for a tool that
-is named twice, and below zero for a tool that only repeats, with more error, what a better one says. Such a tool is
-left out, as a negative weight would let a better score lower the mean.
+Tools are weighted by inverse error variance. Correlated errors are counted once. With V the covariance of the errors,
+the weights that sum to one and minimize the error variance of the mean, ``w' V w``, are proportional to ``V^-1 1``
+(Bates and Granger 1969, Operational Research Quarterly 20). They are the inverse squared errors if the errors are
+independent, and one half each for a tool that is named twice. A tool that repeats a better one with more error gets a
+negative weight. It is excluded, because with a negative weight a better score would lower the mean.
 
-V is that of ``configs/tool_table.yaml``: errors of the calibrated scores by source of the images. With a reference it
-is that of the source "reference". Without one nobody knows whether an image is a photo, was generated, or is a copy
-that somebody distorted, so that V is the mean over these sources. A tool that was not measured there has the error that
-its curve states, and errs with the others as much as tools usually do; so does an adapted one, by the error on its
-held-out labels.
+V comes from ``configs/tool_table.yaml``: errors of the calibrated scores by source of the images. With a reference the
+source is "reference". Without one it is unknown whether an image is a photo, AI-generated or a distorted copy, so V is
+the mean over these sources. A tool without measurements there has the error of its curve and the usual correlation
+with the other tools. An adapted tool has the error on its held-out labels.
 """
 
 import math
@@ -24,17 +22,17 @@ from agenticiqa.programs.tools.tool import Tool
 
 WITH_REFERENCE, WITHOUT = ("reference",), ("photo", "generated", "ladder")
 USUAL_CORRELATION = 0.6  # of the errors of two tools
-LEAST_GAIN = 0.01  # of the error of the mean, from which on a tool is worth its time
+LEAST_GAIN = 0.01  # relative reduction of the mean's error that justifies the time of a tool
 DIGITS = 4  # of a weight: the last ones of a solution may depend on the linear algebra library
 
 
 def mean_weights(
     tools: Sequence[Tool], *, has_reference: bool, known: Mapping[str, Errors] | None = None
 ) -> dict[str, float]:
-    """The weight of each tool in the mean of their scores, in [0, 1]; they sum to one, up to rounding.
+    """Return the weight of each tool in the mean of their scores, in [0, 1]; they sum to one, up to rounding.
 
-    A tool that estimates one property, and no quality, has none. ``known`` has the errors by source of the images; by
-    default they are those of the table.
+    A tool that estimates a single property, not quality, has no weight. ``known`` has the errors by source of the
+    images; the default is the table.
     """
     rating = [tool for tool in tools if tool.rates_overall]
     shares = least_error_weights(error_covariance(rating, has_reference, known)) if rating else np.zeros(0)
@@ -45,9 +43,9 @@ def mean_weights(
 def rating_tools(
     tools: Sequence[Tool], *, has_reference: bool, known: Mapping[str, Errors] | None = None
 ) -> list[Tool]:
-    """The tools that are worth their time for a rating: the one that errs least, then each that makes the mean better.
+    """Return the tools for a rating: the one with the smallest error, and each that improves the mean enough.
 
-    One is added, the best first, as long as the error of the mean falls by at least a hundredth.
+    Tools are added, the best first, as long as each reduces the error of the mean by at least a hundredth.
     """
     rest = [tool for tool in tools if tool.rates_overall]
     chosen: list[Tool] = []
@@ -63,7 +61,7 @@ def rating_tools(
 
 
 def mean_error(covariance: np.ndarray) -> float:
-    """The error, in levels, of the best mean of tools with this covariance (n, n) of errors."""
+    """Return the error, in levels, of the best mean of tools with this error covariance (n, n)."""
     weights = least_error_weights(covariance)
     return float(weights @ covariance @ weights) ** 0.5
 
@@ -71,7 +69,7 @@ def mean_error(covariance: np.ndarray) -> float:
 def error_covariance(
     tools: Sequence[Tool], has_reference: bool, known: Mapping[str, Errors] | None = None
 ) -> np.ndarray:
-    """The covariance (n, n) of the errors of n tools, in squared levels."""
+    """Return the covariance (n, n) of the errors of n tools, in squared levels."""
     known = errors_by_source() if known is None else known
     sources = [known[name] for name in (WITH_REFERENCE if has_reference else WITHOUT) if name in known]
 
@@ -93,7 +91,7 @@ def error_covariance(
 
 
 def least_error_weights(covariance: np.ndarray) -> np.ndarray:
-    """The weights (n,), at least 0 and with the sum 1, of the mean with the least error, from (n, n)."""
+    """Return the non-negative weights (n,), with sum 1, that minimize the mean's error for a covariance (n, n)."""
     kept = list(range(len(covariance)))
     while True:
         found = np.linalg.lstsq(covariance[np.ix_(kept, kept)], np.ones(len(kept)), rcond=1e-9)[0]

@@ -1,4 +1,4 @@
-"""A pair of image and reference as the program judges it: checked, aligned if asked, suspected if swapped, told."""
+"""Load a pair of image and reference: check it, align it on request, and report if the two may be swapped."""
 
 from dataclasses import replace
 
@@ -29,11 +29,11 @@ def load_judged(
     max_side: int | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Pair:
-    """``images.pairs.load_checked``, with a reference that looks worse than the image told, too.
+    """Load with ``images.pairs.load_checked``, and also report a reference that looks worse than the image.
 
-    Without a reference, borders of one color and the repeats of a picture are left out of what is judged.
+    Without a reference, borders of one color and repeats of an image are excluded from the assessment.
 
-    What was found is logged, as a warning where it harms the score.
+    Findings are logged, as a warning if they affect the score.
     """
     pair = load_checked(
         image, reference, resize_reference=resize_reference, align=align, max_side=max_side, max_pixels=max_pixels
@@ -52,7 +52,7 @@ def load_judged(
 
 
 def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
-    """A sentence if the reference looks worse than the image, so that the two may be swapped; else an empty one.
+    """Return a sentence if the reference looks worse than the image, so the two may be swapped; else an empty text.
 
     Both are of one size. The detector says whether the step from the image to the reference looks like damage, more
     than the step back, and the learned model whether the reference is worse by itself. Where either is too small for
@@ -74,7 +74,7 @@ def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
 
 
 def with_check(result: SummarizerOutput, check: ReferenceCheck | None) -> SummarizerOutput:
-    """The result with what a reader has to know of the reference at the end of its reasoning."""
+    """Append the caveats about the reference to the reasoning of a result."""
     if check is None or not check.sentence or check.sentence in result.quality_reasoning:
         return result
     return result.model_copy(update={"quality_reasoning": f"{result.quality_reasoning} {check.sentence}"})

@@ -1,4 +1,4 @@
-"""The offline twin of every stage that asks a model: the same Protocol, answered by rules and measurements."""
+"""The offline counterpart of every stage that asks a model: the same Protocol, with rules and measurements."""
 
 import math
 import re
@@ -167,7 +167,7 @@ class MeasuredScorer(StageModule):
 
 
 class EvidenceAnswerer(StageModule):
-    """Matches the question and its options with the measured evidence; what that cannot answer stays undetermined."""
+    """Matches the question and its options with the measured evidence; other questions are not answered."""
 
     def forward(
         self,
@@ -203,12 +203,12 @@ def measured_regions(
 def cropped(
     image: LoadedImage, reference: LoadedImage | None, box: Box | None
 ) -> tuple[LoadedImage, LoadedImage | None]:
-    """The part of both in a box; without one what is judged of both."""
+    """Return the crop of both in a box, or their assessed parts without a box."""
     return crop(image, box), crop(reference, box) if reference else None
 
 
 def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> list[DamagedPart]:
-    """Where each visible finding is that is about a part of the image."""
+    """Return the place of each visible finding that is about a part of the image."""
     return [
         DamagedPart(
             type=name,

@@ -1,4 +1,4 @@
-"""The page of images that are compared: their ranking, metric by metric, and their maps side by side."""
+"""The HTML page of a comparison: the ranking of the images, overall and by metric, and their maps side by side."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ def comparison_page(
     """The HTML of a comparison that will lie at ``page``; ``entries`` are in the order of their rank.
 
     ``pictures`` has for each entry its file in ``folder_beside(page)``, or ``None``; ``maps`` the file of the map and
-    its caption by image, ``tables`` the tables by title, ``failed`` a line for each image that could not be judged.
+    its caption by image, ``tables`` the tables by title, ``failed`` a line for each image that failed.
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None

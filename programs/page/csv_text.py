@@ -1,4 +1,4 @@
-"""Tables as CSV that a spreadsheet takes for text and numbers, and not for formulas."""
+"""Write tables as CSV in which a spreadsheet sees text and numbers but no formulas."""
 
 import csv
 import io
@@ -13,9 +13,9 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_text(rows: Iterable[Sequence[Any]], line_end: str = "\r\n") -> str:
-    """The rows as CSV (RFC 4180), with a blank for each control character.
+    """Return the rows as CSV (RFC 4180), with a blank for each control character.
 
-    A text that a spreadsheet would take for a formula gets an apostrophe before it; a number such as -1.5 does not.
+    A text that a spreadsheet would read as a formula gets a leading apostrophe; a number such as -1.5 does not.
     """
     file = io.StringIO()
     writer = csv.writer(file, lineterminator=line_end)

@@ -1,4 +1,4 @@
-"""What an overview shows of one result: a few short fields instead of the whole row."""
+"""The short fields of one result that overviews show instead of the whole row."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,13 +18,13 @@ NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One judged image.
+    """One assessed image.
 
-    ``score`` is in 1..5 or ``None``, ``low`` and ``high`` are the ends between which people's mean opinion lies for 80
-    of 100 images, ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` are
-    of the most severe distortion, empty where none was found; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that asks for no score. ``caveat`` says why the score is uncertain, if at all. ``shown`` has
-    those fields of ``result_row.ALSO_SHOWN`` that the result has.
+    ``score`` is in 1..5 or ``None``; ``low`` and ``high`` are the ends of the range that holds the MOS of 80 of 100
+    images; ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` describe
+    the most severe distortion and are empty if there is none; ``place`` is empty for the whole image. ``answer`` is the
+    answer to a question that requests no score. ``caveat`` says why the score is uncertain, if it is. ``shown`` has
+    the fields of ``result_row.ALSO_SHOWN`` that the result contains.
     """
 
     image: str
@@ -94,8 +94,8 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
 
 
 def _caveat(row: Mapping[str, Any]) -> str:
-    """What the result says of its certainty, in short: what the image is instead of a photo, whether model and tools
-    agree, and its reference.
+    """Summarize why the score is uncertain: the image is not a photo, model and tools disagree, or the reference
+    is doubtful.
     """
     looks = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
     if apart := row.get("disagreement"):

@@ -35,7 +35,7 @@ def render(template: str, values: Mapping[str, Any], packages: Mapping[str, str]
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: without_controls(value) if type(value) is str else value,  # no Markup, which is ours
+        finalize=lambda value: without_controls(value) if type(value) is str else value,  # not Markup: it is trusted
     )
     environment.filters["aligned"] = aligned
     return environment.get_template(template).render({"policy": POLICY, "style": inline("style.css"), **values})

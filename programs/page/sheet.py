@@ -18,7 +18,7 @@ def contact_sheet(
     """The HTML of a contact sheet that will lie at ``page``.
 
     ``thumbnails`` has for each entry the name of its file in ``thumbnails.folder_beside(page)``, or ``None``;
-    ``failed`` has a line for each image that could not be judged.
+    ``failed`` has a line for each image that could not be assessed.
     """
     files = dict(zip(map(id, entries), thumbnails, strict=True))
     folder = quote(folder_beside(page).name)

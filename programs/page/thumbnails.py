@@ -34,7 +34,7 @@ def folder_beside(page: Path) -> Path:
 
 
 def stem_of(sha256: str) -> str:
-    """How the names of an image's files begin: the first digits of its SHA-256, or of that of a text that is none."""
+    """Return the common prefix of an image's file names: the first digits of its SHA-256, or of the text's own hash."""
     if sha256 and not _DIGITS.match(sha256):
         sha256 = hashlib.sha256(sha256.encode(errors="surrogatepass")).hexdigest()
     return sha256[:NAME_DIGITS]
@@ -65,6 +65,6 @@ def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
     if not (folder / name).exists():
         try:
             write_atomically(folder / name, thumbnail(image.source, side))
-        except ImageError:  # moved or changed since it was judged: the page says so in its place
+        except ImageError:  # moved or changed since its assessment; the page says so instead
             return None
     return name

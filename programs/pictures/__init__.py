@@ -1,1 +1,1 @@
-"""An assessment as a picture."""
+"""Draw an assessment as a PNG."""

@@ -51,10 +51,10 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 
         draw_assessment(program("photo.jpg"), "photo_map.png")
 
-    The maps are those of the tool that rated the overall quality and of the one for the main distortion; if a tool has
-    no map, the best one that has. Images are drawn with a longer side of 800 to 1200 pixels. Damage is measured at the
-    image's own resolution; against a reference, at no more than 1600 pixels. Named regions are framed. Raises OSError
-    when the file cannot be written.
+    The maps come from the tool that rated the overall quality and the tool for the main distortion. A tool without a
+    map is replaced by the best one that has a map. Images are drawn with a longer side of 800 to 1200 pixels. Damage is
+    measured at the image's own resolution; against a reference, at no more than 1600 pixels. Named regions are framed.
+    Raises OSError if the file cannot be written.
     """
     image, maps = result.image, heatmaps(result)
     drawn = _drawn_size(image.size)
@@ -163,7 +163,7 @@ def _is_free(file: Path, source: str) -> bool:
 
 
 def mark_of(source: str) -> str:
-    """What says in a picture which image it is of: a digest of its path, as pictures are shown to others."""
+    """Return the mark that identifies the image in a drawn file: a digest, so that the path is not disclosed."""
     return digest(os.path.abspath(source))
 
 

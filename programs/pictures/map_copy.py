@@ -1,4 +1,4 @@
-"""A small copy of the damage map of a result on file, for pages: measured again from the image, no model is asked."""
+"""Draw a small damage map of a saved result for pages: the image is measured again, no model is asked."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

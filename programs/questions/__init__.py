@@ -1,1 +1,1 @@
-"""What a question says of its answer, read without a model: its form, its options and its scale."""
+"""Parse, without a model, the requested form of the answer from a question: type, options and scale."""

@@ -1,4 +1,4 @@
-"""Tell the question from what a benchmark puts around it: how the answer is to be written, and cues such as "Answer:".
+"""Separate a question from the instructions of a benchmark: answer formats, and cues such as "Answer:".
 
 The phrases are those of MMBench, MMMU, MMStar, SEED-Bench, MME, POPE, Q-Bench, A-Bench, MathVista, Video-MME, LLaVA and
 its training data, as VLMEvalKit and lmms-eval send them.
@@ -58,7 +58,7 @@ _CUE = (
 )
 _LABEL = r"<\|?image[^>\n]{0,20}>|(?:question|q)\s*[:：]|context\s*:\s*n/a"
 
-LONGEST_READ = 2_000  # characters of a question that rules read: more is no question, and takes long
+LONGEST_READ = 2_000  # characters of a question that rules read; longer texts are slow and not questions
 LONGEST_CUE = 1_000  # characters at the end of a question in which instructions are looked for
 LOOKED_BACK = 2  # characters before an instruction that tell where it begins
 MOST_CUES = 12  # instructions that are taken off an end
@@ -73,7 +73,7 @@ _TRAILING = re.compile(
 
 
 def without_instructions(query: str) -> str:
-    """The query without what says how to answer it, at its beginning and its end; the whole query if it is only that.
+    """Remove answer instructions at the beginning and end of a query; keep a query that has nothing else.
 
     >>> without_instructions("Is it sharp? A. Yes B. No Answer with the option's letter from the given choices.")
     'Is it sharp? A. Yes B. No'
@@ -82,13 +82,13 @@ def without_instructions(query: str) -> str:
 
 
 def readable(text: str) -> str:
-    """What rules read of a question: runs of blanks as one and, of a longer one, its beginning and its end."""
+    """Return the text that rules read: runs of blanks become one, and only both ends of a long text are kept."""
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[^\S\n]+", " ", text))
     return text if len(text) <= LONGEST_READ else f"{text[: LONGEST_READ // 2]}\n{text[-LONGEST_READ // 2 :]}"
 
 
 def without_leading(text: str) -> str:
-    """A text without instructions at its beginning."""
+    """Remove instructions at the beginning of a text."""
     text = text.strip()
     for _ in range(MOST_CUES):
         match = _LEADING.match(_straight(text[:LONGEST_CUE]))
@@ -99,7 +99,7 @@ def without_leading(text: str) -> str:
 
 
 def without_trailing(text: str) -> str:
-    """A text without instructions at its end."""
+    """Remove instructions at the end of a text."""
     text = text.strip()
     for _ in range(MOST_CUES):
         begin = max(len(text) - LONGEST_CUE, 0)

@@ -1,4 +1,4 @@
-"""The options of a question: those that its words list, and those that the caller gives."""
+"""Parse the options of a question: those in its text, and those that the caller passes."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +86,7 @@ class _Listed:
 
 
 def parse_options(query: str) -> dict[str, str]:
-    """The options that the question lists, by letter, in order; ``{}`` when it lists none.
+    """Return the options that the question lists, by letter, in order; ``{}`` if it lists none.
 
     Options with letters are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``A = ..``, ``**A.** ..`` or
     ``A、..``, one per line or in one line, 2 to 26 of them, consecutive from A; small letters are given back as
@@ -102,15 +102,15 @@ def parse_options(query: str) -> dict[str, str]:
 
 
 def numbers_options(query: str) -> bool:
-    """Whether the question numbers its options, so that an answer may be a number."""
+    """Return whether the question numbers its options, so that an answer may be a number."""
     offer = _offer(without_instructions(query))
     return bool(offer and offer.numbered)
 
 
 def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
-    """Whether the options have letters to who asks: the caller gave them, or the question letters or numbers them.
+    """Return whether the options have letters for the caller: passed as options, or lettered or numbered in the text.
 
-    "Choose from: sharp, soft" has none, and does not say that it wants one.
+    "Choose from: sharp, soft" has no letters and does not request one.
 
     >>> lists_letters("Is it sharp? A. Yes B. No", None), lists_letters("Is it sharp? Answer yes or no.", None)
     (True, False)
@@ -120,7 +120,7 @@ def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
 
 
 def question_part(query: str) -> str:
-    """The question without the options it offers and without instructions; all of it if it consists of these only.
+    """Return the question without options and instructions, or all of it if nothing else remains.
 
     >>> question_part("Is the sky noisy? A. Yes B. No")
     'Is the sky noisy?'
@@ -136,11 +136,11 @@ def question_part(query: str) -> str:
 
 
 def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
-    """The options that a caller gives, by letter: texts get A, B, ...; a mapping has its own letters.
+    """Return the caller's options by letter: texts get A, B, ...; a mapping has its own letters.
 
-    A list that carries its letters in order ("A. Blur", "B. Noise") is read without them. ``None`` stays ``None``.
-    Raises UserError, in one line, unless they are 2 to 26 distinct texts, not empty, by distinct single letters, of
-    at most 4000 characters.
+    Letters in the texts ("A. Blur", "B. Noise") are removed if they are in order. ``None`` stays ``None``.
+    Raises UserError, in one line, unless the options are 2 to 26 distinct, non-empty texts with distinct single
+    letters and at most 4000 characters.
     """
     if options is None:
         return None
@@ -167,7 +167,7 @@ def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
 
 
 def lists_options(query: str, options: Mapping[str, str]) -> bool:
-    """Whether the question's words list just these options."""
+    """Return whether the question's text lists exactly these options."""
     listed = parse_options(query)
     return [_folded(text) for text in listed.values()] == [_folded(text) for text in options.values()] and (
         list(listed) == list(options)
@@ -175,9 +175,9 @@ def lists_options(query: str, options: Mapping[str, str]) -> bool:
 
 
 def with_options(query: str, options: Mapping[str, str]) -> str:
-    """The question with its options in lines at the end, which ``parse_options`` reads before any others.
+    """Append the options to the question, one per line; ``parse_options`` reads these before any others.
 
-    A question that lists just these itself stays as it is.
+    A question that already lists exactly these options is unchanged.
     """
     if lists_options(query, options):
         return query
@@ -185,11 +185,11 @@ def with_options(query: str, options: Mapping[str, str]) -> str:
 
 
 def query_for_stages(query: str, options: Mapping[str, str] | None) -> str:
-    """The question as the stages, and their models, are given it; ``options`` are those that the caller gave.
+    """Return the question for the stages and their models; ``options`` are those that the caller passed.
 
-    A question with options loses the instructions of benchmarks: "respond with only the letter" contradicts the JSON
-    that every stage asks for, which has the letter in a field. Without options it is the user's own words, as "a single
-    word or phrase" is then a wish about the answer.
+    If there are options, benchmark instructions are removed: "respond with only the letter" contradicts the JSON that
+    every stage requests, which has the letter in a field. Without options the text is unchanged, because "a single
+    word or phrase" is then a request about the answer.
     """
     if options is not None:
         return with_options(without_instructions(query), options)
@@ -197,9 +197,9 @@ def query_for_stages(query: str, options: Mapping[str, str] | None) -> str:
 
 
 def beside_options(query: str, options: Mapping[str, str] | None) -> str:
-    """The question as the Answerer is given it, beside the options; ``options`` as for ``query_for_stages``.
+    """Return the question for the Answerer, which gets the options separately; ``options`` as above.
 
-    Options that the caller gave are not shown twice where the query lists the same.
+    The caller's options are not shown twice if the query lists the same.
     """
     if options is not None:
         return question_part(query) if lists_options(query, options) else without_instructions(query)
@@ -208,7 +208,7 @@ def beside_options(query: str, options: Mapping[str, str] | None) -> str:
 
 @lru_cache(64)
 def _offer(query: str) -> _Listed | None:
-    """The first list that is found, in the order of how plain it is."""
+    """Return the first list of options found; the most explicit forms are tried first."""
     offers = chain([_block(query)], _marked(query), (read(query) for read in (_worded, _yes_no)))
     return next((offer for offer in offers if offer), None)
 
@@ -274,10 +274,10 @@ def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> 
 
 
 def _numbers_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
-    """Whether numbers are those of options: steps of a task, several questions and points of a scale have them, too.
+    """Return whether numbers mark options, not the steps of a task, several questions or the points of a scale.
 
-    So only a list counts that follows a question mark or words like "Options:", and whose items are neither questions
-    nor tasks; after a request to rate it is a scale.
+    A list counts only if it follows a question mark or words like "Options:", and if its items are neither questions
+    nor tasks. After a request to rate it is a scale.
     """
     before = plain[: run[0].start()]
     stem = before.rstrip(" \n\t-*•")

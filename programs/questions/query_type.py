@@ -1,4 +1,4 @@
-"""Read off a question, without a model, the form of the answer that it asks for."""
+"""Determine, without a model, the form of the answer that a question requests."""
 
 import re
 from typing import Literal
@@ -61,7 +61,7 @@ _METRIC_VALUE = re.compile(
 
 
 def rates_property(query: str) -> bool:
-    """Whether a request to rate is about one property ("rate the noise"), not about the quality of the picture."""
+    """Return whether a rating request is about one property ("rate the noise"), not about the image's quality."""
     query = readable(query)
     request = RATES.search(query)
     if not request or re.search(r"\bquality\b", query, re.I):
@@ -80,7 +80,7 @@ def rates_property(query: str) -> bool:
 
 
 def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -> QueryType:
-    """The form of the answer: a letter, a score from 1 to 5, or text.
+    """Return the form of the answer: a letter, a score from 1 to 5, or text.
 
     A question with options is answered by a letter. A question that is not about quality (``"Other"``) is never scored.
     A request to rate, score, assess or evaluate the quality is scored, also as "What is the quality score?" or "How is

@@ -1,4 +1,4 @@
-"""The scale on which a question wants a rating."""
+"""Parse the rating scale that a question states."""
 
 import re
 from dataclasses import dataclass
@@ -42,24 +42,24 @@ _HIGHER = re.compile(r"\b(?:higher|larger|bigger|more)\s+(?:is|being|means|=)\s+
 
 @dataclass(frozen=True)
 class RatingScale:
-    """The ends of a rating scale, low < high; ``best`` is the end that the question calls best, if it says so."""
+    """The ends of a rating scale, low < high; ``best`` is the end that the question calls best, if any."""
 
     low: float
     high: float
     best: Literal["low", "high"] | None = None
 
     def at(self, share: float) -> float:
-        """The number at a share of the way from low to high, 0 to 1."""
+        """Return the number at a fraction, 0 to 1, of the way from low to high."""
         return self.low + share * (self.high - self.low)
 
     def shown(self, value: float) -> str:
-        """A number on the scale in words: "3.4 of 5" or "61 of 100"."""
+        """Format a number on the scale: "3.4 of 5" or "61 of 100"."""
         span = self.high - self.low
         return f"{value:.{0 if span > 20 else 1 if span > 1 else 2}f} of {self.high:g}"
 
 
 def stated_scale(query: str) -> RatingScale | None:
-    """The scale on which the question wants a rating; ``None`` if it states none.
+    """Return the rating scale that the question states, or ``None``.
 
     >>> stated_scale("Rate the quality from 0 to 10."), stated_scale("A score out of 100?")
     (RatingScale(low=0.0, high=10.0, best=None), RatingScale(low=0.0, high=100.0, best=None))
@@ -87,7 +87,7 @@ def stated_scale(query: str) -> RatingScale | None:
 
 
 def in_digits(text: str) -> str:
-    """The text with numbers that are written as words in digits: "from one to ten" is "from 1 to 10"."""
+    """Convert number words to digits: "from one to ten" becomes "from 1 to 10"."""
     return _NUMBER_WORD.sub(lambda match: str(_NUMBERS[match[0].lower()]), text)
 
 

@@ -1,6 +1,6 @@
 """The JSON objects in a text that a model wrote, strict or loose, without the reasoning before them.
 
-No parser bounds its own time, so a text that is too long, too deep or too large a number is refused before any.
+Parsers do not limit their time, so texts that are too long or too deeply nested, or have huge numbers, are rejected.
 """
 
 import ast
@@ -54,9 +54,9 @@ class JsonValue(NamedTuple):
 
 
 def too_much(text: str) -> str | None:
-    """Why a text is too long, too deep or too large a number to be read, for the model; ``None`` where it is read.
+    """Return, for the model, why a text cannot be parsed (length, depth, a huge number), or ``None`` if it can.
 
-    The time that it takes, and that reading takes where it gives ``None``, grows with the length of the text only.
+    This check, and parsing a text that passes it, take time linear in the length of the text.
     """
     if len(text) <= LONGEST_WITH_THOUGHTS:
         text = without_thoughts(text)

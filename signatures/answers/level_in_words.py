@@ -1,4 +1,4 @@
-"""The quality level that a free text states of the image as a whole, for an answer that has nothing better.
+"""Find the quality level that a free text states for the whole image, as a last resort.
 
 Only what is certain is read. A clause has to have one of a few forms ("the overall quality is poor", "a good quality
 image", "quality level: 4"), and nothing beside it may change its meaning: of "far from excellent", "hardly a good
@@ -84,7 +84,7 @@ _TAKEN_BACK = re.compile(
 
 
 def level_named(text: str) -> int | None:
-    """The one quality level, 1 to 5, that a text states of its image; ``None`` where it states none or several."""
+    """Return the one quality level, 1 to 5, that a text states for its image; ``None`` for none or several."""
     text = _MARKUP.sub("", text.replace("\u2019", "'")).strip()
     if len(text) > LONGEST:
         return None

@@ -46,10 +46,10 @@ class LevelReading(NamedTuple):
 
 
 def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
-    """The distribution over the levels at the token where the answer names its level; ``None`` without such a token.
+    """Return the distribution over the levels at the token where the answer names its level, or ``None``.
 
-    Also ``None`` where it has no alternatives, or is far less probable than one of them: then these are no
-    log-probabilities of this answer. ``logprobs`` is what DSPy returns for a call: an object or mapping with
+    It is also ``None`` if the token has no alternatives, or is far less probable than one of them. Then they are not
+    the log-probabilities of this answer. ``logprobs`` is what DSPy returns for a call: an object or mapping with
     ``content``, a list of tokens with their ``top_logprobs``. Every alternative counts for the level that it names or
     begins to name: by number or word, in any case, ignoring blanks, quotes and commas around it.
     """
@@ -87,7 +87,7 @@ def level_words(logprobs: Any) -> LevelReading | None:
 
 
 def level_in_tokens(logprobs: Any) -> int | None:
-    """The level that the tokens spell where the answer names its level; ``None`` where they spell no whole one."""
+    """Return the level that the tokens spell where the answer names its level; ``None`` if it is incomplete."""
     _, field, rest = "".join(map(_text, _tokens(logprobs))).rpartition(_FIELD)
     spelled = _VALUE.match(rest) if field else None
     return stated_level(spelled[1]) if spelled else None

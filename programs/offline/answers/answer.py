@@ -1,4 +1,4 @@
-"""Answer a question from measurements, or from its own words; what does not follow from them is not answered."""
+"""Answer a question from measurements or from its own words, and nothing that does not follow from them."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -158,7 +158,7 @@ def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswe
 
 
 def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
-    """What a question for yes or no claims of each of two parts, and "and" or "or" between two claims of their own.
+    """Return the claim of a yes-no question for each of two parts, and the "and" or "or" between separate claims.
 
     "Is the left half noisy and the right one sharp?" claims one thing of each, "Are the left and the right half noisy?"
     the same of both; other questions claim nothing of them.

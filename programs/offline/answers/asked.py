@@ -1,4 +1,4 @@
-"""What a question asks, about what and of which part: as the network reads it, and the lexicon where it is exact."""
+"""Parse a question's intent, subject and image part with the network, and with the lexicon for exact words."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -69,11 +69,11 @@ _QUALITY = re.compile(
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked (a key of ``table.ANSWERS``, "" where that is not clear), of which subject, and about what.
+    """The parsed question: the intent (a key of ``answer.ANSWERS``, "" if unclear), the subject and the image part.
 
-    ``fault`` is the distortion that is meant, or any; ``None`` where that is not clear. If it ``is_denial``, "No" is
-    the answer where the distortion is there. ``regions`` are the parts that are named, ``options`` the answers offered,
-    by letter, and ``text`` is the question without them, its spelling corrected.
+    ``fault`` is the distortion in question, or any; ``None`` if unclear. If ``is_denial``, the answer is "No" when the
+    distortion is present. ``regions`` are the named parts, ``options`` the allowed answers by letter, and ``text`` is
+    the question without them, with corrected spelling.
     """
 
     what: str

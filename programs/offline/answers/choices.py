@@ -1,4 +1,4 @@
-"""Multiple choice: the option that follows from the measurements; what an option means is read by the network."""
+"""Answer multiple-choice questions from the measurements; the network interprets the options."""
 
 import re
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ def names_reference(text: str) -> bool:
 
 
 def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The option that names the picture with more, or less, of the distortion."""
+    """Return the option that names the image with more, or less, of the distortion."""
     found = change(asked, measured, look)
     if isinstance(found, RuleAnswer):
         return found
@@ -93,7 +93,7 @@ def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAns
 
 
 def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer | None:
-    """The option nearest to the change from the reference; ``None`` unless all say better, worse or the same."""
+    """Return the option nearest to the change from the reference; ``None`` unless all say better, worse or same."""
     places: dict[str, float | None] = {}
     for letter, text in asked.options.items():
         degree = 3.0 if _MUCH.search(text) else float(SEVERITIES.index(fold_severity(text.split()[0]) or "slight"))
@@ -107,7 +107,7 @@ def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnsw
 
 
 def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
-    """The option nearest to the quality; ``None`` unless all are levels of it."""
+    """Return the option nearest to the quality; ``None`` unless all are quality levels."""
     levels = {letter: _level(text) for letter, text in asked.options.items()}
     said = f"{asked.text} {' '.join(asked.options.values())}"
     if None in levels.values() or asked.named or (asked.text and not _QUALITY.search(said)):
@@ -116,7 +116,7 @@ def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
 
 
 def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
-    """The option that fits: of several distortions the worst, of degrees of one the nearest."""
+    """Return the best option: the worst of several distortions, or the nearest degree of one."""
     if chosen := _property_level(asked, measured):
         return chosen
     read = {letter: _read_option(asked.text, text) for letter, text in asked.options.items()}
@@ -157,7 +157,7 @@ def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
 
 @dataclass(frozen=True)
 class _Option:
-    """What an option is about, and how much of that it claims, 0 (none) to 5."""
+    """The subject of an option, and how much of it the option claims, 0 (none) to 5."""
 
     about: Read
     level: float
@@ -308,9 +308,9 @@ def _degree(text: str) -> float | None:
 
 
 def in_listed_order(levels: Mapping[str, float]) -> dict[str, float]:
-    """The levels, made even where they rise or fall along the list: most degrees are listed in their order.
+    """Replace levels that rise or fall along the list by evenly spaced ones, as most degrees are listed in order.
 
-    The straight line that fits the levels best, where they follow one; of less than three the levels as they are.
+    The result is the best linear fit if the levels follow a line; fewer than three levels are unchanged.
     """
     read, order = np.array(list(levels.values())), np.arange(len(levels))
     if len(levels) < 3 or not read.std() or abs(np.corrcoef(order, read)[0, 1]) < ORDERED:

@@ -1,8 +1,8 @@
-"""Kinds of questions that their words give away: they are answered before the network reads the question.
+"""Answer kinds of questions that fixed words identify, before the network reads the question.
 
 ``RULES`` has a function for each kind. It takes a ``UserQuestion`` and returns its answer, or ``None`` for any other
-question. What is measured it gets by ``look(IMAGE)``, when it asks. To add a kind, write its function and add it to
-``RULES``; no network has to be trained for it.
+question. ``look(IMAGE)`` gives it the measurements on demand. To add a kind, write its function and add it to
+``RULES``; no network has to be trained.
 """
 
 import re
@@ -68,7 +68,7 @@ _LISTS = re.compile(r"\bor\b|\breference\b|\boriginal\b|\bparts?\b|\bregions?\b|
 
 
 def size_of_image(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """How many pixels the image has."""
+    """Answer how many pixels the image has."""
     if question.options or question.size is None or not _ASKS_SIZE.fullmatch(_without_politeness(question)):
         return None
     width, height = question.size
@@ -79,7 +79,7 @@ def size_of_image(question: UserQuestion, look: Look) -> RuleAnswer | None:
 
 
 def best_of_several(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """Which of several images is the best: another command compares them. With a reference it may mean that."""
+    """Refer questions about the best of several images to the command that compares them."""
     asked = _without_politeness(question)
     if question.options or not question.alone or not _ASKS_WHICH.fullmatch(asked) or _LISTS.search(asked):
         return None
@@ -100,7 +100,7 @@ _NONE = re.compile(r"(?:none|neither)\b.*|nothing|no (?:object|distortion|flaw)s
 
 
 def named_in_quoted_query(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """The one option that a quoted query names, or the one that says none."""
+    """Return the one option that a quoted query names, or the one that says none."""
     text, options = readable(question_part(question.query)), question.options
     found = _QUERY.search(text)
     if not options or found is None or not _NAMED.search(text[: found.start()]) or is_yes_no(options):
@@ -121,7 +121,7 @@ _FOLLOWS = re.compile(r"\bverdict\b|\b(?:follows?|implie[sd]|concluded?|conclusi
 
 
 def level_of_score(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """The level, "bad" to "excellent", that follows from a score of 1 to 5 that the question states."""
+    """Return the level, "bad" to "excellent", of a score of 1 to 5 that the question states."""
     text = _unquoted(question)
     scores = {float(score) for score in _SCORE.findall(text)}
     if len(scores) != 1 or not _ONE_TO_FIVE.search(text) or not _FOLLOWS.search(text):
@@ -148,7 +148,7 @@ _TOOL = re.compile(r"\b(?:tool|metric|measure|index)s?\b", re.I)
 
 
 def metric_without_reference(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """Which metric, or whether one, gives a value where there is no reference: the toolbox knows."""
+    """Answer from the toolbox which metric, or whether one, works without a reference."""
     text, options = _unquoted(question), question.options
     asked = _QUOTED.sub(" ", text)
     if not _TOOL.search(asked) or not _WITHOUT_REFERENCE.search(asked) or _DENIED.search(asked):
@@ -176,7 +176,7 @@ def _unquoted(question: UserQuestion) -> str:
 
 
 def about_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """What a metric is good for."""
+    """Explain what a metric measures."""
     if asks_about_tools(question.query) and (not question.options or is_yes_no(question.options)):
         return RuleAnswer(None, "The question is about the metrics themselves.")
     return None
@@ -190,7 +190,7 @@ _VALUE = re.compile(
 
 
 def values_of_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """What the metrics that the question names gave, in their own units, and mapped to 1..5."""
+    """Return the values of the metrics that the question names, in their own units and mapped to 1..5."""
     query, evidence = question.query, question.evidence
     named = [] if question.options else names_tools(query, [call.tool for call in evidence.tool_log])
     if not named or not (len(query.split()) <= SHORT or _VALUE.search(query) or not terms_in(query)):

@@ -131,7 +131,7 @@ class MeasuredImage:
         if category not in self.findings:
             return None
         severity, kind = self.findings[category].severity, self.kind_of(category)
-        # A gray picture has no color distortion, but whoever asks whether color is missing is told that it is.
+        # A gray image has no color distortion, but a question whether color is missing is answered with yes.
         if self.findings[category].subtype == GRAY and meaning.kind == LOWER["Color distortions"]:
             return NO_COLOR
         if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):

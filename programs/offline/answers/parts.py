@@ -1,4 +1,4 @@
-"""What is measured of an image, its reference and its parts, as the rules of ``answers`` ask for it."""
+"""Measure an image, its reference and its parts for the rules of ``answers``."""
 
 import math
 from collections.abc import Mapping
@@ -66,9 +66,9 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
 
 
 def with_local_damage(part: MeasuredImage, whole: Mapping[DetectableDistortion, Finding], box: Box) -> MeasuredImage:
-    """What was measured of a part, with the damage that was found in a part of the image, as far as it is in ``box``.
+    """Return the measurements of a part, with the local damage of the image that lies in ``box``.
 
-    What is measured of a crop is robust, so that damage in less than half of it hardly counts.
+    The measurements of a crop are robust, so damage in less than half of it has almost no effect on them.
     """
     findings = dict(part.findings)
     for name, finding in whole.items():
@@ -95,7 +95,7 @@ def measured_image(
 
 
 def hidden_colors(measured: MeasuredImage, tone: Tone) -> frozenset[str]:
-    """The kinds of color distortion that an image may have although its finding is weak: the scene may look so, too."""
+    """Return the kinds of color distortion that a weak finding cannot exclude, because the scene may have them."""
     if measured.findings[COLOR].subtype in (GRAY, TONED):
         return frozenset()
     faded = measured.severity(Meaning(COLOR, "fault", LOWER[COLOR])) or 0.0

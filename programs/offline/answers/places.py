@@ -29,7 +29,7 @@ _NO_ONE_PART = "No one part stands out."
 
 
 def where(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The part of the image where the distortion is worst."""
+    """Return the part of the image where the distortion is worst."""
     severities = _measured(NINTHS, asked, look)
     if isinstance(severities, RuleAnswer):
         return severities
@@ -56,7 +56,7 @@ def half(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def place_offered(asked: Asked, look: Look) -> RuleAnswer:
-    """The letter of the place, of those that are offered, where the distortion is worst, or least if that is asked."""
+    """Return the letter of the offered place where the distortion is worst, or least if the question asks for that."""
     names = {letter: place_named(text) for letter, text in asked.options.items()}
     severities = _measured(names.values(), asked, look)
     if isinstance(severities, RuleAnswer):
@@ -71,7 +71,7 @@ def place_offered(asked: Asked, look: Look) -> RuleAnswer:
 
 
 def compared_parts(asked: Asked, parts: Mapping[str, MeasuredImage]) -> RuleAnswer:
-    """Whether the first of two parts has more of the distortion than the second."""
+    """Answer whether the first of two parts has more of the distortion than the second."""
     (one, first), (other, second), *_ = parts.items()
     fault = asked.fault or Meaning("any", "fault")
     worse, better = first.severity(fault), second.severity(fault)
@@ -85,7 +85,7 @@ def compared_parts(asked: Asked, parts: Mapping[str, MeasuredImage]) -> RuleAnsw
 
 
 def name_places(options: Mapping[str, str]) -> bool:
-    """Whether every option is nothing but a place in the frame: then the question asks where."""
+    """Return whether every option is only a place in the frame, so that the question asks where."""
     return bool(options) and all(_PLACE.fullmatch(place_named(text)) for text in options.values())
 
 

@@ -1,7 +1,7 @@
-"""What a question or an option means, read by a small network: for wordings that the rules do not know.
+"""Interpret questions and options with a small network, for wordings that the rules do not cover.
 
-A sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020) trained further on questions that people
-of many kinds might ask; ``eval/train/train_question_reader.py`` trains it and prints how well it reads.
+The network is a sentence encoder (all-MiniLM-L6-v2: W. Wang et al., "MiniLM", NeurIPS 2020), fine-tuned on varied
+questions. ``eval/train/train_question_reader.py`` trains it and prints its accuracy.
 """
 
 import re
@@ -148,7 +148,7 @@ def listing(asked: str, options: Mapping[str, str]) -> str:
 
 @lru_cache(KEPT)
 def read_text(text: str) -> Reading:
-    """What a question without its options, or one option, means. Raises ToolError for damaged weights."""
+    """Interpret a question without its options, or one option. Raises ToolError for damaged weights."""
     shown = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
     numbers = _vocabulary().encode(shown).ids[:LONGEST]
     found = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]

@@ -1,4 +1,4 @@
-"""What a rule concludes from the measurements: an answer, or ``None`` and the reason why there is none."""
+"""The result of a rule: an answer, or ``None`` with the reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ NOT_UNDERSTOOD = RuleAnswer(None, "The question names no single thing that is me
 
 
 def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
-    """The verdict if the severity of ``meaning`` is not known from the measurements."""
+    """Return the result if the measurements do not show the severity of ``meaning``."""
     about = measured.about(meaning)
     if not about:
         return RuleAnswer(None, f"{' and '.join(meaning.categories) or 'This'} was not measured.")
@@ -64,14 +64,14 @@ def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
 
 
 def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
-    """The verdict if a weak finding does not exclude what ``meaning`` names."""
+    """Return the result if a weak finding does not exclude what ``meaning`` names."""
     what = meaning.kind or "color distortion"
     reason = f"Without a reference, {what} cannot be told from the colors of the scene."
     return RuleAnswer(None, reason, meaning.categories, REFERENCE_OR_MODEL)
 
 
 def cannot_grade(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
-    """The verdict on how much there is of what may be more than is measured."""
+    """Return the result if the severity of ``meaning`` may be higher than measured."""
     about = measured.about(meaning)
     reason = f"At least {measured.described(about)} was measured, and without a reference it may be more."
     return RuleAnswer(None, reason, about, REFERENCE_OR_MODEL)

@@ -72,7 +72,7 @@ _CLAIM = re.compile(
 
 
 def presence(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Yes or no: whether the distortion is there, in the degree that is named."""
+    """Answer yes or no: whether the distortion is present in the named degree."""
     faults = list(dict.fromkeys(term.meaning for term in asked.terms if term.meaning.sense == "fault"))
     if len({each.scale for each in faults} - {"any"}) < 2 or asked.senses != {"fault"}:
         return _presence(asked, asked.fault, measured) if asked.fault else NOT_UNDERSTOOD
@@ -112,7 +112,7 @@ def _presence(asked: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnsw
 
 
 def degree(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """How severe the distortion is, in a word."""
+    """Answer in a word how severe the distortion is."""
     fault = asked.fault
     if fault is None:
         return NOT_UNDERSTOOD
@@ -133,7 +133,7 @@ def degree(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The visible distortions of those that are named, or of all: the worst first, or the worst alone."""
+    """List the visible distortions, of the named ones or of all: the worst first, or only the worst."""
     named = [name for meaning in asked.named for name in meaning.categories]
     if not _CODING.search(asked.text):  # an artifact of any kind
         named = [name for name in named if name != COMPRESSION]
@@ -159,7 +159,7 @@ def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def _hidden(measured: MeasuredImage) -> str:
-    """What may be wrong with the colors that no measurement tells; "" if nothing."""
+    """Return possible color distortions that measurements cannot detect, or ""."""
     if measured.has_reference:
         return ""
     if measured.findings[COLOR].subtype in (GRAY, TONED):
@@ -211,10 +211,10 @@ def quality_estimate(measured: MeasuredImage) -> str:
 
 
 def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAnswer:
-    """How much more of the distortion the image has than the reference; negative: less. Or why that is not known.
+    """Return how much more of the distortion the image has than the reference (negative: less), or why it is unknown.
 
-    ``measured`` is the image against the reference. Where no change to the worse was found, what is visible in the
-    reference by itself counts as far as only the reference has it.
+    ``measured`` is the image against the reference. If no change for the worse was found, distortions that are
+    visible only in the reference count.
     """
     reference, fault = look(REFERENCE), asked.fault
     if reference is None or not measured.has_reference:
@@ -242,7 +242,7 @@ def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAns
 
 
 def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Whether the image has more of the distortion than the reference, or, by "which", which of the two."""
+    """Answer whether the image has more of the distortion than the reference, or which of the two has more."""
     found = change(asked, measured, look)
     if isinstance(found, RuleAnswer):
         return found
@@ -257,15 +257,15 @@ def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def changes(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """What differs from the reference."""
+    """Answer what differs from the reference."""
     return NO_REFERENCE if look(REFERENCE) is None else which(asked, measured, look)
 
 
 def not_measured(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """That no measurement gives the answer."""
+    """Return that no measurement gives the answer."""
     return RuleAnswer(None, "No measurement tells what the question asks.")
 
 
 def no_value(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """That the metric was not measured."""
+    """Return that the metric was not measured."""
     return RuleAnswer(None, "The metric gave no value.")

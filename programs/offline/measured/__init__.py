@@ -1,4 +1,4 @@
-"""What is measured of an image: from pixels to the severity of each category of distortion, and to an opinion score.
+"""Measure an image: from pixels to the severity of each category of distortion, and to a predicted MOS.
 
 ``features`` (numbers for the networks) and ``tools.statistics`` (named measurements), ``detector`` (the networks),
 ``curves`` (severities by the measurements), ``findings`` (what both combine to),

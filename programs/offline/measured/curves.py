@@ -1,4 +1,4 @@
-"""Severities from measurements: how far they are from those of good photos, or from those of a reference.
+"""Map measurements to severities by their distance from good photos, or from a reference.
 
 Without a reference, severity 0.5, the upper end of "none", is where the range of good photos ends: in each category at
 least about 80 % of the best-rated fifth of two sets of authentic photos are below it, and nearly all undistorted test

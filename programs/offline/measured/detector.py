@@ -1,8 +1,8 @@
 """Predict severities of distortions from the features of an image, by small trained networks.
 
 There are three heads, each the mean of a few networks with one hidden layer: "texture" and "tone" of a single image,
-and "compared" for the differences from a reference. They were trained on synthetic distortions of pristine photos, the
-first two also on good photos in styles as no damage, by ``eval/research/train_detector.py``.
+and "compared" for the differences from a reference. ``eval/research/train_detector.py``
+trained them on synthetic distortions of pristine photos, and the first two also on stylized good photos as undamaged.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Find the distortions of an image from measurements alone.
 
-With a reference a category is judged by what differs between the two images, without one by how far the image is from
-what photos usually measure. Severities combine curves over single measurements (``curves``)
+With a reference, severity is based on the difference between both images; without one, on the distance from the usual
+values of photos. Severities combine curves over single measurements (``curves``)
 with the outputs of trained networks (``detector``); the explanations state the measured values. Whether the color of a
 gray or toned picture was lost or never meant cannot be seen without a reference, so that is no distortion.
 """

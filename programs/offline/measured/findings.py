@@ -85,8 +85,8 @@ def severity_word(severity: float) -> Severity:
 def severity_of_whole(severity: float, share: float) -> float:
     """The severity for a whole image of damage of a severity (0 to 4) in a share (0 to 1) of its area: 0 to 4.
 
-    Metrics that average lose about the square root of the share. People judge by the worst part as well, which the
-    other half stands for; opinions of locally damaged photos to fit that half on were not at hand.
+    Metrics that average lose about the square root of the share. People also rate by the worst part, which the other
+    half models; no MOS of locally damaged photos were available to fit it.
     """
     return severity * (WORST_PART + (1 - WORST_PART) * share**0.5)
 

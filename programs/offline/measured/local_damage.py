@@ -1,8 +1,8 @@
-"""Find distortions that are in a part of an image only: the patches that are worse than the others, as regions.
+"""Find local damage: regions of patches with more of a distortion than the rest of the image.
 
-A region is a connected set of patches with the same distortion. How far it differs from the rest of the image, how even
-and how compact it is, says whether it is damage or the scene. A background out of focus is no damage: blur counts where
-detail ends at a straight line, or inside of a frame that is sharp all around.
+A region is a connected set of patches with the same distortion. Its difference from the rest of the image, its
+uniformity and its compactness decide whether it is damage or part of the scene. An out-of-focus background is not
+damage: blur counts only if detail ends at a straight line, or inside a frame that is sharp all around.
 """
 
 from collections.abc import Iterator
@@ -85,9 +85,9 @@ def _local_damage(image: LoadedImage) -> Damage:
 
 
 def local_change(image: RGB, reference: RGB) -> LocalDamage | None:
-    """The part of an image that alone differs from its reference, both uint8 (H, W, 3); ``None`` if there is no such.
+    """Return the only part of an image that differs from its reference, both uint8 (H, W, 3), or ``None``.
 
-    Its ``severity`` is 0: what the change is, a difference of pixels does not say.
+    Its ``severity`` is 0, because a pixel difference does not show the kind of change.
     """
     difference = np.abs(image.astype(np.int16) - reference).mean(axis=2)
     rows, columns = (np.arange(0, side, CHANGE_CELL) for side in difference.shape)
@@ -181,10 +181,10 @@ def _is_no_depth_of_field(image: RGB, box: Box, odds: float) -> bool:
 
 
 def straight_edge(plane: NDArray[np.uint8], box: Box) -> float:
-    """The share of a straight line near one side of a box at which detail ends towards the inside: 0 to 1.
+    """Return the share, 0 to 1, of a straight line near a side of a box at which detail ends towards the inside.
 
-    The largest over the sides that are inside the image, (H, W), and over parallels of them up to 40 pixels away. What
-    is out of focus ends at the outline of something, so that a line has it in few places.
+    It is the maximum over the sides inside the image, (H, W), and over parallel lines up to 40 pixels away. Natural
+    defocus ends at the outline of an object, so it has a low share on any straight line.
     """
     left, top, right, bottom = box
     sides = [(plane, left, top, bottom, 1), (plane, right, top, bottom, -1)]
@@ -211,7 +211,7 @@ def _core(severities: Values, mask: Mask) -> Mask:
 
 
 def _box(mask: Mask, side: int, size: tuple[int, int]) -> Box:
-    """The rectangle of rows and columns of which the region fills at least a third of what it fills of the fullest."""
+    """Return the rows and columns that the region fills at least a third as much as the fullest row or column."""
     rows, columns = (np.flatnonzero(filled * 3 >= filled.max()) for filled in (mask.sum(axis=1), mask.sum(axis=0)))
     width, height = size
     left, top = int(columns[0]) * side, int(rows[0]) * side

@@ -51,10 +51,10 @@ def estimate_opinion(
     findings: Mapping[DetectableDistortion, Finding],
     adapter: Adapter | None = None,
 ) -> Opinion:
-    """The estimated mean opinion of an image: by the learned model if it applies, else from the findings.
+    """Return the estimated MOS of an image: from the learned model if it applies, else from the findings.
 
-    Without a reference its spread is wide for an image that is outside of what the model was trained on. The learned
-    model hardly sees damage in a part of an image, so that it counts at most as what was found there.
+    Without a reference its spread is wide for images outside of the model's training data. The learned model hardly
+    reacts to local damage, so its estimate is limited by what was found there.
     """
     if learned_model_applies(image, reference):
         learned = opinion_of(image, adapter)

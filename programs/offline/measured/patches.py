@@ -1,4 +1,4 @@
-"""Severities of distortions in each patch of an image without a reference, by a small trained network.
+"""Predict the severities of distortions in each patch of an image without a reference, by a small network.
 
 A patch is 32 x 32 pixels. An image of more than two megapixels is not scaled down, which would hide noise: its grid is
 coarser, and one patch at its own resolution stands for each cell. The features are what each patch measures, and what
