@@ -24,7 +24,7 @@ _MODULES = {"Evaluation": "benchmark", "evaluate": "benchmark", "LabeledImage": 
 __all__ = ["Evaluation", "LabeledImage", "evaluate", "read_labels"]
 
 
-def __getattr__(name: str) -> Any:  # loaded when it is asked for, so that commands start quickly
+def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

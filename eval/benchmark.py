@@ -1,4 +1,4 @@
-"""Measure how a program, a metric or any function agrees with people, in one call."""
+"""Measure how a program, a metric or any function agrees with subjective scores, in one call."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ GIVEN = "labels"  # the name of a sequence of labeled images
 
 
 class Evaluation(NamedTuple):
-    """A row for each labeled image, in their order, and the figures of ``report.summarize``."""
+    """The result of a benchmark: one row per labeled image, in their order, and the figures of ``report.summarize``."""
 
     rows: list[Row]
     summary: dict[str, Any]
@@ -45,25 +45,25 @@ def evaluate(
     workers: int = 1,
     watch: Watch = unwatched,
 ) -> Evaluation:
-    """Judge every image of a task once, and correlate the scores with its opinions.
+    """Assess every image of a task once, and correlate the scores with its MOS.
 
     ``program`` is an ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
     ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8, H x W x 3, RGB)
-    that gives a number; one with two parameters is also given the reference's pixels. ``lower_is_better`` is of such a
-    function; pyiqa's and our metrics declare their own direction, and ``shorter_side`` is the size that any of these
-    measures larger images at. ``task`` is data of a form that ``labels.sources``
-    lists, the name of a data set, whose archive is in ``root``, or labeled images; ``split`` takes those of one split,
-    ``partial`` a part of a data set.
+    that returns a number; a function with two parameters also gets the reference's pixels. ``lower_is_better`` applies
+    to functions only; pyiqa's and embedded metrics declare their own direction. Any of these measures larger images
+    downscaled to ``shorter_side``. ``task`` is data in a form that ``labels.sources`` lists, the name of a data set
+    with its archive in ``root``, or labeled images. ``split`` selects one split, and ``partial`` accepts an incomplete
+    copy of a data set.
 
-    With ``out`` rows are kept in this folder as they come, with ``run.json``, ``report.json`` and ``report.md``: the
-    same call continues an interrupted run. Other settings or labels are refused in the same folder; of a function the
-    file it stands in is compared, and nothing that it imports. ``workers`` images are judged at a time; a function of
-    the caller's then has to be safe to call from several threads.
+    ``out`` is a folder for the rows, ``run.json``, ``report.json`` and ``report.md``. Rows are written as they come, so
+    the same call continues an interrupted run. Other settings or labels are refused in the same folder. For a function,
+    only the file that defines it is compared, not its imports. ``workers`` images are assessed at a time; the caller's
+    function then has to be thread-safe.
 
-    A row has ``quality_score`` (of a scorer: its number, negated where lower is better, and as it is in ``raw_score``)
-    or ``error``; an image without a score is in no figure and counted as unscored. Raises UserError for a task that
-    cannot be read, a scorer that cannot be found and a question that asks for no score, ToolError where pyiqa is
-    missing, and what ended the run (``scorers.rows.judge_labels``).
+    A row has ``quality_score`` or ``error``. For a scorer, ``quality_score`` is negated where lower is better, and
+    ``raw_score`` is its own number. Images without a score are counted as unscored and excluded from all figures.
+    Raises UserError for a task that cannot be read, an unknown scorer or a question that asks for no score, ToolError
+    if pyiqa is missing, and the error that ended the run (``scorers.rows.judge_labels``).
     """
     judged_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
     if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):
@@ -90,7 +90,7 @@ def evaluate(
 
 
 def scoring_question(query: str) -> str:
-    """The question without surrounding blanks. Raises UserError for one that does not ask for a score."""
+    """Return the question without surrounding blanks. Raises UserError if it does not ask for a score."""
     query = query.strip()
     if detect_query_type(query) is not QueryType.SCORING:
         raise UserError(f"evaluate compares scores, and {query!r} does not ask for one; ask to rate the quality")
@@ -98,13 +98,13 @@ def scoring_question(query: str) -> str:
 
 
 def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage]) -> None:
-    """Raises UserError for a scorer that compares with references where no image has one."""
+    """Raise UserError for a full-reference scorer if no image has a reference."""
     if isinstance(program, Scorer) and program.compares == "always" and not any(label.reference for label in labels):
         raise UserError(f"{program.name} compares with references, and none of the {len(labels)} images has one")
 
 
 def backend_of(program: AgenticIQA | Scorer) -> str:
-    """What judged, in a word: the program's backend, or the scorer's name."""
+    """Return the program's backend or the scorer's name."""
     return program.title if isinstance(program, Scorer) else program.backend
 
 

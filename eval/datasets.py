@@ -1,6 +1,6 @@
-"""Labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
+"""Read labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
 
-Also what every use of labels shares: the scale of the scores, the folds by content, columns of other CSV files.
+Also shared by all uses of labels: the scale of the scores, folds by content, and columns of other CSV files.
 """
 
 import csv
@@ -25,7 +25,7 @@ MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
 LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # of ITU-R BT.500 and ITU-T P.910
-LEAST_SPAN = 0.25  # of the scale, which the labels of every public set hold; labels on 1..5 hold less of 0..100
+LEAST_SPAN = 0.25  # share of the scale that the labels of every public set span; labels on 1..5 span less of 0..100
 
 
 Row = Mapping[str, str]
@@ -37,9 +37,9 @@ class LabeledImage:
 
     ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
     ``raters`` is the number of people who rated the image.
-    ``content`` is the scene: as the file says, else the file name of the reference, or of the image. Images of one
+    ``content`` is the scene: as the file says, else the file name of the reference or of the image. Images of one
     content are not independent, so they are resampled together and never split between training and test. ``name`` is
-    the image's path as written in the file, which stays the same when the folder moves.
+    the image's path as written in the file, so it stays the same if the folder moves.
     """
 
     name: str
@@ -64,7 +64,7 @@ class LabeledImage:
         reference: str | os.PathLike[str] | None = None,
         content: str | None = None,
     ) -> "LabeledImage":
-        """An image without a labels file; without ``content`` its scene is known as it is in one."""
+        """Return a labeled image without a labels file; the default ``content`` is the same as for a file."""
         path, pristine = Path(image), None if reference is None else Path(reference)
         scene = content or (pristine or path).name
         return cls(str(path), path, pristine, mos, None, None, None, None, None, scene)
@@ -88,16 +88,16 @@ class MosScale:
             )
 
     def to_1_5(self, mos: float) -> float:
-        """``mos`` on 1..5, linearly; a score beyond an end counts as that end."""
+        """Map ``mos`` linearly to 1..5; a score beyond an end counts as that end."""
         share = (mos - self.low) / (self.high - self.low)
         return 1.0 + 4.0 * min(1.0, max(0.0, share))
 
 
 def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosScale:
-    """The scale with the given ends, or else the first of 0..1, 1..5 and 0..100 that holds all scores.
+    """Return the scale with the given ends, or else the first of 0..1, 1..5 and 0..100 that holds all scores.
 
-    Raises UserError where none of them does, and where the scores fill less than a quarter of it: they are on another
-    scale, or say too little of it.
+    Raises UserError if none of them does, or if the scores span less than a quarter of it: then they are on another
+    scale, or do not identify it.
     """
     if ends is not None:
         return MosScale(*ends)
@@ -123,10 +123,10 @@ def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosS
 
 
 def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, dealt: bool = False) -> NDArray[np.intp]:
-    """The fold of each image, 0 to folds - 1; images of one content are in one fold. Fewer contents, fewer folds.
+    """Return the fold of each image, 0 to folds - 1; images of one content share a fold. Few contents make fewer folds.
 
-    A content's fold is the remainder of its place in a seeded shuffle or, ``dealt``, the shuffled contents are dealt to
-    the folds in turn. Both are equally random; published figures are repeated only by the one they were made with.
+    A content's fold is the remainder of its place in a seeded shuffle; if ``dealt``, the shuffled contents are dealt to
+    the folds in turn. Both are equally random, but published figures can be repeated only with the original method.
     """
     names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     place = np.random.default_rng(seed).permutation(len(names))
@@ -154,7 +154,7 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
 
 
 def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[tuple[str, Row]]:
-    """The rows with 1 (bad) to 5 (excellent) for a MOS that is the name of a level.
+    """Return the rows with level names in MOS replaced by 1 (bad) to 5 (excellent).
 
     Raises UserError where some rows have a name and others a number.
     """
@@ -170,7 +170,7 @@ def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[
 
 
 def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | None) -> Sequence[tuple[str, Row]]:
-    """The rows of a split, or all for ``None``. Raises UserError, with the splits there are, if it has none."""
+    """Return the rows of a split, or all for ``None``. Raises UserError, with the known splits, for an empty split."""
     if split is None:
         return placed
     known = sorted({row["split"] for _, row in placed if row.get("split")})
@@ -181,7 +181,7 @@ def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | Non
 
 
 def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
-    """A row, without its empty cells, as a labeled image.
+    """Return a row, given without its empty cells, as a labeled image.
 
     Raises UserError, with the title and ``place``, for an absent image and for a score that is no finite number.
     """
@@ -207,9 +207,9 @@ def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
 
 
 def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: Sequence[str]) -> None:
-    """Raises UserError, in one line, for an image that stands twice (with the same reference) and for missing files.
+    """Raise UserError, in one line, for a repeated image (with the same reference) and for missing files.
 
-    Files that had to be searched are logged.
+    Files that had to be searched for are logged.
     """
     title = files.title
     first: dict[tuple[Path, Path | None], str] = {}
@@ -233,10 +233,10 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
 
 
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
-    """One line where contents were made of file names and these are unlikely to be the scenes; ``None`` if in order.
+    """Return a one-line warning if contents come from file names that are unlikely to be scenes, else ``None``.
 
-    That is so without a reference or a content in the file, where images have several distortions or levels (they are
-    copies of scenes; one name for all, such as "authentic", is none), or where two folders have files of one name.
+    It applies to files without references or contents in two cases: the images have several distortions or levels, so
+    they are copies of scenes (a single name such as "authentic" does not count), or two folders share file names.
     """
     by_name = [label for label in labels if label.reference is None and label.content == label.image.name]
     paths: dict[str, Path] = {}
@@ -253,7 +253,7 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
 def read_columns(
     path: Path, items: Sequence[LabeledImage], wanted: Sequence[str] | None = None
 ) -> dict[str, NDArray[np.float64]]:
-    """Columns of numbers from another CSV, each (N,) in the order of the N labeled images.
+    """Read columns of numbers from another CSV, each (N,) in the order of the N labeled images.
 
     Rows are matched by the column ``image``. All other columns are read unless some are ``wanted``. Raises UserError,
     in one line, for a missing file, column, image or number.
@@ -276,7 +276,7 @@ def read_columns(
 
 
 def _rows(path: Path) -> list[tuple[str, Row]]:
-    """Every row with its line, cells stripped, absent cells left out."""
+    """Return every row with its line, with cells stripped and absent cells omitted."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = read_csv(file, str(path))
@@ -294,7 +294,7 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:
-    """A cell as a finite number. Raises UserError, with ``title`` and ``place``, for anything else."""
+    """Return a cell as a finite number. Raises UserError, with ``title`` and ``place``, for anything else."""
     try:
         value = float(cell)
     except ValueError:

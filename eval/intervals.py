@@ -1,11 +1,11 @@
-"""95 % intervals of a figure: the delete-one-content jackknife with Student's t, paired for differences.
+"""Compute 95 % intervals by the delete-one-content jackknife with Student's t, paired for differences.
 
-Images of one content are not independent, so contents are left out, each with all of its images. A correlation is
-taken to Fisher's z = atanh(r), in which its error is nearly symmetric; around z, the variance of the values without
-each of G contents is ``(G - 1) / G * sum((z_g - z)^2)`` and the interval ``z +- t * sqrt(variance)``, taken back (Efron
-and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents differ with long tails, so that a variance of
-few of them is less sure than one of normal values: Student's t has (G - 1) / 2 degrees of freedom, at least 2, and
-G - 1 for differences, where tails cancel. ``tests/eval/test_intervals.py`` simulates how often each holds.
+Images of one content are not independent, so each content is deleted with all of its images. A correlation is
+transformed to Fisher's z = atanh(r), where its error is nearly symmetric. From the values without each of G contents,
+the variance is ``(G - 1) / G * sum((z_g - z)^2)``, and the interval ``z +- t * sqrt(variance)`` is transformed back
+(Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents vary with long tails, so the variance
+of a few contents is less certain than that of normal values. Student's t therefore has (G - 1) / 2 degrees of freedom,
+at least 2; for differences, where tails cancel, G - 1. ``tests/eval/test_intervals.py`` simulates the coverage.
 """
 
 import math
@@ -20,14 +20,14 @@ from agenticiqa.eval.logistic import Curve, fit_logistic
 from agenticiqa.eval.metrics import Numbers, checked, plcc, rmse, why_undefined
 
 Measure = Callable[[Numbers, Numbers], float | None]
-Fit = Callable[..., Curve | None]  # predictions, opinions, and where they are known the curve that will be near
+Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
 
 FEWEST_CONTENTS = 4
-MOST_BLOCKS = 200  # more contents than that are left out in so many blocks, drawn at random with a fixed seed
+MOST_BLOCKS = 200  # more contents than that are deleted in this many random blocks with a fixed seed
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
 FEW_CONTENTS = 25  # up to which a curve is fitted anew without each content, and intervals hold a little less often
-COMPLETE = 1 - 1e-9  # a correlation that is taken as 1, where Fisher's z has no end
+COMPLETE = 1 - 1e-9  # a correlation that counts as 1, where Fisher's z is infinite
 NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
 
 
@@ -35,8 +35,8 @@ NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
 class Interval:
     """A figure with its 95 % interval.
 
-    ``value`` is ``None`` where the figure is undefined, ``low`` and ``high`` where the interval is; ``note`` says why,
-    or what else a reader has to know. ``n`` is the number of images.
+    ``value`` is ``None`` if the figure is undefined, ``low`` and ``high`` if the interval is undefined. ``note`` says
+    why, or what else a reader needs. ``n`` is the number of images.
 
     ``f"{interval:.3f}"`` is "0.812 [0.790, 0.834]", "0.812" without an interval and "-" without a value;
     ``f"{interval:+.3f}"``, for differences, has the signs.
@@ -58,7 +58,7 @@ class Interval:
 
 
 def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """A correlation, in [-1, 1], with its interval over contents. Raises ValueError as ``metrics.checked`` does."""
+    """Return a correlation in [-1, 1] with its interval over contents. Raises ValueError like ``metrics.checked``."""
     x, y = checked(predictions, mos)
     figure = _on_rows(measure, x, y)
     blocks = blocks_of(contents)
@@ -69,7 +69,7 @@ def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents:
 def correlation_interval(
     value: float | None, without: Sequence[float | None], n: int, undefined: str | None = None
 ) -> Interval:
-    """A correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
+    """Return a correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
     if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
         where = "" if abs(value) >= COMPLETE else "without one content "
         return Interval(value, None, None, n, f"no interval: {where}the agreement is complete")
@@ -77,10 +77,10 @@ def correlation_interval(
 
 
 def share_interval(value: float | None, without: Sequence[float | None], n: int) -> Interval:
-    """A share, 0..1, with its interval from its values ``without`` each block of contents: Wilson's.
+    """Return a share, 0..1, with its interval from its values ``without`` each block of contents: Wilson's.
 
-    It is at the number of trials whose variance is that of the jackknife, divided by (t / z) squared as in
-    ``accuracy``; where there is no variance, or all or none are right, each block counts as one trial.
+    The number of trials is chosen to match the variance of the jackknife, then divided by (t / z) squared as in
+    ``accuracy``. Without variance, or if all or none are right, each block counts as one trial.
     """
     found = _jackknife(value, without, n, None, _as_it_is, _as_it_is)
     if value is None or found.low is None:
@@ -94,7 +94,7 @@ def share_interval(value: float | None, without: Sequence[float | None], n: int)
 
 
 def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """An error of at least 0, such as the mean absolute one, with its interval. Raises as ``interval`` does."""
+    """Return an error of at least 0, such as the mean absolute one, with its interval. Raises as ``interval`` does."""
     x, y = checked(predictions, mos)
     undefined = None if len(x) else "no images"
     figure = _on_rows(measure, x, y)
@@ -104,7 +104,7 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
 
 
 def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The RMSE with its interval, which is taken on a log scale, as errors multiply. Raises as ``interval`` does."""
+    """Return the RMSE with its interval, computed on a log scale, as errors multiply. Raises like ``interval``."""
     x, y = checked(predictions, mos)
     figure = _on_rows(rmse, x, y)
     value = figure(np.arange(len(x)))
@@ -112,18 +112,18 @@ def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str
 
 
 def fitted_plcc_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """The PLCC after ``logistic.fit_logistic``; see ``after_curve``."""
+    """Return the PLCC after ``logistic.fit_logistic``; see ``after_curve``."""
     return after_curve(fit_logistic, predictions, mos, contents)[0]
 
 
 def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> tuple[Interval, Interval]:
-    """The PLCC and the RMSE (on the scale of the opinions) after a curve that ``fit`` fitted to all images.
+    """Return the PLCC and the RMSE (on the scale of MOS) after a curve that ``fit`` fitted to all images.
 
-    The PLCC keeps its minus where the curve falls. Where no curve can be fitted it is the raw PLCC, and ``note`` says
-    so; the RMSE then is none. With up to ``FEW_CONTENTS`` contents the curve is fitted anew without each of them.
+    The PLCC is negative if the curve falls. If no curve can be fitted, the result is the raw PLCC without an RMSE, and
+    ``note`` says so. With up to ``FEW_CONTENTS`` contents the curve is refitted without each of them.
 
-    A curve follows chance, too, and makes a positive PLCC of it. So where the raw PLCC's interval holds 0, this one
-    holds it as well.
+    The curve fit also follows chance, which biases PLCC upward. If the raw PLCC's interval includes 0, this interval
+    is therefore extended to include it.
     """
     x, y = checked(predictions, mos)
     n, blocks, curve, raw = len(x), blocks_of(contents), fit(x, y), interval(plcc, x, y, contents)
@@ -152,7 +152,7 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
 def difference_interval(
     measure: Measure, first: ArrayLike, second: ArrayLike, mos: ArrayLike, contents: Sequence[str]
 ) -> Interval:
-    """The measure of ``first`` minus that of ``second`` on the same images, without the same contents (paired)."""
+    """Return the measure of ``first`` minus that of ``second`` with a paired interval over contents."""
     a, y = checked(first, mos)
     b, _ = checked(second, mos)
     one, other = _on_rows(measure, a, y), _on_rows(measure, b, y)
@@ -167,7 +167,7 @@ def difference_interval(
 
 
 def wilson(count: float, n: float) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share, 0..1; (0, 1) without any trial."""
+    """Return the 95 % Wilson score interval of a share, 0..1; (0, 1) without any trial."""
     if n == 0:
         return 0.0, 1.0
     share, spread = count / n, Z**2 / n
@@ -176,13 +176,13 @@ def wilson(count: float, n: float) -> tuple[float, float]:
 
 
 def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
-    """The share of hits, 0..1, with its 95 % interval: Wilson's, at the number of questions that contents are worth.
+    """Return the share of hits, 0..1, with Wilson's 95 % interval at the effective number of questions.
 
     Questions about one content are not independent. As for proportions of cluster samples (Korn and Graubard 1998, with
-    Wilson's interval as in Franco et al. 2019), the number of questions is divided by the design effect, the variance
-    between contents over that of independent questions and at least 1, and by (t / z) squared for the few contents from
-    which it is estimated. Where all or none are right there is no variance, and the contents count. Without questions
-    it is undefined; under ``FEWEST_CONTENTS`` contents it has no interval.
+    Wilson's interval as in Franco et al. 2019), the number of questions is divided by the design effect: the variance
+    between contents over that of independent questions, at least 1. It is also divided by (t / z) squared, as the
+    effect is estimated from few contents. If all or none are right, there is no variance, and each content counts as
+    one. The share is undefined without questions, and has no interval under ``FEWEST_CONTENTS`` contents.
     """
     n = len(hits)
     if n == 0:
@@ -206,7 +206,7 @@ def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
 
 
 def fisher_z(correlation: float) -> float:
-    """Fisher's z of a correlation in [-1, 1]; a complete one counts as ``COMPLETE``."""
+    """Return Fisher's z of a correlation in [-1, 1]; a perfect one counts as ``COMPLETE``."""
     return float(np.arctanh(np.clip(correlation, -COMPLETE, COMPLETE)))
 
 
@@ -221,14 +221,14 @@ def _rmse(value: float | None, without: Sequence[float | None], n: int, undefine
 
 
 def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:
-    """The measure of a part of the images."""
+    """Return the measure of a part of the images."""
     return lambda rows: measure(x[rows], y[rows])
 
 
 def left_out(
     figure: Callable[[NDArray[np.intp]], float | None], value: float | None, blocks: NDArray[np.intp]
 ) -> list[float | None]:
-    """The figure without each block; nothing where it is undefined, or where there are too few."""
+    """Return the figure without each block; nothing if it is undefined or there are too few blocks."""
     count = int(blocks.max()) + 1 if len(blocks) else 0
     if value is None or count < FEWEST_CONTENTS:
         return [None] * count
@@ -260,13 +260,13 @@ def _jackknife(
 
 
 def _quantile(count: int, tails: bool) -> float:
-    """Student's t of 95 % for a variance from so many blocks, whose differences may have long ``tails``."""
+    """Return Student's t of 95 % for a variance from this many blocks, with or without long ``tails``."""
     degrees = max(2.0, (count - 1) / 2) if tails else count - 1
     return float(student.ppf((1 + CONFIDENCE) / 2, degrees))
 
 
 def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
-    """The block of each image, from 0: its content, or where there are too many a block of contents."""
+    """Return the block of each image, from 0: its content, or where there are too many a block of contents."""
     names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     if len(names) <= MOST_BLOCKS:
         return content_of
@@ -275,5 +275,5 @@ def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
 
 
 def contents_text(count: int) -> str:
-    """What a jackknife leaves out, in words: so many contents, or that they are left out in blocks."""
+    """Describe what a jackknife deletes: the number of contents, or that they are deleted in blocks."""
     return f"{count:,} contents" + (f", in {MOST_BLOCKS} blocks" if count > MOST_BLOCKS else "")

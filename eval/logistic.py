@@ -1,13 +1,13 @@
-"""The curves by which predictions are taken to the scale of opinions before PLCC and RMSE are measured.
+"""Fit the curves that map predictions to the MOS scale before PLCC and RMSE are measured.
 
-Two are in use, and papers differ in which (Sheikh, Sabir and Bovik 2006; VQEG Phase II, 2003):
+Papers use one of two (Sheikh, Sabir and Bovik 2006; VQEG Phase II, 2003):
 
 - four parameters, monotone: ``(b1 - b2) / (1 + exp(-(x - b3) / b4)) + b2``
 - five, a logistic and a line, which may turn: ``b1 (1/2 - 1 / (1 + exp(b2 (x - b3)))) + b4 x + b5``
 
 For a given center and width both are linear in their other parameters, so only center and width are searched, and
 least squares gives the others (variable projection; Golub and Pereyra 1973). A search over all parameters at once
-crawls where the data lie nearly on a line, as a line is the limit of ever wider curves.
+is slow for data nearly on a line, as a line is the limit of ever wider curves.
 """
 
 from collections.abc import Callable
@@ -25,18 +25,18 @@ Numbers = NDArray[np.float64]
 Basis = Callable[[Numbers, float, float], Numbers]
 
 # Standard deviations of the predictions around their mean. Further out every center gives nearly the same exponential,
-# and the last bits of the predictions decided where a search ended.
+# and the last bits of the predictions would decide where a search ends.
 CENTERS = (-15.0, 15.0)
 WIDTHS = (1e-3, 25.0)  # the same; a wider curve is a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
 GRID += [(-10.0, 3.0), (10.0, 3.0)]  # nearly exponential
-STARTS = 2  # of these, from which the search begins: the best ones
+STARTS = 2  # of these grid points, the best start a search
 MOST_STEPS = 100
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A fitted curve from predictions to opinions. ``falls`` where higher predictions mean lower opinions.
+    """A fitted curve from predictions to MOS. ``falls`` is true if higher predictions mean lower MOS.
 
     ``at`` has its center and the logarithm of its width, in standard deviations of the predictions.
     """
@@ -46,24 +46,24 @@ class Curve:
     at: tuple[float, float]
 
     def __call__(self, predictions: ArrayLike) -> Numbers:
-        """The opinions for predictions, both (N,)."""
+        """Return the MOS for predictions, both (N,)."""
         return self.call(np.asarray(predictions, dtype=np.float64))
 
     def directed(self, predictions: ArrayLike) -> Numbers:
-        """The same, with a minus where the curve falls, so that a correlation keeps its sign."""
+        """Return the same, with a minus where the curve falls, so that a correlation keeps its sign."""
         return -self(predictions) if self.falls else self(predictions)
 
 
 def fit_logistic(predictions: ArrayLike, mos: ArrayLike, near: Curve | None = None) -> Curve | None:
-    """The 4-parameter curve that fits best; ``None`` for fewer than 5 images or where a correlation is undefined.
+    """Fit the 4-parameter curve; return ``None`` for fewer than 5 images or an undefined correlation.
 
-    The search begins at the curve that it will be ``near``, if one is given.
+    The search starts from the curve ``near`` the result, if one is given.
     """
     return _fit(_monotone, 5, predictions, mos, near)
 
 
 def fit_logistic_and_line(predictions: ArrayLike, mos: ArrayLike, near: Curve | None = None) -> Curve | None:
-    """The 5-parameter curve that fits best; ``None`` for fewer than 6 images or where a correlation is undefined."""
+    """Fit the 5-parameter curve; return ``None`` for fewer than 6 images or an undefined correlation."""
     return _fit(_with_line, 6, predictions, mos, near)
 
 

@@ -1,8 +1,8 @@
-"""Agreement of predictions with mean opinion scores.
+"""Measure the agreement of predictions with mean opinion scores (MOS).
 
-SRCC is Spearman's rank correlation, KRCC Kendall's tau-b, PLCC Pearson's linear correlation of the values as they are
-(``eval.logistic`` has the curves that they are taken through before). Every correlation is in [-1, 1] or ``None`` where
-it is undefined, never NaN: ``why_undefined`` then says why.
+SRCC is Spearman's rank correlation, KRCC Kendall's tau-b, PLCC Pearson's linear correlation of the unchanged values
+(``eval.logistic`` fits the curves that are usually applied before). Every correlation is in [-1, 1], or ``None`` if it
+is undefined, never NaN: ``why_undefined`` then gives the reason.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ MIN_IMAGES = 3
 
 
 def why_undefined(predictions: ArrayLike, mos: ArrayLike) -> str | None:
-    """Why a correlation is undefined, in words; ``None`` where it is defined. Raises ValueError as ``checked`` does."""
+    """Return why a correlation is undefined, in words; ``None`` if defined. Raises ValueError like ``checked``."""
     x, y = checked(predictions, mos)
     if len(x) < MIN_IMAGES:
         return f"too few images for a correlation ({len(x)}, at least {MIN_IMAGES})"
@@ -27,19 +27,19 @@ def why_undefined(predictions: ArrayLike, mos: ArrayLike) -> str | None:
 
 
 def srcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """Spearman's rank correlation. Raises ValueError as ``checked`` does."""
+    """Return Spearman's rank correlation. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
     return plcc(rankdata(x), rankdata(y))
 
 
 def krcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """Kendall's tau-b, which handles ties. Raises ValueError as ``checked`` does."""
+    """Return Kendall's tau-b, which handles ties. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
     return None if why_undefined(x, y) else float(kendalltau(x, y, method="asymptotic").statistic)
 
 
 def plcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """Pearson's linear correlation of the raw values. Raises ValueError as ``checked`` does."""
+    """Return Pearson's linear correlation of the raw values. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
     if why_undefined(x, y):
         return None
@@ -49,19 +49,19 @@ def plcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
 
 
 def mean_absolute_error(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """The mean absolute difference on a common scale; ``None`` without images. Raises ValueError like ``checked``."""
+    """Return the mean absolute difference on one scale; ``None`` for no images. Raises ValueError like ``checked``."""
     x, y = checked(predictions, mos)
     return float(np.abs(x - y).mean()) if len(x) else None
 
 
 def rmse(predictions: ArrayLike, mos: ArrayLike) -> float | None:
-    """The root of the mean squared difference; ``None`` without images. Raises ValueError like ``checked``."""
+    """Return the root of the mean squared difference; ``None`` without images. Raises ValueError like ``checked``."""
     x, y = checked(predictions, mos)
     return float(np.sqrt(np.square(x - y).mean())) if len(x) else None
 
 
 def checked(predictions: ArrayLike, mos: ArrayLike) -> tuple[Numbers, Numbers]:
-    """Both as float arrays of one length. Raises ValueError for lengths that differ and for NaN or infinity."""
+    """Return both as float arrays of one length. Raises ValueError for lengths that differ and for NaN or infinity."""
     x, y = np.asarray(predictions, dtype=np.float64), np.asarray(mos, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"expected as many predictions as labels, got shapes {x.shape} and {y.shape}")

@@ -1,4 +1,4 @@
-"""A run's folder and its description (``run.json``), so that no other results are mixed into it."""
+"""Manage a run's folder and its description (``run.json``), so that it never mixes results of different runs."""
 
 import json
 import math
@@ -26,18 +26,18 @@ SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 
 def default_folder(data: str, split: str | None, backend: str) -> Path:
-    """``runs/<data>[-<split>]-<backend>``, in characters that every file system takes."""
+    """Return ``runs/<data>[-<split>]-<backend>``, in characters that every file system accepts."""
     parts = (data, *([split] if split else []), backend)
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
 def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What determines the results of a run, as plain JSON types: ``run_settings``, the labels' hash and ``options``."""
+    """Return what determines a run's results, as JSON types: ``run_settings``, the labels' hash and ``options``."""
     return {**run_settings(program, config), "labels": labels_sha256, **options}
 
 
 def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """As ``made_with``, for a scorer, or for a program whose configuration is not at hand: by what it is made of."""
+    """Return the same for a scorer, or for a program without its configuration, from its parts."""
     if isinstance(program, Scorer):
         direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
         direction |= {"shorter_side": program.shorter_side} if program.shorter_side else {}
@@ -80,7 +80,7 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
 
 
 def shown_path(path: str | Path) -> str:
-    """A path as a page shows it: relative ones as they are, of others the file with its folder, or the folder alone."""
+    """Return a path for a page: relative paths unchanged, of others only the file with its folder, or the folder."""
     given = Path(path)
     if not given.is_absolute():
         return given.as_posix()
@@ -88,24 +88,24 @@ def shown_path(path: str | Path) -> str:
 
 
 def about_run(argv: Sequence[str], results: Path) -> dict[str, str]:
-    """The ``command`` that made a run, without folders of this disk and passwords, and the ``date`` of its last row."""
+    """Return a run's ``command``, without passwords and folders of this disk, and the ``date`` of its last row."""
     words = [shown_path(word) if word.startswith("/") else PASSWORD.sub("//", word) for word in argv]
     day = datetime.fromtimestamp(results.stat().st_mtime, UTC).date()
     return {"command": shlex.join(["agenticiqa", *words]), "date": day.isoformat()}
 
 
 def prompts_named(config: Config, description: Mapping[str, Any]) -> str | None:
-    """The file or folder of a run's tuned prompts, and the beginning of their digest; ``None`` where none are used."""
+    """Return the file or folder of a run's tuned prompts with a short digest; ``None`` if it uses none."""
     return f"{shown_path(config.prompts)} ({description['prompts'][:8]})" if config.prompts else None
 
 
 def report_name(folder: Path, limit: int | None) -> str:
-    """The name, without its ending, of a report on the first ``limit`` rows (``None``: on all) in a run's folder.
+    """Return the name, without extension, for a report on the first ``limit`` rows (``None``: all) of a run.
 
-    It is "report", unless that is a report on more rows, which stays. A report says in ``limit`` what it is on.
+    It is "report", unless a report on more rows has that name. ``limit`` in a report says how many rows it covers.
     """
     try:
         earlier = json_value((folder / "report.json").read_text(encoding="utf-8")).get("limit")
-    except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
+    except (OSError, ValueError, AttributeError):  # no report, or an unreadable one
         return "report"
     return "report" if limit is None or (earlier or math.inf) <= limit else f"report-first-{limit}"

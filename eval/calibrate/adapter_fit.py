@@ -1,10 +1,10 @@
-"""Fit an adapter of the learned scorer: ridge regression on its features, to scores or to pairs, and what it gains.
+"""Fit an adapter of the learned scorer by ridge regression on its features, to scores or pairs, and measure its gain.
 
-What is regressed is the difference between labels and shipped scores, or the labels alone. Which of the two, the
-penalty, and how much the outcome and the shipped score count are chosen on folds of contents; what is gained is
-measured on folds that neither regression nor choice used. Regressions are in the dual form, as labels are few and
-features many. Pairs are rows, too: the better image less the worse one, one level apart, without an intercept (least
-squares of pairs: X. Jiang et al., "Statistical ranking and combinatorial Hodge theory", Math. Programming 127, 2011).
+The target is either the difference between labels and shipped scores, or the labels alone. Folds of contents choose
+between the two, the penalty, and the weights of the regression and the shipped score. Other folds, used for neither,
+measure the gain. Regressions are in the dual form, as labels are few and features many. A pair is also one row: the
+better image minus the worse one, one level apart, without an intercept (least squares of pairs: X. Jiang et al.,
+"Statistical ranking and combinatorial Hodge theory", Math. Programming 127, 2011).
 """
 
 import math
@@ -25,21 +25,21 @@ from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 Numbers = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-OUTER, INNER = 10, 5  # folds of what is measured, and of what is chosen
+OUTER, INNER = 10, 5  # outer folds that measure the gain, and inner folds that choose the regression
 REPEATS = 4  # partitions of pairs that share images, which one alone mostly puts into two folds
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, for one label
-ALONE = 0.9  # of a correction's cost, below which labels alone must stay: a correction is the safer way
+ALONE = 0.9  # labels alone must cost less than this share of a correction's cost: a correction is safer
 TINY = 1e-12
-USUAL_STD, LEFT_STD = 1.0, 0.5  # levels: of the ratings of one image, and of what features cannot explain of a mean
+USUAL_STD, LEFT_STD = 1.0, 0.5  # levels: deviation of one image's ratings, and of MOS around the features' fit
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` asks for
-NO_LOSS = -1.0  # Student's t of what is added, from which on scores that are nearer help
+NO_LOSS = -1.0  # least Student's t of the added part for scores that are nearer
 
 
 class GivenLabels(NamedTuple):
-    """N labels: ``features`` (N, F), ``shipped`` scores, ``target`` opinions on 1..5 and ``weight``, each (N,).
+    """N labels: ``features`` (N, F), ``shipped`` scores, ``target`` MOS on 1..5 and ``weight``, each (N,).
 
-    Of ``pairs`` features and scores are the better image's less the worse one's, and the target is 1. ``contents``
-    (N, 2) are those of both images, equal ones for a score.
+    For ``pairs``, features and scores are the better image's minus the worse one's, and the target is 1. ``contents``
+    (N, 2) holds the contents of both images; for a single score both are equal.
     """
 
     features: NDArray[np.float32]
@@ -50,13 +50,13 @@ class GivenLabels(NamedTuple):
     pairs: bool = False
 
     def at(self, rows: Rows) -> "GivenLabels":
-        """Some of the labels."""
+        """Return a subset of the labels."""
         columns = (self.features[rows], self.shipped[rows], self.target[rows], self.weight[rows], self.contents[rows])
         return GivenLabels(*columns, self.pairs)
 
 
 class AdapterFit(NamedTuple):
-    """A score: ``level``, a share ``shipped`` of the shipped score, and ``dual`` (rows,) of products with ``rows``."""
+    """A fitted score: ``level`` + ``shipped`` * shipped score + ``dual`` (rows,) * products with ``rows``."""
 
     rows: Rows
     level: float
@@ -65,7 +65,7 @@ class AdapterFit(NamedTuple):
 
 
 def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -> Numbers:
-    """The weight of each label, (N,), with the mean 1, from the deviation of its ratings in levels and their number.
+    """Return the weight (N,), with mean 1, of each label from the deviation (in levels) and number of its ratings.
 
     Raises UserError for a number of raters or a deviation below 0.
     """
@@ -77,9 +77,9 @@ def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -
 
 
 def fit_adapter(given: GivenLabels) -> tuple[AdapterFit, NDArray[np.float32], Numbers]:
-    """The fit to all labels, its weights (F,) of the features, and the score of each label by a fit to other folds.
+    """Return the fit to all labels, its feature weights (F,), and each label's score by a fit to other folds.
 
-    The last is NaN for pairs that no partition held out.
+    The held-out score is NaN for pairs that no partition held out.
     """
     kernel = (given.features @ given.features.T).astype(np.float64) / given.features.shape[1]
     rows = np.arange(len(given.weight))
@@ -93,9 +93,9 @@ def fit_adapter(given: GivenLabels) -> tuple[AdapterFit, NDArray[np.float32], Nu
 
 
 def helps(given: GivenLabels, found: Numbers) -> bool:
-    """Whether held-out scores (N,) follow the labels, and beside the shipped ones add to them, or are nearer to them.
+    """Test if held-out scores (N,) correlate with the labels, and add to the shipped scores or have a smaller error.
 
-    Random labels do not pass: scores that are all alike have a small error, but follow nothing.
+    Random labels do not pass: constant scores have a small error, but no correlation.
     """
     columns = np.stack([given.target, given.shipped, found])
     if not given.pairs:
@@ -110,7 +110,7 @@ def helps(given: GivenLabels, found: Numbers) -> bool:
 
 
 def conformal_spread(errors: Numbers) -> float:
-    """The deviation of a normal distribution with a central 80 % as wide as held-out errors (N,) ask for.
+    """Return the deviation of a normal distribution that covers 80 % of held-out errors (N,) by its central 80 %.
 
     Their split-conformal quantile (V. Vovk et al., "Algorithmic Learning in a Random World", 2005).
     """
@@ -119,7 +119,7 @@ def conformal_spread(errors: Numbers) -> float:
 
 
 def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
-    """Rows to fit and rows to test, without a content of one among those of the other."""
+    """Yield rows to fit and rows to test that share no content."""
     names, places = np.unique(given.contents[rows], return_inverse=True)
     first, second = places.reshape(-1, 2).T
     shared = bool((first != second).any())
@@ -132,7 +132,7 @@ def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tu
 
 
 def _best(given: GivenLabels, kernel: Numbers, rows: Rows) -> AdapterFit:
-    """The fit to some labels whose way, penalty and line have the least squares on held-out folds of them."""
+    """Return the fit with the target, penalty and line that have the least squared error on held-out folds."""
     parts = list(_folds(given, rows, INNER, seed=1))
     if not parts:
         return _solved(given, kernel, rows, 1.0, PENALTIES[0])
@@ -158,7 +158,7 @@ def _predicted(given: GivenLabels, kernel: Numbers, fit: AdapterFit, test: Rows)
 
 
 def _solved(given: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> AdapterFit:
-    """The regression beside that share of the shipped score."""
+    """Return the regression beside that share of the shipped score."""
     own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
     target = given.target[rows] - offset
     level = 0.0 if given.pairs else float(np.average(target, weights=weight))

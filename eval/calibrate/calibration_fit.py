@@ -1,13 +1,13 @@
-"""Fit a tool's calibration to 1..5: the curve, the cases that are refused, and its error on held-out contents.
+"""Fit a tool's calibration to 1..5, refuse data without a monotone relation, and measure the held-out error.
 
 The curve is the five-parameter logistic of ``agenticiqa.programs.tools.calibration``. It is fitted as a function of u,
 the raw value scaled to 0..1 with the better end at 1::
 
     f(u) = a / (1 + exp(-k (u - m))) + b u + c      with a, b >= 0 and k > 0,
 
-which is monotone for any data. Two kinds of anchor keep the curves of different metrics comparable at their ends, where
-opinion scores are few: the raw value of an undistorted image is mapped to 5 (this determines c), and those of the worst
-level of synthetic distortions to at most 2 (by a penalty on the excess).
+which is monotone for any data. Few images have a MOS near the ends of the scale. Two kinds of anchor keep the curves of
+different metrics comparable there: the raw value of an undistorted image is mapped to 5 (this determines c), and those
+of the worst level of synthetic distortions to at most 2 (by a penalty on the excess).
 """
 
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ STEEPEST = 5.0  # of the logistic part, in standard deviations of u: anything st
 
 @dataclass(frozen=True)
 class Points:
-    """What a curve is fitted to.
+    """The data that a curve is fitted to.
 
     ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one content are
-    never split between fit and check. ``perfect`` is the raw value that means 5, ``worst`` those that mean at most 2;
-    ``origin`` describes the data in words, for the profile.
+    never split between fit and check. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
+    for at most 2. ``origin`` describes the data in words, for the profile.
     """
 
     raw: Numbers
@@ -51,7 +51,7 @@ class Points:
     origin: str = "unnamed images"
 
     def subset(self, rows: np.ndarray) -> "Points":
-        """Only some of the rated images; ``rows`` is a mask (N,)."""
+        """Return a subset of the rated images; ``rows`` is a mask (N,)."""
         contents = tuple(np.asarray(self.contents, dtype=str)[rows])
         return replace(self, raw=self.raw[rows], quality=self.quality[rows], contents=contents)
 
@@ -60,9 +60,9 @@ class Points:
 class CurveFit:
     """A curve with its figures.
 
-    ``srcc`` has its interval over contents and is positive where the tool moves in its own direction; ``residual`` is
-    the root mean square error on the points of the fit, and ``held_out`` that on contents which the curve was not
-    fitted on (``None`` with too few to hold any out). Both errors are on 1..5.
+    ``srcc`` has an interval over contents and is positive if the tool follows its declared direction. ``residual`` is
+    the RMSE on the fitted points, and ``held_out`` the RMSE on contents that the curve was not fitted to (``None`` with
+    too few contents to hold any out). Both errors are on 1..5.
     """
 
     curve: Calibration
@@ -72,10 +72,10 @@ class CurveFit:
 
 
 def fit_calibration(points: Points, tool: Tool) -> CurveFit:
-    """The calibration of a tool, monotone over ``tool.raw_range`` and in the tool's direction.
+    """Return the calibration of a tool, monotone over ``tool.raw_range`` and in the tool's direction.
 
-    Raises ToolError, in one line, where none should be made: under 20 points, constant values or qualities, a relation
-    that reverses, none at all (the interval of SRCC contains 0), or one against the tool's direction.
+    Raises ToolError, in one line, if the data do not support a curve: under 20 points, constant values or qualities, no
+    correlation (the interval of SRCC contains 0), or a relation that reverses or runs against the tool's direction.
     """
     found = _checked_srcc(points, tool)
     curve = Calibration(_betas(points, tool), tool.raw_range, "")
@@ -91,12 +91,12 @@ def fit_calibration(points: Points, tool: Tool) -> CurveFit:
 
 
 def root_mean_square_error(curve: Calibration, points: Points) -> float:
-    """The error of a curve on the rated images, in 1..5."""
+    """Return the RMSE of a curve on the rated images, on 1..5."""
     return float(np.sqrt(np.mean((_mapped(curve, points.raw) - points.quality) ** 2)))
 
 
 def _checked_srcc(points: Points, tool: Tool) -> Interval:
-    """SRCC of raw values and qualities in the tool's direction; raises ToolError where no curve should be made."""
+    """Return SRCC of raw values and qualities in the tool's direction; raise ToolError without a clear relation."""
     raw, quality = (points.raw if tool.higher_is_better else -points.raw), points.quality
     if len(raw) < MIN_POINTS:
         raise ToolError(f"a curve needs at least {MIN_POINTS} rated images that it can measure, got {len(raw)}")
@@ -126,7 +126,7 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
 
 
 def _refuse_reversed(raw: Numbers, points: Points, half: np.ndarray, name: str) -> None:
-    """Raises ToolError where one half of the values clearly runs against the whole: no monotone curve follows both."""
+    """Raise ToolError if one half of the values clearly runs against the whole, as no monotone curve fits both."""
     whole, within = (srcc(raw[rows], points.quality[rows]) or 0.0 for rows in (np.full(len(raw), True), half))
     if within >= REVERSED or whole <= REVERSED or half.sum() < MIN_POINTS / 2:
         return
@@ -138,14 +138,14 @@ def _refuse_reversed(raw: Numbers, points: Points, half: np.ndarray, name: str) 
 
 
 def _srcc_interval(raw: Numbers, points: Points) -> Interval:
-    """SRCC with its interval over contents; over images where they are too few."""
+    """Return SRCC with its interval over contents; over images where they are too few."""
     enough = len(set(points.contents)) >= FEWEST_CONTENTS
     contents = points.contents if enough else tuple(map(str, range(len(raw))))
     return interval(srcc, raw, points.quality, contents)
 
 
 def _betas(points: Points, tool: Tool) -> Betas:
-    """The five parameters of the best curve from several starts."""
+    """Return the five parameters of the best curve from several starts."""
     low, high = tool.raw_range
     span = high - low
 
@@ -190,7 +190,7 @@ def _betas(points: Points, tool: Tool) -> Betas:
 
 
 def _held_out_error(points: Points, tool: Tool) -> float | None:
-    """The error of curves on contents that each was not fitted on; ``None`` where too few points are left to fit."""
+    """Return the RMSE of curves on contents held out from their fit; ``None`` if too few points remain to fit."""
     errors: list[Numbers] = []
     fold_of = folds_by_content(points.contents, FOLDS)
     folds = np.unique(fold_of)

@@ -30,7 +30,7 @@ CAPTION = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """One tool's points, and its curve or the reason why it has none; ``old`` is the curve of the base profile."""
+    """One tool's calibration: its points, and its curve or why it has none; ``old`` is the base profile's curve."""
 
     tool: Tool
     old: Calibration | None
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
-    """A row for each tool; those without a curve are marked as refused."""
+    """Return a table with a row for each tool; those without a curve are marked as refused."""
     rows = Table("tool", "n", "SRCC [95 %]", "residual", "direction", "held out: old", "new", caption=CAPTION)
     for outcome in outcomes:
         points, fit = outcome.points, outcome.fit
@@ -62,7 +62,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
 
 
 def picture(outcomes: Sequence[Outcome]) -> bytes:
-    """A PNG with a panel for each tool: its points, the new curve, and the one that it had before."""
+    """Return a PNG with a panel for each tool: its points, the new curve and the old one."""
     from matplotlib.figure import Figure
 
     columns = min(COLUMNS, len(outcomes))

@@ -1,7 +1,7 @@
-"""The images that calibrations are fitted to, and what the tools measure on them.
+"""Select the images that calibrations are fitted to, and measure them with the tools.
 
-They are labeled images, pristine ones, and synthetic distortions of these. Every value is measured once and kept in a
-results file as it comes, so that an interrupted run loses nothing.
+They are labeled images, pristine images, and synthetic distortions of the pristine ones. Every value is measured once
+and written to a results file at once, so that an interrupted run loses nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNES
 from agenticiqa.signatures.types import OVERALL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
-SEEN_BY_ALL = (BLURS, NOISE, COMPRESSION)  # what every full-reference metric of overall quality has to detect
+SEEN_BY_ALL = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
 WORST_LEVEL = DISTORTION_LEVELS[-1]
 WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool that is not made for particular distortions
 # A tool is fitted on the kinds of distortion whose level it follows with at least this SRCC, and whose worst level
@@ -38,8 +38,8 @@ MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3
 class Sample:
     """One image to measure.
 
-    ``quality`` is on 1..5, or ``None`` for an anchor, which has no opinion score. ``level`` is ``None`` for a labeled
-    image as it is, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
+    ``quality`` is on 1..5, or ``None`` for an anchor, which has no MOS. ``level`` is ``None`` for an unchanged labeled
+    image, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
     """
 
     image: Path
@@ -51,7 +51,7 @@ class Sample:
 
 
 def rated_samples(items: Sequence[LabeledImage], scale: MosScale, *, full_reference: bool) -> list[Sample]:
-    """The labeled images; for full-reference tools only those that have a reference."""
+    """Return the labeled images; for full-reference tools only those that have a reference."""
     return [
         Sample(item.image, item.reference if full_reference else None, item.content, scale.to_1_5(item.mos))
         for item in items
@@ -60,10 +60,10 @@ def rated_samples(items: Sequence[LabeledImage], scale: MosScale, *, full_refere
 
 
 def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
-    """For a full-reference tool some references against themselves, undistorted and at the worst level of distortions.
+    """Return a full-reference tool's anchors: references against themselves, undistorted and at the worst level.
 
-    The distortions are the first kind of each category that the tool is good at, and of blur, noise and compression
-    for a tool of overall quality.
+    The distortions are the first kind of each category that the tool is good at; for a tool of overall quality, also
+    the first kinds of blur, noise and compression.
     """
     if tool.kind == "NR":
         return []
@@ -80,7 +80,7 @@ def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
 
 
 def level_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
-    """Pristine photos at every level of the distortions that a tool is good at; quality falls from 5 to 1 by 0.8."""
+    """Return pristine photos at every level of the distortions a tool is good at; quality falls from 5 to 1 by 0.8."""
     categories = {*tool.good_at, *((BLURS,) if SHARPNESS in tool.good_at else ())}  # blur is a lack of sharpness
     kinds = [name for name, kind in KINDS.items() if kind.category in categories]
     steps: list[tuple[str | None, int]] = [(None, 0), *((kind, level) for kind in kinds for level in DISTORTION_LEVELS)]
@@ -92,10 +92,10 @@ def level_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
 
 
 def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
-    """The points that a tool's curve is fitted to, from its raw values.
+    """Return the points that a tool's curve is fitted to, from its raw values.
 
-    Of synthetic distortions only the kinds count whose level the tool follows; they are added to ``origin``. Raises
-    ToolError where it follows none.
+    Synthetic distortions are used only if the tool follows their level; their kinds are added to ``origin``. Raises
+    ToolError if it follows none.
     """
     rated = {sample: value for sample, value in raw.items() if sample.quality is not None}
     kinds = [kind for kind in KINDS if any(sample.kind == kind for sample in rated)]
@@ -131,9 +131,9 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
 def measure(
     wanted: Mapping[Sample, Sequence[Tool]], kept: ResultsFile
 ) -> Iterator[tuple[Sample, dict[str, float], dict[str, str]]]:
-    """Measure every sample with its tools; yields it with the raw values by tool, and by tool why there is none.
+    """Measure every sample with its tools; yield it with the raw values by tool, and the failures by tool.
 
-    Values in ``kept`` of the same files, measured by the same tool, are taken from there; new ones are added to it.
+    Values in ``kept`` for the same files and the same tool are reused; new ones are added to it.
     """
     keys = ("tool", "mark", "image", "reference", "kind", "level")
     known = {tuple(row.get(key) for key in keys): row["raw"] for _, row in kept_rows(kept.path) if "raw" in row}
@@ -159,14 +159,14 @@ def measure(
 
 
 def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.ndarray]:
-    """The image's pixels, distorted where the sample says so, and the reference's, if it has one."""
+    """Return the image's pixels, distorted if the sample says so, and the reference's, if it has one."""
     image, reference = load_pair(loaded(sample.image), loaded(sample.reference) if sample.reference else None)
     pixels = distort(image.pixels, sample.kind, sample.level or 0) if sample.kind else image.pixels
     return [pixels, *([reference.pixels] if reference else [])]
 
 
 def _value_on_test_image(tool: Tool) -> float:
-    """What a tool measures on a fixed image: where it changed, the tool did, and its kept values are measured anew."""
+    """Return a tool's value for a fixed image; if it differs, the tool has changed and kept values are stale."""
     pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
     return raw_value(tool, *([distort(pixels, "jpeg", 3), pixels] if tool.kind == "FR" else [pixels]))
 
@@ -178,7 +178,7 @@ def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
 
 
 def _reach(raw: Mapping[Sample, float], kind: str) -> float:
-    """The distance of a tool's median at the worst level of a kind from its median on undistorted images."""
+    """Return the distance of a tool's median at the worst level of a kind from its median on undistorted images."""
     ends = [
         [value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST_LEVEL)
     ]

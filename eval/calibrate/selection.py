@@ -1,4 +1,4 @@
-"""Which images are measured by which tools for a calibration, the curves that come of it, and what data were named."""
+"""Choose which tools measure which images for a calibration, fit the curves, and sort the named data by kind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class SamplesToMeasure:
     summary: str = ""
 
     def tools(self) -> dict[str, Tool]:
-        """The tools that measure anything, in the order of the catalog."""
+        """Return the tools that have images to measure, in the order of the catalog."""
         names = {tool.name for tools in self.tools_of.values() for tool in tools}
         return {name: tool for name, tool in TOOLS.items() if name in names}
 
@@ -35,11 +35,11 @@ class SamplesToMeasure:
 def from_labels(
     data: LabeledSet, *, split: str | None = None, tool_names: Sequence[str] = (), name: str | None = None
 ) -> SamplesToMeasure:
-    """Labeled images for the named tools, or for all tools that apply to them.
+    """Return labeled images for the named tools, or for all tools that apply to them.
 
-    These are the full-reference tools where references are given, else the no-reference ones, without those for single
-    distortions. ``split`` is the part of the data that the labels are. Raises UserError for scores on an unknown scale,
-    an unknown tool, and a full-reference tool without references.
+    By default these are the full-reference tools if references are given, else the no-reference ones, without tools for
+    single distortions. ``split`` names the split of the labels. Raises UserError for scores on an unknown scale, an
+    unknown tool, and a full-reference tool without references.
     """
     named = _named(tool_names)
     items, scale = data.labels, data.any_scale()
@@ -56,7 +56,7 @@ def from_labels(
 
 
 def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: str | None = None) -> SamplesToMeasure:
-    """Pristine photos (files or folders) at every level of distortion, for the named tools or all for single ones.
+    """Return pristine photos (files or folders) at every distortion level, by default for all single-distortion tools.
 
     Raises UserError for paths without images, for an unknown tool and for one that rates overall quality.
     """
@@ -75,7 +75,7 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
 
 
 def outcome(tool: Tool, raw: Mapping[samples.Sample, float], origin: str, old: Calibration | None) -> Outcome:
-    """Fit one tool to its raw values; a refused fit is an outcome with its reason. ``old`` is its curve until now."""
+    """Fit one tool to its raw values; a refused fit is an outcome with its reason. ``old`` is its previous curve."""
     points = None
     images = {sample.image for sample in raw if sample.level is None}
     trained = trained_on_count(tool, images)
@@ -90,7 +90,7 @@ def _named(names: Sequence[str]) -> list[Tool]:
     return [get_tool(name, TOOLS) for name in dict.fromkeys(names)]
 
 
-OF_A_ROW = {"image", "query"}  # what every row of a finished run has, and no labels have
+OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 
 
 class Given(NamedTuple):
@@ -102,7 +102,7 @@ class Given(NamedTuple):
 
 
 def sorted_by_kind(data: Sequence[Path]) -> Given:
-    """The data by kind: a ``.jsonl`` file is told by its first line. Raises UserError for labels named twice.
+    """Sort the data by kind; the first line of a ``.jsonl`` file decides. Raises UserError for labels named twice.
 
     A folder of shards holds rows.
     """
@@ -116,7 +116,7 @@ def sorted_by_kind(data: Sequence[Path]) -> Given:
 
 
 def _has_labels(file: Path) -> bool:
-    """Whether a file of JSON lines begins with a row of labels; what cannot be read is left to who reads rows."""
+    """Return whether a file of JSON lines begins with a row of labels; the reader of rows reports unreadable files."""
     try:
         with file.open(encoding="utf-8-sig") as lines:
             first = json_value(next(filter(str.strip, lines), ""))

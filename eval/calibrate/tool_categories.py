@@ -1,4 +1,4 @@
-"""SRCC of a tool with the level of each kind of distortion, and with the opinion scores of labeled images."""
+"""Compute SRCC of a tool with the level of each kind of distortion, and with the MOS of labeled images."""
 
 import csv
 import importlib.util
@@ -40,7 +40,7 @@ Figures = dict[str, Agreement]  # by tool, or by category
 
 
 def raw_of(tool: Tool, item: LabeledImage) -> float:
-    """What a tool gives for a labeled image, compared with its reference if the tool is full-reference.
+    """Return a tool's raw value for a labeled image, compared with its reference if the tool is full-reference.
 
     Raises ToolError as ``tool.raw_value`` does, and ImageError for a broken file.
     """
@@ -49,7 +49,7 @@ def raw_of(tool: Tool, item: LabeledImage) -> float:
 
 
 def raw_or_none(tool: Tool, item: LabeledImage) -> float | None:
-    """As ``raw_of``, but ``None`` where the tool does not apply."""
+    """Return ``raw_of``, but ``None`` where the tool does not apply."""
     try:
         return raw_of(tool, item)
     except ToolError:
@@ -57,7 +57,7 @@ def raw_or_none(tool: Tool, item: LabeledImage) -> float | None:
 
 
 def photos() -> dict[str, Path]:
-    """The files of pristine color photos that scikit-image ships, by name. Raises UserError without it."""
+    """Return the files of pristine color photos that scikit-image ships, by name. Raises UserError without it."""
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
         raise UserError("the distorted photos are made from those of scikit-image: pip install scikit-image")
@@ -66,10 +66,10 @@ def photos() -> dict[str, Path]:
 
 
 def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> Iterator[tuple[str, Figures]]:
-    """For each kind of distortion the SRCC of every tool with the levels 0 to 5 of all photos together.
+    """Yield for each kind of distortion the SRCC of every tool with the levels 0 to 5 of all photos together.
 
-    After the last kind comes "Overall": all kinds together, whose levels are meant to be comparable, for the tools that
-    rate overall quality. A full-reference tool gets the pristine photo as the reference.
+    "Overall" comes last, for tools that rate overall quality. It pools all kinds, as their levels are meant to be
+    comparable. A full-reference tool gets the pristine photo as the reference.
     """
     all_kinds: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools if tool.rates_overall}
     undistorted = {(tool.name, name): _run(tool, photo, photo) for tool in tools for name, photo in pristine.items()}
@@ -89,7 +89,7 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
 
 
 def of_level_scores(tool: Tool, path: Path) -> Figures:
-    """By kind and overall, a tool's SRCC with the levels, from a CSV with the columns kind, level (0 to 5) and score.
+    """Return a tool's SRCC with the levels, by kind and overall, from a CSV with kind, level (0 to 5) and score.
 
     Raises UserError for another file, and where a kind is missing.
     """
@@ -107,7 +107,7 @@ def of_level_scores(tool: Tool, path: Path) -> Figures:
 
 
 def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
-    """The mean over a category's kinds, by category and tool: one kind that misleads a tool lowers it."""
+    """Return the mean SRCC over a category's kinds, by category and tool: one kind that misleads a tool lowers it."""
     result: dict[str, Figures] = {OVERALL: dict(kinds[OVERALL])}
     for category in DISTORTIONS:
         figures = [
@@ -121,9 +121,9 @@ def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
 
 
 def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
-    """A tool's SRCC with the opinion scores, overall and by category where the labels name distortions.
+    """Return a tool's SRCC with MOS, overall and by category where the labels name distortions.
 
-    "Overall" is left out for a tool of single distortions. A full-reference tool is measured only on images that have
+    "Overall" is omitted for a single-distortion tool. A full-reference tool is measured only on images that have
     a reference.
     """
     usable = [item for item in items if tool.kind == "NR" or item.reference]
@@ -132,7 +132,7 @@ def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
 
 
 def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[LabeledImage]) -> Figures:
-    """The SRCC of raw values (N,) with the opinion scores of N images, overall and by category."""
+    """Return the SRCC of raw values (N,) with the MOS of N images, overall and by category."""
     groups: dict[str, list[tuple[float | None, float]]] = {OVERALL: []}
     for value, item in zip(values, items, strict=True):
         groups[OVERALL].append((value, item.mos))
@@ -142,9 +142,9 @@ def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[Labele
 
 
 def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Agreement | None:
-    """SRCC of raw values with qualities, positive where the tool moves in its own direction.
+    """Return SRCC of raw values with qualities, positive if the tool follows its declared direction.
 
-    0 for a tool that gives one value for all images; ``None`` with fewer than 10 images that it could measure.
+    0 for a tool with one value for all images; ``None`` if it could measure fewer than 10 images.
     """
     measured = [(value, quality) for value, quality in pairs if value is not None]
     if len(measured) < MIN_IMAGES:
@@ -155,12 +155,12 @@ def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Ag
 
 
 def _counts_for(category: Distortion | None) -> list[Distortion]:
-    """The categories that a distortion of ``category`` counts for."""
+    """Return the categories that a distortion of ``category`` counts for."""
     return [category, *([ALSO_COUNTS_FOR[category]] if category in ALSO_COUNTS_FOR else [])] if category else []
 
 
 def _figures(tools: Sequence[Tool], values: Mapping[str, Sequence[tuple[float | None, int]]]) -> Figures:
-    """By tool that has values their SRCC with the negated level: the higher the level, the worse the image."""
+    """Return by tool the SRCC of its values with the negated level: the higher the level, the worse the image."""
     falling = {name: [(value, -level) for value, level in pairs] for name, pairs in values.items()}
     found = {tool.name: directed_srcc(tool, falling[tool.name]) for tool in tools if tool.name in falling}
     return {name: figure for name, figure in found.items() if figure}
@@ -174,7 +174,7 @@ def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:
 
 
 def read_scaled(path: Path) -> RGB:
-    """A photo, at most 384 pixels a side."""
+    """Read a photo, scaled to at most 384 pixels a side."""
     image = Image.fromarray(load_pixels(path))
     image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
     return np.asarray(image)

@@ -47,14 +47,14 @@ HEADER = """\
 # -m agenticiqa.eval.research.tool_errors fit --write
 """
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
-HELD_OUT = ", held out"  # behind the name of a source: predictions by a tool that was not trained on these images
+HELD_OUT = ", held out"  # suffix of a source: predictions by a tool that was not trained on these images
 
 Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
 HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
 
 
 def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[Interval, Interval, int]:
-    """SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of images it refused."""
+    """Return SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of refused images."""
     values = [(tool_categories.raw_or_none(tool, item), item) for item in items]
     measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
     directed, mos = [value for value, _ in measured], [item.mos for _, item in measured]
@@ -70,7 +70,7 @@ def measured_table(
     held_out: HeldOut,
     report_progress: Callable[[str], None],
 ) -> Table:
-    """The table's rows of some tools. ``report_progress`` gets each kind of distortion and each set that is done."""
+    """Return the table's rows of some tools. ``report_progress`` gets the name of each finished distortion or set."""
     table: Table = {}
     unseen = [tool for tool in tools if not trained_on_count(tool, pristine.values())]
     _add_levels(table, LEVELS_SOURCE, _levels(unseen, pristine, report_progress))
@@ -91,9 +91,9 @@ def measured_table(
 
 
 def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
-    """The new rows with the old ones of tools that are still embedded and were not measured now, best first.
+    """Merge the new rows with old ones of tools that are still embedded but were not measured now, best first.
 
-    Of tools that were, held-out figures stay where there is no new one: the command cannot repeat them by itself.
+    Measured tools keep old held-out figures that have no new value, as the command cannot repeat them by itself.
     """
     result: Table = {}
     for category in (OVERALL, *DISTORTIONS):
@@ -110,7 +110,7 @@ def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
     parser.add_argument("--split", help="only the rows of this split, in files that have it")
@@ -183,7 +183,7 @@ def _levels(
 
 
 def _held_out_levels(wanted: Sequence[tuple[str, str]]) -> dict[str, tool_categories.Figures]:
-    """By kind of distortion and overall, the figures of tools whose scores of distorted photos are in files."""
+    """Return the figures, by kind of distortion and overall, of tools with scores of distorted photos in files."""
     kinds: dict[str, tool_categories.Figures] = {}
     for name, path in wanted:
         tool = get_tool(name, TOOLS)

@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate --ablate``: the same images judged by the program without a part, in folders of the run."""
+"""``agenticiqa evaluate --ablate``: assess the same images by the program without a part, in folders of the run."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  
 
 
 def tell_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
-    """Print what judging anew would cost without each part, before anything is sent."""
+    """Print the cost of another assessment without each part, before anything is sent."""
     for part in parts:
         print(f"without {part}, at most, as what is asked as before comes from the cache:")
         print_estimate(estimate_without(config, part, jobs))
@@ -41,11 +41,11 @@ def ablate(
     watch: Watch,
     about: Mapping[str, Any],
 ) -> None:
-    """Judge the labeled images without each part in turn, and print and keep the figures beside the ``whole`` rows.
+    """Assess the labeled images without each part in turn, and print and write the figures beside the ``whole`` rows.
 
-    Rows are kept in ``out``/without-PART, where the same call continues them. ``digest`` and ``options`` describe the
-    labels, as in the run of the whole, and ``about`` goes into the report of each. Writes ``ablations.json`` and
-    ``ablations.md`` into ``out``. Raises what ended a run, as ``judge_labels`` does.
+    Rows are written to ``out``/without-PART, where the same call continues them. ``digest`` and ``options`` describe
+    the labels, as in the run of the whole program, and each report includes ``about``. Writes ``ablations.json`` and
+    ``ablations.md`` into ``out``. Raises the error that ended a run, as ``judge_labels`` does.
     """
     runs = {WHOLE: _needed(whole)}
     for part in parts:

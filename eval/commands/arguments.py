@@ -139,7 +139,7 @@ LABELS: Options = (
 ABLATE = Option(
     "--ablate PARTS", f"judge the images anew without each of these parts of the program: {','.join(PARTS)}"
 )
-OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # which a scorer has no use for
+OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # options that a scorer does not use
 
 EVALUATE: Options = (
     Option("TASK", f"{DATA_HELP}; of several also the mean is given", Path, nargs="+", dest="tasks"),

@@ -1,4 +1,4 @@
-"""Embedded metrics of overall quality, measured on every image beside what is evaluated: the baselines of its table."""
+"""Measure embedded metrics of overall quality on every image, as the baselines in the table of an evaluation."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,14 +16,14 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import size_of
 from agenticiqa.programs.tools import TOOLS, Tool, find_tool
 
-COST_PIXELS = 512 * 384  # that ``Tool.cost_ms`` is for
+COST_PIXELS = 512 * 384  # image size that ``Tool.cost_ms`` refers to
 STARTING_S = 3.0  # seconds until the processes of a metric have started
 
 
 def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], besides: str | None) -> list[Tool]:
-    """The embedded metrics of overall quality, those that compare only where references are given.
+    """Return the embedded metrics of overall quality; full-reference ones only if references are given.
 
-    ``besides`` is the scorer that they stand beside, which is left out, if it is one of them.
+    ``besides`` is the evaluated scorer, which is omitted if it is one of them.
     """
     kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
     left_out = find_tool(besides, TOOLS) if besides else None
@@ -32,7 +32,7 @@ def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], be
 
 
 def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:
-    """The metrics without a score of some whole image in the rows, as the program did not choose them everywhere."""
+    """Return the metrics that lack a whole-image score in some row, as the program did not always choose them."""
     left = {tool.name: tool for tool in tools}
     everywhere = set(left)
     for row in rows:
@@ -42,7 +42,7 @@ def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:
 
 
 def price_text(tools: Sequence[Tool], labels: Sequence[LabeledImage], workers: int) -> str:
-    """How many metrics are measured, and about how long that takes where none of it is kept yet."""
+    """Return the number of metrics to measure, and about how long that takes without any kept values."""
     pixels = sum(_pixels(label.image) for label in labels)
     seconds = sum(tool.cost_ms or 0 for tool in tools) / 1000 * pixels / COST_PIXELS / workers
     minutes = math.ceil((seconds + STARTING_S * len(tools)) / 60)
@@ -61,10 +61,10 @@ def baseline_scores(
     workers: int,
     watch: Watch,
 ) -> list[dict[str, float]]:
-    """For each label by metric its score of the whole image, by its curve on 1..5; none where the metric fails.
+    """Return for each label the calibrated whole-image score, on 1..5, by metric; absent if the metric fails.
 
-    Every metric is a run of its own, in ``out``/baseline-NAME, with its report, and continued there. ``digest``,
-    ``options``, ``about`` and ``scale`` describe the data. Raises what ended a run, as ``judge_labels`` does.
+    Every metric is a separate run in ``out``/baseline-NAME, with its report, and is continued there. ``digest``,
+    ``options``, ``about`` and ``scale`` describe the data. Raises the error that ended a run, as ``judge_labels`` does.
     """
     scores: list[dict[str, float]] = [{} for _ in labels]
     for tool in tools:
@@ -81,7 +81,7 @@ def baseline_scores(
 
 
 def with_baselines(rows: Iterable[Row], scores: Sequence[Mapping[str, float]]) -> Iterator[Row]:
-    """The rows, each with its ``baseline_scores`` as ``baselines``."""
+    """Yield the rows, each with its ``baseline_scores`` as ``baselines``."""
     for row, found in zip(rows, scores, strict=True):
         yield {**row, "baselines": found}
 
@@ -91,4 +91,4 @@ def _pixels(path: Path) -> int:
         width, height = size_of(path)
         return width * height
     except ImageError:
-        return 0  # it is told when the image is judged
+        return 0  # reported when the image is assessed

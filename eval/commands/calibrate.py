@@ -1,7 +1,7 @@
-"""``agenticiqa calibrate``: fit what the scores are made with to your images, and write it as a profile.
+"""``agenticiqa calibrate``: fit the tools' curves, the fusion or an adapter to your images, and write it as a profile.
 
-Without a model the tools' curves are fitted (``calibrate_tools``), with one, or to the rows of a finished run, the
-fusion (``calibrate_fusion``), with ``--adapt`` an adapter of the learned scorer (``calibrate_adapter``).
+Without a model it fits the tools' curves (``calibrate_tools``). With a model, or for the rows of a finished run, it
+fits the fusion (``calibrate_fusion``). ``--adapt`` fits an adapter of the learned scorer (``calibrate_adapter``).
 """
 
 from argparse import Namespace
@@ -18,7 +18,7 @@ OF_FUSION: Options = (*FUSION, WORKERS_OPTION, DRY_RUN, *BATCH, MODELS)
 
 
 def run(args: Namespace) -> int:
-    """Fit the fusion or the tools' curves, whichever the arguments are about."""
+    """Fit the fusion, the tools' curves or an adapter, as the arguments say."""
     given = sorted_by_kind(args.data)
     if args.adapt:
         foreign = options_given(args, (*CURVES, *OF_FUSION), but=["--workers"])

@@ -1,4 +1,4 @@
-"""Fit an adapter of the learned scorer to the user's labels, and write it where it is shown to help."""
+"""Fit an adapter of the learned scorer to the user's labels, and write it if it is shown to help."""
 
 import io
 import sys
@@ -39,7 +39,7 @@ FEWEST_GROUPS = 10  # of pairs that share no image with another group; with fewe
 
 
 class Seen(NamedTuple):
-    """What is used of an image: SHA-256, shipped score, features (F,), and why it is unlike the shipped training."""
+    """The data used from an image: SHA-256, shipped score, features (F,), and how it differs from training images."""
 
     sha256: str
     score: float
@@ -69,7 +69,7 @@ def run(args: Namespace, data: Path | None) -> int:
         print(f"Not saved: on held-out images these {count} {kind} are not shown to help. More of them may.")
         return SOME_FAILED
     images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
-    if given.pairs:  # which say nothing of the scale: mean and deviation of the shipped scores stay
+    if given.pairs:  # pairs say nothing of the scale: mean and deviation of the shipped scores stay
         before = np.array([each.score for each in images])
         after = shipped * before + np.stack([each.features for each in images]) @ weights
         scale = float(before.std() / max(after.std(), 1e-6))
@@ -92,7 +92,7 @@ def run(args: Namespace, data: Path | None) -> int:
 
 
 def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str]:
-    """The scores in a table, with their images, and a digest of them."""
+    """Return the scores in a table, with their images, and a digest of them."""
     read = labels_named(args, data)
     scale, items = read.any_scale(), read.labels
     print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
@@ -112,7 +112,7 @@ def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen],
 
 
 def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
-    """As ``_scores``, the comparisons in a table with the columns better and worse; ``None`` for any other."""
+    """Return, as ``_scores`` does, the comparisons in a table with columns better and worse, else ``None``."""
     if not holds_labels(data):
         return None
     source = open_source(data)
@@ -141,7 +141,7 @@ def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], 
 
 
 def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Path, Seen]:
-    """What is used of each image, kept in the cache folder. Raises UserError for an image that cannot be used."""
+    """Return the data used from each image, cached in the cache folder. Raises UserError for an unusable image."""
 
     def seen(file: Path) -> Seen:
         sha256 = sha256_of(file)
@@ -164,7 +164,7 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
 
 
 def _figures(given: GivenLabels, found: NDArray[np.float64]) -> list[Sequence[str]]:
-    """What shipped and adapted scores have on held-out labels, and the difference, with intervals."""
+    """Return the figures of shipped and adapted scores on held-out labels, and their difference, with intervals."""
     contents, target = given.contents[:, 0].tolist(), given.target
     lines: list[Sequence[str]] = []
     if given.pairs:

@@ -38,7 +38,7 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
 def run(args: Namespace, given: Given) -> int:
-    """Fit the profile and write it; what could not be rated is named on stderr."""
+    """Fit the profile and write it; print on stderr the images that could not be rated."""
     out = args.out or FUSION_OUT
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} exists already: name another file, or replace it with --force")
@@ -74,13 +74,13 @@ def run(args: Namespace, given: Given) -> int:
 
 
 def _opinions(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
-    """Opinion scores on 1..5 by the SHA-256 of the image, which is given, or read from its file."""
+    """Return MOS on 1..5 by the image's SHA-256, either given or computed from its file."""
     print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
     return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
 
 
 def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, float]:
-    """The opinion scores that rows of ``evaluate`` hold, as ``_opinions``; none of rows without."""
+    """Return the MOS in rows of ``evaluate``, as ``_opinions`` does; rows without MOS are skipped."""
     scored = [
         (row["image_sha256"], row["mos"]) for row in rows if row.get("image_sha256") and row.get("mos") is not None
     ]
@@ -88,7 +88,7 @@ def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, f
 
 
 def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
-    """What is to be rated, and how many of the names lead to no image, which are told."""
+    """Return the images to rate, and how many names lead to no image; print these names."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
     found = find_jobs(map(str, photos), DEFAULT_QUERY)
     for line in found.not_assessed:
@@ -100,9 +100,9 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
 
 
 def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
-    """Rate what ``file`` does not hold, after its cost is told: the rows, and how many images failed.
+    """Print the cost, rate the images that ``file`` does not hold, and return the rows and the number of failed images.
 
-    ``None`` when a limit or an outage ended it before all were rated.
+    Returns ``None`` if a limit or an outage ended it before all were rated.
     """
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
@@ -122,7 +122,7 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
 
 
 def _finished(files: Sequence[Path]) -> list[Row]:
-    """The rows of finished runs that count, what they lack for a fit measured where their images are still there."""
+    """Return the usable rows of finished runs; values missing for a fit are measured if the images still exist."""
     rows = [row for file in files for row in _read(file)]
     lacking = sum(map(_lacks_inputs, rows))
     if lacking:
@@ -149,7 +149,7 @@ def _lacks_inputs(row: Row) -> bool:
 
 
 def _completed(rows: Iterable[Row], folders: Sequence[str]) -> Iterator[Row]:
-    """The rows that lack what a fit needs beside their scores, with it where the image is there and has not changed."""
+    """Yield incomplete rows with the missing inputs of a fit measured, if the image exists and has not changed."""
     for row in filter(_lacks_inputs, rows):
         yield {**row, "fusion": {**(row.get("fusion") or {}), **_measured(row, folders)}}
 

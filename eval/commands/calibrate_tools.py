@@ -19,7 +19,7 @@ from agenticiqa.programs.tools.calibration import load_profile, write_profile
 
 
 def run(args: Namespace, given: Given) -> int:
-    """Measure, fit, and write the profile and the picture; refused tools are named on stderr."""
+    """Measure, fit, and write the profile and the picture; print refused tools on stderr."""
     out, base_name = args.out or CURVES_OUT, args.base or "default"
     plot = args.plot or out.with_suffix(".png")
     for file in (out, plot):
@@ -71,7 +71,7 @@ def _selection(args: Namespace, given: Given) -> selection.SamplesToMeasure:
 def _measure(
     chosen: selection.SamplesToMeasure, results: ResultsFile
 ) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
-    """The raw values by tool, and by tool that failed on some images why."""
+    """Return the raw values by tool, and the reasons by tool for failures on some images."""
     raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}
     failures: dict[str, list[str]] = {}
     measured = samples.measure(chosen.tools_of, results)

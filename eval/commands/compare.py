@@ -1,4 +1,4 @@
-"""``agenticiqa compare``: runs of ``evaluate`` with one another, on what both have; or images with one another."""
+"""``agenticiqa compare``: compare runs of ``evaluate`` on their common items, or compare images."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ from agenticiqa.programs.scale.names import holds_results, is_shard_folder
 
 
 def run(args: Namespace) -> int:
-    """Print the tables, or write them in the forms that were asked for; without any folder, compare images."""
+    """Print the tables, or write them in the requested formats; without any folder, compare images."""
     results = all(map(holds_results, args.runs))
     images = not results and not any(path.is_dir() for path in args.runs)
     for path in args.runs:
@@ -58,9 +58,9 @@ def write_forms(report: Report, args: Namespace) -> int:
 
 
 def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[str, Path, Callable[[], None]]]:
-    """Each table as an output for ``write_all``: the first to ``file``, the others beside it, named by their titles.
+    """Yield each table as an output for ``write_all``: the first to ``file``, others beside it, named by title.
 
-    On stdout there is only room for the first one; a note says which are left out.
+    Stdout gets only the first one; a note names the tables that are omitted.
     """
     if file is None:
         return
@@ -88,7 +88,7 @@ def _refuse_folder_of_images(path: Path) -> None:
 
 
 def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
-    """Of runs of one set, or of folders with runs of several sets each."""
+    """Return the report of runs on one set, or of folders with runs on several sets each."""
     below = [runs_below(folder) for folder in folders]
     if all(below):
         titles = dict.fromkeys(title for each in below for title in each)

@@ -22,7 +22,7 @@ from agenticiqa.programs.errors import UserError
 
 
 def run(args: Namespace) -> int:
-    """List all data sets, tell about one, or check a copy of it; status 1 if the copy is incomplete."""
+    """List all data sets, describe one, or check a copy of it; status 1 if the copy is incomplete."""
     if args.name is None:
         if args.root:
             raise UserError("name the data set that --root holds; `agenticiqa datasets` lists them")
@@ -70,14 +70,14 @@ def _listed() -> Table:
 
 
 def _table(names: Iterable[str], *headings: str) -> Table:
-    """A table that breaks lines in its cells but in the names, which have to be typed as a whole."""
+    """Return a table with line breaks in its cells, except in names, which users type as a whole."""
     table = folding(Table("name", *headings, box=None))
     table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, names))
     return table
 
 
 def _questions_listed() -> Table:
-    """All of them, one a line."""
+    """Return all question benchmarks, one per line."""
     table = _table(QUESTION_TASKS, "questions about images", "kind", "questions", "splits")
     for task in QUESTION_TASKS.values():
         table.add_row(
@@ -87,7 +87,7 @@ def _questions_listed() -> Table:
 
 
 def _questions_told(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
-    """Tell about one, and with ``root`` check the copy there; status 1 if questions of it are left out or missing."""
+    """Describe one, and with ``root`` check the copy there; status 1 if any of its questions are skipped or missing."""
     print(f"{task.name}: {task.title} ({task.kind})")
     print(f"- get {task.source}; put it, archives unpacked, into DIR/{task.folder}")
     if root is None:

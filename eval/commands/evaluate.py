@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate``: judge labeled sets, and measure the agreement with their opinion scores."""
+"""``agenticiqa evaluate``: assess labeled sets, and measure the agreement with their MOS."""
 
 import json
 import sys
@@ -59,7 +59,7 @@ from agenticiqa.programs.tools import Tool, toolbox
 
 
 def run(args: Namespace) -> int:
-    """Judge what is not finished yet of each task, then report on all of it."""
+    """Assess the unfinished images of each task, then report on all of them."""
     if questions := evaluate_mcq.task_of(args):
         return evaluate_mcq.run(args, questions)
     query = scoring_question(args.query)
@@ -135,7 +135,7 @@ def _evaluated(
     task: Path,
     data: LabeledSet,
 ) -> tuple[dict[str, Any], int]:
-    """The figures of one task, which are also printed and kept, and the exit status that they mean."""
+    """Print, write and return the figures of one task, with the exit status."""
     backend, labels = backend_of(program), data.labels[: args.limit]
     out = (args.out / data.name if len(args.tasks) > 1 else args.out) or default_folder(data.name, args.split, backend)
     options = {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
@@ -149,7 +149,7 @@ def _evaluated(
         warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
-        pin(out, description)  # with the lock, so that no other run begins in the folder meanwhile
+        pin(out, description)  # under the lock, so that no other run starts in the folder meanwhile
         with continuing(out), within(limits), within_batches(args, results.path, limits):
             rows = judge_set(program, labels, results, query=query, workers=workers, watch=shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
@@ -199,7 +199,7 @@ def _evaluated(
 
 
 def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[LabeledImage]) -> None:
-    """Count, for each predictor that the model is part of, the images that the prompts were tuned on."""
+    """Count the images that the prompts were tuned on, for each predictor that includes the model."""
     images = tuned_on(config.prompts) if config.prompts else frozenset()
     if seen := sum(sha256_of(label.image) in images for label in labels) if images else 0:
         for system in measured["systems"]:
@@ -208,7 +208,7 @@ def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[Label
 
 
 def _counted(rows: Iterable[Row], counts: Counter[str]) -> Iterator[Row]:
-    """The rows as they are; how many are without a score or failed is added to the counts."""
+    """Yield the rows unchanged, and count those without a score and those that failed."""
     for row in rows:
         counts["unscored"] += is_unscored(row)
         counts["failed"] += "error" in row

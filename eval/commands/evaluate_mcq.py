@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate`` of a benchmark of questions: multiple choice, planning, and judged explanations."""
+"""``agenticiqa evaluate`` for question benchmarks: multiple choice, planning, and explanations scored by a model."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-SEVERAL_ROUNDS = 1.0  # the judge's temperature where it is asked more than once
+SEVERAL_ROUNDS = 1.0  # the judge's temperature for several rounds
 
 
 def task_of(args: Namespace) -> QuestionTask | None:
-    """The benchmark of questions that the arguments name, ``None`` where they name labeled images.
+    """Return the benchmark of questions that the arguments name, ``None`` where they name labeled images.
 
     Raises UserError for several at once, for one of pairs, for a scorer, and for an option that only one of the two
     takes.
@@ -58,7 +58,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
 
 
 def run(args: Namespace, task: QuestionTask) -> int:
-    """Ask what is not answered yet, then report on all of it."""
+    """Ask the unanswered questions, then report on all of them."""
     _check(args, task)
     found = read_items(task, args.root, args.split)
     items = found.usable[: args.limit]
@@ -108,7 +108,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
 
 
 def _check(args: Namespace, task: QuestionTask) -> None:
-    """Raises UserError for options that do not fit together."""
+    """Raise UserError for options that do not fit together."""
     if args.root is None:
         raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
     if args.query != DEFAULT_QUERY:
@@ -135,7 +135,7 @@ def _asked(
 def _judged(
     args: Namespace, config: Config, questions: Sequence[AskedItem], rows: Sequence[Row], out: Path, workers: int
 ) -> dict[str, Any]:
-    """The figures of explanations; what is not judged yet is judged first. The scores are kept in ``judge/``."""
+    """Have the judge score remaining explanations, and return the figures. The scores are kept in ``judge/``."""
     stage = Config().with_backend(args.judge, args.judge_api_base).replan
     if args.rounds > 1:
         stage = stage.model_copy(update={"temperature": SEVERAL_ROUNDS})

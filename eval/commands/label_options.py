@@ -1,4 +1,4 @@
-"""The options that say where labels are and how they are read: the same of every command that takes labels."""
+"""Read the options that say where labels are and how to read them, for every command that takes labels."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -9,7 +9,7 @@ from agenticiqa.programs.cli.printable import print_error
 
 
 def labels_named(args: Namespace, data: Path) -> LabeledSet:
-    """The labeled images that ``data`` and the options name; a doubt about their direction is told on stderr.
+    """Return the labeled images that ``data`` and the options name; print a doubtful direction on stderr.
 
     Raises UserError as ``labeled_images`` does.
     """
@@ -22,6 +22,6 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
 
 
 def declared_by(args: Namespace) -> Declared:
-    """What the options say of the labels."""
+    """Return what the options declare about the labels."""
     ends = (args.mos_range[0], args.mos_range[1]) if args.mos_range else None
     return Declared(args.image_column, args.mos_column, args.lower_is_better, ends, args.reference_column)

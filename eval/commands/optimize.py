@@ -32,7 +32,7 @@ from agenticiqa.programs.errors import UserError
 
 
 def run(args: Namespace) -> int:
-    """Tell the price, tune, compare, write the folder. The status is 1 when the tuned prompts are not kept."""
+    """Print the price, tune, compare, and write the folder. The status is 1 if the tuned prompts are not kept."""
     if not args.verbose:  # of DSPy's optimizers the report says what came of their requests
         logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
     out: Path = args.out
@@ -122,7 +122,7 @@ def run(args: Namespace) -> int:
 
 
 def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
-    """The model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
+    """Return the model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
     stage = StageConfig(
         backend=args.reflection_backend,
         api_base=args.reflection_api_base,
@@ -154,7 +154,7 @@ def _price(given: str | None) -> Price | None:
 def _labels(
     args: Namespace, stage: Stage
 ) -> tuple[Sequence[LabeledImage | Item | TuningQuestion], str, MosScale | None]:
-    """The labels, their digest, and the scale of opinion scores."""
+    """Return the labels, their digest, and the scale of opinion scores."""
     task = named(str(args.labels), QUESTION_TASKS)
     if stage in ("answering", "planning"):
         if task is None:

@@ -1,4 +1,4 @@
-"""``agenticiqa report``: a page, and tables, of the runs that ``agenticiqa evaluate`` kept."""
+"""``agenticiqa report``: write a page and tables about the runs of ``agenticiqa evaluate``."""
 
 from argparse import Namespace
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(args: Namespace) -> int:
-    """Read the runs, and write what was asked for; without any option, the table as Markdown on stdout."""
+    """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
     if is_stdout(args.html):
         raise UserError("--html needs a file, as the copies of images go to a folder beside it: name one")
     check_outputs(args)
@@ -57,7 +57,7 @@ def run(args: Namespace) -> int:
 
 
 def together(runs: Sequence[KeptRun]) -> "DataFrame":
-    """The first table of each run below one another, with the name of the run."""
+    """Stack the first tables of all runs into one, with the names of the runs."""
     from pandas import concat
 
     return concat({run.name: report_of(run).tables[0].frame for run in runs}, names=["run", None]).reset_index("run")

@@ -1,4 +1,4 @@
-"""What commands that run the program share: the program itself, and what is said when a run ends early."""
+"""Shared code of the commands that run the program: the program itself, and the messages when a run ends early."""
 
 import sys
 from collections.abc import Iterator
@@ -18,15 +18,15 @@ T = TypeVar("T")
 
 
 def configured_program(config: Config) -> AgenticIQA:
-    """The program of a configuration; its answers are cached as it says."""
+    """Return the program of a configuration, with the cache that it configures."""
     install(config)
     return AgenticIQA.from_config(config)
 
 
 def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
-    """Yield rows, or pairs that end in one, with a progress bar; errors in rows go to stderr.
+    """Yield rows, or pairs that end in one, with a progress bar, and print errors in rows on stderr.
 
-    ``finished`` of ``total`` rows were there before.
+    ``finished`` of ``total`` rows existed before.
     """
     if finished:
         print(f"{finished} of {total} were judged before", file=sys.stderr)
@@ -39,7 +39,7 @@ def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
 
 @contextmanager
 def continuing(kept: Path) -> Iterator[None]:
-    """Ctrl-C and an outage of a model are raised on, after a line on stderr that says how to continue."""
+    """Print how to continue on stderr after Ctrl-C or an outage of a model, and re-raise it."""
     try:
         yield
     except (KeyboardInterrupt, dspy.LMError):

@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate PAIRS --scorer S`` of images without opinion scores: the scorer's values."""
+"""``agenticiqa evaluate PAIRS --scorer S`` for images without MOS: write the scorer's values."""
 
 import sys
 from argparse import Namespace
@@ -24,7 +24,7 @@ from agenticiqa.programs.page.csv_text import csv_text
 
 
 def without_opinions(data: Path, args: Namespace) -> bool:
-    """Whether ``data`` is a file of images that has no column of opinion scores, and none is named."""
+    """Return whether ``data`` is a file of images without a MOS column, and no such column is named."""
     if set_named(data) or not data.is_file() or not holds_labels(data) or args.mos_column:
         return False
     return not any(plain(name) in (*MOS, DMOS) for name in _columns(data))
@@ -60,7 +60,7 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
 
 
 def _images(data: Path, args: Namespace) -> Sequence[LabeledImage]:
-    """The images of the file; ``mos`` is of no meaning in them."""
+    """Return the images of the file; their ``mos`` has no meaning."""
     source = open_source(data, args.root)
     return read_own(source, declared_by(args), args.split, with_scores=False)[: args.limit]
 

@@ -1,1 +1,1 @@
-"""Labels of one's own in any form, the names of their columns, and doubts about labels of any origin."""
+"""Read the user's own labels in any form, recognize their columns, and warn about doubtful labels."""

@@ -1,4 +1,4 @@
-"""Whether labels run the other way, as far as they show it: damaged images have to score lower."""
+"""Detect labels where lower is better: damaged images must score lower."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, groupby
@@ -10,9 +10,9 @@ from agenticiqa.programs.images.loading import load_pair
 from agenticiqa.programs.tools.metrics.ssim import ssim
 
 MOST_IN_GROUP = 50  # images of one content and distortion whose levels are compared
-MOST_WRONG = 2 / 3  # of the pairs, in labels that run the right way
+MOST_WRONG = 2 / 3  # share of such pairs in labels with the right direction
 FEWEST_PAIRS = 3  # of images of which one is known to be the better one
-COMPARED = 30  # images that are compared with their references, where nothing else tells
+COMPARED = 30  # images compared with their references, if nothing else shows the direction
 FEWEST_COMPARED = 20
 CLEARLY_NEGATIVE = -0.4  # an SRCC that 20 unrelated values have in 4 of 100 cases
 
@@ -20,11 +20,11 @@ Pair = tuple[LabeledImage, LabeledImage]  # the better one first
 
 
 def runs_the_other_way(labels: Sequence[LabeledImage]) -> str | None:
-    """What shows that lower is better, in words; ``None`` if nothing does, or nothing can.
+    """Return the evidence that lower is better, in words; ``None`` without such evidence.
 
-    References that are rated themselves, and numeric levels (growing with the damage) of one distortion of one content,
-    say of two images which is the better one; where contents have one level each, those of one distortion. Without
-    them, and with references, SSIM says it, of 30 images at most.
+    Rated references, and numeric levels (growing with the damage) of one distortion of one content, show which of two
+    images is better. If contents have one level each, levels of one distortion are compared across contents. Without
+    either, SSIM to the references decides, for at most 30 images.
     """
     pairs = [*_by_references(labels), *_by_levels(labels, lambda label: f"{label.content}/{label.distortion}")]
     pairs = pairs if len(pairs) >= FEWEST_PAIRS else list(_by_levels(labels, lambda label: label.distortion or ""))
@@ -79,6 +79,6 @@ def _likeness(labels: Sequence[LabeledImage]) -> Iterator[tuple[LabeledImage, fl
         try:
             image, reference = load_pair(label.image, label.reference)
         except ImageError:
-            continue  # it is told when the image is judged
+            continue  # reported when the image is assessed
         if reference is not None:
             yield label, ssim(image.pixels, reference.pixels)

@@ -1,4 +1,4 @@
-"""Images that a table holds, as files: written once, byte by byte, to a cache folder, named by their digest."""
+"""Write images embedded in a table once, byte by byte, to a cache folder, named by their digest."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ SUFFIXES = {"jpeg": ".jpg", "mpo": ".jpg", "tiff": ".tif"}  # others have the fo
 
 
 def file_of(cell: Any, where: str) -> tuple[str, str]:
-    """The path of a cell's image, and its name: the path itself, or that which came with embedded bytes, if any.
+    """Return the path of a cell's image, and its name: the path itself, or the path stored with embedded bytes, if any.
 
     Raises UserError, beginning with ``where``, for bytes that are no image and for a cell of another kind.
     """

@@ -15,9 +15,9 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pixels
 
 MOST_IMAGES = 20_000  # more are not compared
-MOST_BITS = 8  # of 64 that differ: of the 21 pairs in BIQ2021, CLIVE and AGIQA-3K 20 show one scene; with 10, fewer do
+MOST_BITS = 8  # of 64 may differ: 20 of the 21 pairs in BIQ2021, CLIVE and AGIQA-3K show one scene; with 10, fewer do
 SIDE = 32  # of the gray levels that are hashed
-FLAT = 2.0  # standard deviation of these, in gray levels, below which a hash is one of noise
+FLAT = 2.0  # standard deviation of these, in gray levels; below it the hash is noise
 BLOCK = 512  # rows of the table of distances at a time
 
 Watch = Callable[[Iterable[Path], int], Iterable[Path]]
@@ -26,9 +26,9 @@ Watch = Callable[[Iterable[Path], int], Iterable[Path]]
 def near_duplicates(
     labels: Sequence[LabeledImage], watch: Watch = lambda paths, total: paths
 ) -> list[tuple[Path, Path]] | None:
-    """Return the pairs of almost equal images that are of different contents, or of different splits.
+    """Return the pairs of almost equal images with different contents or splits.
 
-    Where there is a reference it stands for its copies. ``watch`` wraps the files, for progress. ``None`` for more than
+    A reference represents all its copies. ``watch`` wraps the files, for progress. Returns ``None`` for more than
     ``MOST_IMAGES`` files, which are not compared.
     """
     use: dict[Path, set[tuple[str, str | None]]] = {}
@@ -44,7 +44,7 @@ def near_duplicates(
 
 
 def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | None:
-    """One line about what ``near_duplicates`` found; ``None`` if nothing."""
+    """Return one line about what ``near_duplicates`` found; ``None`` if nothing."""
     if pairs is None:
         return f"among more than {MOST_IMAGES:,} images nearly equal ones are not looked for"
     if not pairs:
@@ -71,7 +71,7 @@ def perceptual_hash(path: Path) -> int | None:
 
 
 def _near_pairs(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """The places of any two hashes that differ in at most ``MOST_BITS``, the lower place first."""
+    """Yield the places of any two hashes that differ in at most ``MOST_BITS``, the lower place first."""
     bits = np.array(hashes, dtype=np.uint64)
     for start in range(0, len(bits), BLOCK):
         differing = np.bitwise_count(bits[start : start + BLOCK, None] ^ bits[None, :])

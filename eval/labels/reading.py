@@ -1,4 +1,4 @@
-"""Labels of one's own in any form as ``LabeledImage``, checked; columns go by their usual names or those given."""
+"""Read and check the user's own labels in any form as ``LabeledImage``; columns have usual or given names."""
 
 import logging
 import os
@@ -58,10 +58,10 @@ DECLARE = "add --lower-is-better if more damage scores higher, or --no-lower-is-
 
 @dataclass(frozen=True)
 class Declared:
-    """What is said of labels beside them: the columns, the direction and the ends of the scale.
+    """The user's declarations about labels: the columns, the direction and the ends of the scale.
 
-    ``lower_is_better`` is ``None`` where nothing is said, and then higher is better. ``reference`` "none" leaves the
-    references out.
+    ``lower_is_better`` is ``None`` if undeclared; then higher is better. ``reference`` "none" ignores the
+    references.
     """
 
     image: str | None = None
@@ -72,10 +72,10 @@ class Declared:
 
 
 def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: bool = True) -> Mapping[str, str]:
-    """The column for each of image, mos and what else there is of ``OTHERS``, however their names are spelled.
+    """Return the column for image, mos and each one of ``OTHERS`` that exists, in any spelling of the names.
 
-    ``cells`` are those of the first row. Raises UserError, with the columns found, where image or mos has none, and for
-    a column dmos, which runs either way (KADID-10k's is higher for better images), without a declared direction.
+    ``cells`` are those of the first row. Raises UserError, with the columns found, if image or mos has no column, and
+    for a column dmos without a declared direction, as both are in use (KADID-10k's is higher for better images).
     """
     found = [name for name in cells if name]
     by_name = {plain(name): name for name in reversed(found)}
@@ -110,7 +110,7 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
 
 
 def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
-    """A sentence for each column that is not read although it looks like a score, a split or a level."""
+    """Return a sentence for each column that is not read although it looks like a score, a split or a level."""
     rest = [name for name in found if name not in columns.values()]
     said = [
         f"column {name} is not read; if it is the {role}, name it {role}"
@@ -125,12 +125,12 @@ def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
 
 
 def text_of(cell: Any) -> str:
-    """A cell as text, empty for an absent one."""
+    """Return a cell as text, empty for an absent one."""
     return "" if cell is None else str(cell).strip()
 
 
 def is_like_image(cell: Any) -> bool:
-    """Whether a cell is an image, or a text that ends as the name of one."""
+    """Return whether a cell is an image, or a text that ends like an image file's name."""
     if isinstance(cell, dict):
         return {"bytes", "path"} <= cell.keys()
     if isinstance(cell, bytes):
@@ -141,12 +141,12 @@ def is_like_image(cell: Any) -> bool:
 def read_own(
     source: Source, declared: Declared, split: str | None = None, *, with_scores: bool = True
 ) -> list[LabeledImage]:
-    """The labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
+    """Return the labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
 
-    Labels that are declared as lower is better become their mirror image in the scale: ``mos_range``, or the usual one
-    that holds all of them, of any split. Without scores, MOS are 0. Embedded images are written to the cache folder.
-    Raises UserError, in one line, as ``read_labels`` does, for scores beyond ``mos_range``, and for a further column of
-    images that may be the references.
+    Labels declared as lower is better are mirrored in the scale: ``mos_range``, or the usual scale that holds the
+    labels of all splits. Without scores, MOS are 0. Embedded images are written to the cache folder. Raises UserError,
+    in one line, as ``read_labels`` does, for scores beyond ``mos_range``, and for another column of images that may be
+    the references.
     """
     images: dict[str, Paths] = {}
     rows = list(_named(source, declared, split, images, with_scores=with_scores))
@@ -175,12 +175,12 @@ def _named(
     *,
     with_scores: bool,
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Each row with any text under the names of ``labels.csv``, without absent cells.
+    """Yield each row as texts under the column names of ``labels.csv``, without absent cells.
 
-    Rows of the split also have their images' files. What their other columns name as images is added to ``images``: by
-    column and place its path, or ``None`` for an embedded image.
+    Rows of the split also have their images' files. Images in their other columns are added to ``images``: by
+    column and place the path, or ``None`` for an embedded image.
     """
-    columns: dict[tuple[str, ...], Mapping[str, str]] = {}  # by what the row has, which differs between JSON objects
+    columns: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the keys of the row, which differ between JSON objects
     for place, cells in source.rows:
         found = tuple(filter(None, cells))
         if found not in columns:
@@ -217,9 +217,9 @@ def _with_references(
     images: Mapping[str, Paths],
     declared: Declared,
 ) -> Sequence[tuple[str, Mapping[str, str]]]:
-    """The rows with the references that a column names, by its name or as its cells are other images.
+    """Return the rows with references from a column recognized by its name or by its cells, which are other images.
 
-    Raises UserError where a column of images may be the references, or may not.
+    Raises UserError if it is unclear whether a column of images holds the references.
     """
     named = {row["reference"]: row[REFERENCE_COLUMN] for _, row in rows if "reference" in row}
     column = next(iter(named.values()), "")
@@ -255,7 +255,7 @@ def _with_references(
 
 
 def _are_there(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
-    """Whether a cell of a column is an image, or names a file that is there and not the image of its row."""
+    """Return whether a column's cell is an image, or names an existing file other than the image of its row."""
     for place, row in rows:
         if place in paths and "image" in row:
             own, path = files.find(row["image"]), paths[place]

@@ -1,4 +1,4 @@
-"""The rows of a table, a folder, or data of the package ``datasets``, each with its place for messages.
+"""Read the rows of a table, a folder, or data of the package ``datasets``, each with its place for messages.
 
 ``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
 folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub. Cells are texts,
@@ -26,9 +26,9 @@ Cells = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """Rows of labels: ``title`` is their name in messages, ``name`` a short one, ``folder`` what paths are relative to.
+    """A source of label rows: ``title`` names it in messages, ``name`` is short; paths are relative to ``folder``.
 
-    ``rows`` are given once, each with its place ("line 3"). ``pinned`` names data that is not on disk with its commit.
+    ``rows`` can be read once, each with its place ("line 3"). ``pinned`` names data not on disk with its commit.
     """
 
     title: str
@@ -39,16 +39,16 @@ class Source:
 
 
 def holds_labels(data: Path) -> bool:
-    """Whether ``data`` is of a form that ``open_source`` reads; nothing is read for it."""
+    """Return whether ``data`` has a form that ``open_source`` reads, without reading it."""
     if data.is_dir():
         return any((data / name).is_file() for name in (*SAVED, *TABLES))
     return data.as_posix().startswith(HUB) or data.suffix.lower() in READERS
 
 
 def open_source(data: Path, root: Path | None = None) -> Source:
-    """The rows of ``data``, with paths relative to ``root``, if it is given.
+    """Return the rows of ``data``, with paths relative to ``root``, if it is given.
 
-    Raises UserError, in one line, for what is of no such form or cannot be read or reached.
+    Raises UserError, in one line, for data in another form, and if it cannot be read or reached.
     """
     if root is not None:
         if not root.is_dir():
@@ -123,7 +123,7 @@ def _saved(folder: Path) -> Source:
 
 
 def _of_hub(address: str) -> Source:
-    """Data of the hub at the commit that a revision (default: main) stands for now."""
+    """Return data of the hub at the commit that a revision (default: main) currently refers to."""
     from datasets import load_dataset
     from httpx import HTTPError
     from huggingface_hub import HfApi
@@ -144,7 +144,7 @@ def _of_hub(address: str) -> Source:
 
 
 def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
-    """The rows of a Dataset, or of all splits of a DatasetDict, images not decoded."""
+    """Yield the rows of a Dataset, or of all splits of a DatasetDict, without decoding images."""
     for split, part in found.items() if isinstance(found, dict) else [(None, found)]:
         classes = _classes(part.features)
         number = 0
@@ -157,7 +157,7 @@ def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
 
 
 def _classes_of_schema(schema: Any) -> Mapping[str, Sequence[str]]:
-    """The names of the classes by column, as ``datasets`` writes them into the schema of a Parquet file."""
+    """Return the names of the classes by column, as ``datasets`` writes them into the schema of a Parquet file."""
     if b"huggingface" not in (schema.metadata or {}):
         return {}
     from datasets import Features
@@ -172,6 +172,6 @@ def _classes(features: Any) -> Mapping[str, Sequence[str]]:
 
 
 def _with_names(row: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> Cells:
-    """The row with the name of each class in place of its code; -1 stands for no class."""
+    """Return the row with the name of each class in place of its code; -1 stands for no class."""
     codes = ((name, row[name], names) for name, names in classes.items())
     return {**row, **{name: None if code is None or code < 0 else names[code] for name, code, names in codes}}

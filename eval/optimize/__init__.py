@@ -21,7 +21,7 @@ _MODULES = {"Budget": "tuning", "Tuned": "comparison", "optimize": "tuning"}
 __all__ = ["Budget", "Tuned", "optimize"]
 
 
-def __getattr__(name: str) -> Any:  # loaded when it is asked for, so that commands start quickly
+def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

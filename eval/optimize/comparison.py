@@ -1,4 +1,4 @@
-"""The outcome of tuning: compared on held-out questions before and after, with the fusion fitted for each, and kept."""
+"""Compare held-out questions before and after tuning, each with its own fitted fusion, and decide what to keep."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -22,16 +22,16 @@ MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
     "srcc": (srcc, interval),
     "mean_absolute_error": (mean_absolute_error, error_interval),
 }
-RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of a change for the better
+RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of an improvement
 Rated = tuple[Sequence[TuningQuestion], Sequence[Judged]]
 
 
 @dataclass
 class Tuned:
-    """The outcome: the ``program`` with the prompts that are kept, the held-out ``figures``, and what was ``found``.
+    """The outcome of tuning: the ``program`` with the kept prompts, the held-out ``figures``, and what was ``found``.
 
-    ``profile`` is the fusion fitted with these prompts, ``None`` where it could not be. ``why`` says why the tuned
-    prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
+    ``profile`` is the fusion fitted with these prompts, or ``None`` if it could not be fitted. ``why`` says why the
+    tuned prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
     """
 
     program: SavedProgram
@@ -50,7 +50,7 @@ class Tuned:
 
 
 def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> FusionProfile | None:
-    """The fusion of the model and tools of most of these ratings, fitted to their opinion scores; ``None`` below 10."""
+    """Fit the fusion of the model and tools of most of these ratings to their MOS; return ``None`` below 10 ratings."""
     subjects = Counter((one.model, one.tools) for one in judged if one.model and one.tools and one.probabilities)
     if not subjects:
         return None
@@ -71,12 +71,12 @@ def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> Fus
 
 
 def levels_of(judged: Judged) -> dict[int, float]:
-    """The probabilities by level."""
+    """Return the probabilities by level."""
     return {int(level): share for level, share in judged.probabilities.items()}
 
 
 def fused(judged: Judged, profile: FusionProfile | None) -> float | None:
-    """The score under a profile; the program's own where the profile is not of this model and these tools."""
+    """Return the score under a profile; the program's own where the profile is not of this model and these tools."""
     if profile is None or (judged.model, judged.tools) != (profile.backend, profile.toolset) or judged.tool is None:
         return judged.fused
     return ScoreFusion(profile=profile).fuse_scores([judged.tool], levels_of(judged), tool_error=judged.tool_error)
@@ -85,7 +85,7 @@ def fused(judged: Judged, profile: FusionProfile | None) -> float | None:
 def gain_of_profile(
     questions: Sequence[TuningQuestion], judged: Sequence[Judged], profile: FusionProfile
 ) -> dict[str, Any]:
-    """SRCC ``before`` (the program's own fusion) and ``after`` (the profile) on ``n`` held-out images."""
+    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the profile) on ``n`` held-out images."""
     values = [
         (one.fused, fused(one, profile), question.target) for one, question in zip(judged, questions, strict=True)
     ]
@@ -101,13 +101,13 @@ def compare(
     after: Sequence[Judged],
     profiles: tuple[FusionProfile | None, FusionProfile | None] = (None, None),
 ) -> dict[str, Any]:
-    """Before and after on held-out questions, as plain JSON types, with ``kept`` and ``why``.
+    """Return the figures before and after on held-out questions, as plain JSON types, with ``kept`` and ``why``.
 
-    Of ratings ``fused``, the score with the profile of each, and ``model``, the model's own expectation; of the others
-    ``mark``, in [0, 1]. Each on the questions that have the value both times: SRCC and mean absolute error (of 1 to 5;
-    of marks the share that is missing), and the change, after minus before, with 95 % intervals over contents, paired
-    for the change. ``squared_error`` is the mean of the squared error as a share of the scale, ``malformed`` the share
-    of questions with a rejected answer, each before and after. ``unscored`` counts the questions without a value.
+    For ratings these are ``fused``, the score with each profile, and ``model``, the model's own expectation; for other
+    questions ``mark``, in [0, 1]. Each is measured on questions with both values: SRCC and mean absolute error (on 1 to
+    5; for marks the missing share), and the change, after minus before, with 95 % intervals over contents, paired for
+    the change. ``squared_error`` is the mean squared error as a share of the scale. ``malformed`` is the share of
+    questions with a rejected answer, before and after. ``unscored`` counts the questions without a value.
     """
     figures: dict[str, Any] = {
         "images": len(questions),
@@ -165,8 +165,8 @@ def _compared(
 
 
 def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether to keep what was tuned: where one figure is shown to be better, the SRCC has not fallen, and nothing is
-    shown to be worse, unscored images included."""
+    """Return whether to keep the tuned prompts, with the reason: one figure is significantly better, none is
+    significantly worse (unscored images included), and the SRCC has not fallen."""
     unscored = figures["unscored"]
     if unscored["after"] > unscored["before"]:
         return False, f"{unscored['after']} images have no value, {unscored['before']} before"

@@ -1,8 +1,8 @@
-"""DSPy's own optimizers on one stage: GEPA, MIPROv2, SIMBA, BootstrapFewShot, or an instance of any of them.
+"""Run DSPy's own optimizers on one stage: GEPA, MIPROv2, SIMBA, BootstrapFewShot, or an instance of any of them.
 
-They score one question at a time, so of a rating it is how near the program's fused score comes: the tools' part of it
-is the same for every prompt. Their judgments are counted where the program is called, and end at the budget. The
-comparison on held-out questions, and what is kept, is the same as for our own search.
+They score one question at a time. A rating's score is the closeness of the program's fused score to the MOS; the tools
+contribute the same part for every prompt. Their assessments are counted where the program is called, up to the budget.
+The comparison on held-out questions and the decision to keep prompts are the same as for our own search.
 """
 
 import random
@@ -30,26 +30,26 @@ from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 
 Optimizer = Literal["reflect", "gepa", "mipro", "simba", "bootstrap"]
 WIDEST = 4.0  # levels between the ends of the scale
-FEWEST, FEW_SHOT, GOOD = 4, 3, 0.85  # questions of each half; demos of bootstrap; the score that makes an answer one
+FEWEST, FEW_SHOT, GOOD = 4, 3, 0.85  # least questions of each half; bootstrapped demos; their least score
 BATCH, CANDIDATES = 6, 2  # questions that GEPA and SIMBA look at together; programs that SIMBA tries on them
 EXTRA = "MIPROv2 needs optuna: pip install 'agenticiqa[optimize]'"
 SPENT = "the budget was spent"
 
 
 class Stopped(BaseException):
-    """Ends an optimizer of DSPy's: a model cannot be reached, or the budget was exceeded; ``__cause__`` says which.
+    """Raised to end a DSPy optimizer: a model cannot be reached, or the budget was exceeded; ``__cause__`` says which.
 
-    They count any Exception as a bad answer, log it and go on, so that an outage would pass for a search that found
-    nothing. This is no Exception, so it reaches their caller.
+    The optimizers count any Exception as a bad answer, log it and go on, so an outage would look like a search that
+    found nothing. This class is not an Exception, so it reaches the caller.
     """
 
 
 @dataclass
 class Count:
-    """The judgments of an optimizer, shared by all copies of its student. Thread-safe.
+    """The count of an optimizer's assessments, shared by all copies of its student. Thread-safe.
 
-    An optimizer that asks for more than its budget, or than ``may_go_on`` allows, gets no answer, so that it ends with
-    the best so far. One that asks for as many again is stopped. ``ended`` says what was exceeded.
+    Requests beyond the budget, or beyond what ``may_go_on`` allows, get no answer, so the optimizer ends with the best
+    program so far. It is stopped after as many requests again. ``ended`` says what was exceeded.
     """
 
     budget: int
@@ -64,7 +64,7 @@ class Count:
     lock: Lock = field(default_factory=Lock)
 
     def admit(self, question: tuple[Any, ...], instructions: tuple[str, ...]) -> bool:
-        """Whether one more judgment is within the budget; it then counts."""
+        """Count one more assessment if it is within the budget, and return whether it is."""
         with self.lock:
             if self.taken >= self.budget or not self.may_go_on():
                 self.refused += 1
@@ -83,7 +83,7 @@ class Count:
 
 
 class Outage(BaseCallback):
-    """The last error of a request: of one for an instruction GEPA and SIMBA only log it."""
+    """The last error of a request; GEPA and SIMBA only log errors of requests for instructions."""
 
     error: dspy.LMError | None = None
 
@@ -94,22 +94,22 @@ class Outage(BaseCallback):
 
 
 class Student(dspy.Module):
-    """The program for an optimizer, which may change only the predictors of the stage; an unusable answer is one."""
+    """The program for an optimizer, which may change only the stage's predictors; unusable answers count as answers."""
 
     def __init__(self, program: AgenticIQA, names: Collection[str], stage: Stage, count: Count) -> None:
         super().__init__()
         copy: AgenticIQA = program.deepcopy()
-        for question in copy.questions:  # an optimizer's own model, in DSPy's settings, would be asked in its place
+        for question in copy.questions:  # otherwise the optimizer's own model, in DSPy's settings, would answer
             question.predictor.lm = question.models[0]
         tuned = {id(predictor) for name, predictor in copy.named_predictors() if name in names}
         for _, part in copy.named_sub_modules():
             if not any(id(each) in tuned for each in part.predictors()):
-                part._compiled = True  # how DSPy marks what its optimizers shall leave alone
+                part._compiled = True  # DSPy's mark for predictors that optimizers must not change
         self.program = FirstPlan(copy) if stage == "planning" else copy
         self.count = count
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
-        """The result, or a prediction without one for an unusable answer. An outage ends the run."""
+        """Return the result; an unusable answer gives a prediction without a result. An outage ends the run."""
         instructions = tuple(predictor.signature.instructions for predictor in self.predictors())
         if not self.count.admit((inputs["image"], inputs["query"], inputs["reference"]), instructions):
             return dspy.Prediction(failure=self.count.ended)
@@ -134,9 +134,9 @@ def tuned_by_dspy(
     limits: Limits,
     may_go_on: Callable[[], bool],
 ) -> tuple[AgenticIQA, Searched]:
-    """The program with what an optimizer made of the stage's predictors, and what it changed.
+    """Tune the stage's predictors by an optimizer; return the program and the changes.
 
-    Its judgments are counted in ``measured`` and ``limits``, and end where ``may_go_on`` is false.
+    Assessments are counted in ``measured`` and ``limits``, and end when ``may_go_on`` is false.
 
     Raises UserError for an optimizer that is not known or lacks its package, and ``dspy.LMError`` for an outage.
     """
@@ -197,14 +197,14 @@ def tuned_by_dspy(
 
 
 def mark_of(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
-    """The mark of one answer, in [0, 1]: of a rating how near the fused score is to the opinion."""
+    """Return the mark of one answer, in [0, 1]; for a rating, the closeness of the fused score to the MOS."""
     if stage in ("scoring", "all"):
         return 0.0 if judged.fused is None else 1 - abs(judged.fused - (question.target or 0.0)) / WIDEST
     return marks(stage, [judged], [question])[0]
 
 
 class Instructions(dspy.MIPROv2):
-    """MIPROv2 without its worked examples: they cost judgments, and it drops them where none may be kept."""
+    """MIPROv2 without its worked examples: they cost assessments, and are dropped if none may be kept."""
 
     def _bootstrap_fewshot_examples(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -221,7 +221,7 @@ def _compiled(
     seed: int,
     workers: int,
 ) -> Any:
-    """The student as the optimizer leaves it. Its settings are chosen so that it ends within so many judgments."""
+    """Return the student that the optimizer compiled, with settings that fit the given number of assessments."""
     if isinstance(optimizer, Teleprompter):
         return optimizer.compile(student, trainset=[*train, *val])
     if optimizer == "bootstrap":
@@ -233,20 +233,20 @@ def _compiled(
         batch = min(BATCH, len(train))
         gepa = dspy.GEPA(
             metric,
-            # It looks at what is left only before a proposal, which takes two batches and a validation.
+            # GEPA checks its budget only before a proposal, which takes two batches and a validation.
             max_metric_calls=max(len(val) + 1, judgments - 2 * batch - len(val)),
             reflection_lm=reflection,
             reflection_minibatch_size=batch,
             num_threads=workers,
             seed=seed,
-            # With its cache gepa 0.1.4 takes scores of the training questions for those of validation.
+            # With its cache gepa 0.1.4 confuses scores of the training questions with those of validation.
             gepa_kwargs={"cache_evaluation": False},
         )
         return gepa.compile(student, trainset=train, valset=val)
     if optimizer == "mipro":
         if find_spec("optuna") is None:
             raise UserError(EXTRA)
-        trials = max(1, judgments // len(val) - 1)  # one more validation is that of the original
+        trials = max(1, judgments // len(val) - 1)  # one more validation for the original
         mipro = Instructions(
             metric,
             prompt_model=reflection,
@@ -267,7 +267,7 @@ def _compiled(
             program_aware_proposer=False,  # it would send our own source, 143,000 characters
         )
     if optimizer == "simba":
-        # A step samples the batch for each candidate and measures one more; the last three are measured on all.
+        # A step runs the batch for each candidate and once more; the last three programs run on all questions.
         size = max(2, min(BATCH, len(train), judgments // 8))
         steps = max(1, judgments // (size * (2 * CANDIDATES + 1) * 2))
         left = (judgments - steps * size * (2 * CANDIDATES + 1)) // (CANDIDATES + 1)

@@ -1,4 +1,4 @@
-"""Labeled images shown to the scorer as worked examples, with the opinions of people, if that is shown to help."""
+"""Show labeled images with their MOS to the scorer as worked examples, if that is shown to help."""
 
 import math
 import random
@@ -18,13 +18,13 @@ from agenticiqa.signatures.summarizer import Assessment
 from agenticiqa.signatures.types import LEVEL_KEYS
 from agenticiqa.signatures.vocabulary import LEVELS
 
-OPINION_SPREAD = 0.7  # levels; how far single observers are from the mean opinion
+OPINION_SPREAD = 0.7  # levels; deviation of single observers from the MOS
 JUDGED_ON = 60  # questions, without those that are shown
-ONE_SIDED = 1.64  # standard errors: in simulations it keeps 5 % of examples that teach nothing; any gain at all, half
+ONE_SIDED = 1.64  # standard errors: in simulations this keeps 5 % of useless examples; accepting any gain keeps half
 
 
 def chosen(questions: Sequence[TuningQuestion], judged: Sequence[Judged], count: int) -> list[int]:
-    """The places of ``count`` images that span the scale and are typical: where tools and model are least wrong."""
+    """Return the indices of ``count`` typical images that span the scale: those with the least error."""
     rated = [i for i, one in enumerate(judged) if one.fused is not None and one.calls.get(SCORER)]
     if len(rated) < count:
         return []
@@ -42,7 +42,7 @@ def chosen(questions: Sequence[TuningQuestion], judged: Sequence[Judged], count:
 
 
 def example(question: TuningQuestion, judged: Judged) -> dspy.Example:
-    """One worked example: the inputs as they were asked, and an answer with the probabilities of people's opinions."""
+    """Return one worked example: the original inputs, and an answer with level probabilities from the MOS."""
     opinion = question.target or 0.0
     shares = {level: math.exp(-0.5 * ((level - opinion) / OPINION_SPREAD) ** 2) for level in range(1, 6)}
     total = sum(shares.values())
@@ -69,10 +69,10 @@ def with_exemplars(
     measured: Measurements,
     seed: int,
 ) -> tuple[AgenticIQA, str]:
-    """The program with worked examples where other questions of the pool are judged better with them, and a sentence.
+    """Add worked examples if they improve other questions of the pool; return the program and a sentence about it.
 
-    ``seen`` are the places of the pool that ``program`` was measured on. As every judgment then sends the examples, the
-    gain has to be more than chance: above ``ONE_SIDED`` standard errors of a jackknife over questions.
+    ``seen`` are the indices in the pool that ``program`` was measured on. As every assessment then sends the examples,
+    the gain must exceed chance: it must be above ``ONE_SIDED`` standard errors of a jackknife over questions.
     """
     known = measured.judge(program, [pool[place] for place in seen])
     picked = [seen[i] for i in chosen([pool[place] for place in seen], known, count)]
@@ -101,5 +101,5 @@ def with_exemplars(
 
 
 def _standard_error(left_out: Sequence[float]) -> float:
-    """The standard error of a figure, from its values with one question left out at a time."""
+    """Return the standard error of a figure, from its values with one question left out at a time."""
     return math.sqrt((len(left_out) - 1) * float(np.var(left_out))) if left_out else math.inf

@@ -1,4 +1,4 @@
-"""What prompts are tuned on: labeled questions and their split by content; and what is kept of an answer."""
+"""The labeled questions that prompts are tuned on, their split by content, and the stored part of an answer."""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 Stage = Literal["scoring", "answering", "planning", "detection", "all"]
-PREDICTORS: dict[Stage, str] = {  # the beginning of the tuned predictor's name; "all" are those that a rating reaches
+PREDICTORS: dict[Stage, str] = {  # prefixes of the tuned predictors' names; "all" means those that a rating uses
     "scoring": "summarizer.score.",
     "answering": "summarizer.answer.",
     "planning": "planner.",
@@ -31,11 +31,11 @@ LABELS: dict[Stage, str] = {
 
 @dataclass(frozen=True)
 class TuningQuestion:
-    """One labeled image with the question about it, and what is true: one of the last four.
+    """One labeled image with a question and its true answer, which is one of the last four fields.
 
-    ``target`` is the opinion score on 1 to 5 of a question for a rating, ``answer`` the letter of the right option of
-    ``options``, ``plan`` the true fields of the plan, ``distortion`` the category of the one distortion that the image
-    has. ``content`` is the scene, as ``datasets.LabeledImage`` has it.
+    ``target`` is the MOS on 1 to 5 for a rating question, ``answer`` the letter of the right option in ``options``,
+    ``plan`` the true fields of the plan, and ``distortion`` the category of the image's only distortion. ``content``
+    is the scene, as in ``datasets.LabeledImage``.
     """
 
     image: Path
@@ -50,21 +50,21 @@ class TuningQuestion:
 
     @property
     def key(self) -> str:
-        """A digest of the files' bytes and of what is asked."""
+        """Return a digest of the files' bytes and the question."""
         reference = sha256_of(self.reference) if self.reference else None
         return digest([sha256_of(self.image), reference, self.query, list(self.options)])
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Of one result what tuning needs, in plain JSON types.
+    """The fields of one result that tuning needs, in plain JSON types.
 
-    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5]; it is
-    ``None`` where it gave none. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error``
-    the deviation that they state. ``plan`` and ``found``, the distortions of the whole image, are ``None`` where there
-    are none. ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers,
-    ``answered`` names the predictors whose answers were used, ``asked`` the stages that were asked, and ``calls`` has
-    by predictor the texts of its last call. ``failure`` says why there is no answer.
+    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
+    ``None`` without them. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error`` their
+    stated deviation. ``plan`` and ``found``, the distortions of the whole image, are ``None`` if there are none.
+    ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers. ``answered`` names
+    the predictors with used answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
+    last call by predictor. ``failure`` says why there is no answer.
     """
 
     expectation: float | None = None
@@ -87,26 +87,26 @@ class Judged:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Judged":
-        """As ``asdict`` wrote it."""
+        """Return the result that ``asdict`` converted."""
         known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
         tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
         return cls(**(known | tuples))
 
 
 def options_of(question: TuningQuestion) -> dict[str, str] | None:
-    """The options by letter, ``None`` without."""
+    """Return the options by letter, ``None`` without."""
     return {chr(ord("A") + place): text for place, text in enumerate(question.options)} or None
 
 
 def rating(label: LabeledImage, scale: MosScale) -> TuningQuestion:
-    """A label as the question for its rating."""
+    """Return a label as a rating question."""
     return TuningQuestion(label.image, DEFAULT_QUERY, label.content, label.reference, target=scale.to_1_5(label.mos))
 
 
 def questions_of(
     labels: Sequence[LabeledImage | Item | TuningQuestion], stage: Stage, scale: MosScale | None = None
 ) -> list[TuningQuestion]:
-    """The questions that a stage is tuned on. Raises UserError where the labels hold none of its kind."""
+    """Return the questions that a stage is tuned on. Raises UserError where the labels hold none of its kind."""
     images = [label for label in labels if isinstance(label, LabeledImage)]
     items = [label for label in labels if isinstance(label, Item)]
     found = [label for label in labels if isinstance(label, TuningQuestion)]
@@ -140,7 +140,7 @@ def questions_of(
 def split_by_content(
     questions: Sequence[TuningQuestion], *, held_out: float, seed: int
 ) -> tuple[list[TuningQuestion], list[TuningQuestion]]:
-    """The questions to tune on and the held-out ones, a share ``held_out`` of all contents, at least one each.
+    """Return the questions to tune on and the held-out ones, a share ``held_out`` of all contents, at least one each.
 
     Raises UserError for a share outside (0, 1) and for fewer than two contents.
     """

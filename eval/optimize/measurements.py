@@ -1,4 +1,4 @@
-"""Judge questions with the program as it is being tuned; what was measured is kept on disk and never measured again."""
+"""Answer questions by the program during tuning; measurements are kept on disk and never repeated."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -25,9 +25,9 @@ Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
 
 class Measurements:
-    """What programs were measured to answer, by their prompts and the question.
+    """Measured answers of programs, by prompts and question.
 
-    ``judge`` asks only what is not in ``kept``, and keeps each answer as it comes; without a file in memory alone.
+    ``judge`` asks only questions not in ``kept``, and stores each answer as it comes, without a file in memory.
     """
 
     def __init__(
@@ -36,16 +36,16 @@ class Measurements:
         self.stage, self.workers, self.kept = stage, workers, kept
         self.progress = progress or (lambda outcomes, total: outcomes)
         self.known: dict[tuple[str, str], Judged] = {}
-        self.fresh = 0  # judged in this process
+        self.fresh = 0  # assessed in this process
         self.limit: LimitReached | None = None
         for row in kept.read().values() if kept else ():
             row.setdefault("name", row.get("question"))  # as earlier versions wrote it
             self.known[row["prompts"], row["name"]] = Judged.from_json(row["judged"])
 
     def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
-        """Every question's result, in their order; one without a usable answer has a ``failure``.
+        """Return every question's result, in their order; one without a usable answer has a ``failure``.
 
-        Raises every error but an unusable answer, outages and limits included, and nothing more is sent after it.
+        Raises every error except an unusable answer, including outages and limits; then sends nothing more.
         """
         prompts = digest(prompts_of(program))
         keys = [(prompts, question.key) for question in questions]
@@ -64,13 +64,13 @@ class Measurements:
         return [self.known[key] for key in keys]
 
     def known_of(self, program: AgenticIQA, question: TuningQuestion) -> Judged | None:
-        """The result of one question, if there is one."""
+        """Return the result of one question, if there is one."""
         return self.known.get((digest(prompts_of(program)), question.key))
 
     def _answers(
         self, program: AgenticIQA, questions: Mapping[tuple[str, str], TuningQuestion]
     ) -> Iterator[tuple[tuple[str, str], Judged]]:
-        """The results by the keys of their questions, as they come. ``planning`` asks for the first plan alone."""
+        """Yield results by question key, as they come. ``planning`` asks for the first plan only."""
         jobs = {
             key: Job(question.image, question.query, question.reference, options=options_of(question))
             for key, question in questions.items()
@@ -89,14 +89,14 @@ class Measurements:
 
 
 class Traced(dspy.Module):
-    """The program, returning a ``dspy.Prediction`` of its ``result`` and of its ``calls``, those with an answer."""
+    """The program, returning a ``dspy.Prediction`` of its ``result`` and its answered ``calls``."""
 
     def __init__(self, program: dspy.Module) -> None:
         super().__init__()
         self.program = program
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
-        """Judge one image, given as to the program."""
+        """Assess one image, with the arguments of the program."""
         trace: list[Any] = []
         with dspy.context(trace=trace):
             result = self.program(**inputs)
@@ -110,7 +110,7 @@ class Traced(dspy.Module):
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """The values that are no image, as text."""
+    """Return the values other than images, as text."""
     plain = {name: value for name, value in values.items() if not isinstance(value, dspy.Image | LoadedImage)}
     return {
         name: value.model_dump_json(by_alias=True) if hasattr(value, "model_dump_json") else str(value)
@@ -123,7 +123,7 @@ def _judged(traced: Any) -> Judged:
 
 
 def judged_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Judged:
-    """A result of the program, or of its planner alone, and the texts of its calls, as tuning needs it."""
+    """Convert a result of the program, or of its planner alone, and the texts of its calls for tuning."""
     rejected = sum(len(reasons) for reasons in result.rejected_answers.values())
     common: dict[str, Any] = {
         "rejected": rejected,
@@ -157,7 +157,7 @@ def judged_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Judge
 
 
 def _on_evidence(evidence: ExecutorOutput, rejected: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """What the evidence said, what failed, and what was rejected, in words."""
+    """Describe the evidence, the failures and the rejected answers in words."""
     if evidence.distortion_analysis:
         found = [
             f"{each.type} in {region} ({each.severity})"
@@ -176,7 +176,7 @@ def _ends_the_run(outcome: object) -> bool:
 
 
 def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> AgenticIQA:
-    """A copy of the program with these instructions, by the names of their predictors."""
+    """Return a copy of the program with these instructions, by the names of their predictors."""
     copy: AgenticIQA = program.deepcopy()
     for name, predictor in copy.named_predictors():
         if name in candidate:
@@ -189,9 +189,9 @@ NEVER_VALID = "which was asked, but of whose answers none was valid in the first
 
 
 def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequence[Judged]) -> dict[str, str]:
-    """The predictors without an accepted answer in a first pass, with the reason; none if nothing was answered at all.
+    """Return the predictors without an accepted answer in a first pass, with the reason; none if all answers failed.
 
-    There is nothing to reflect on about such a predictor.
+    Reflection has no data about such a predictor.
     """
     answered = {name for judged in first_pass for name in judged.answered}
     if not answered:

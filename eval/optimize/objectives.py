@@ -1,10 +1,10 @@
-"""What a search maximizes for each stage, on any set of judged questions, and what a reflection is told of each.
+"""Define what a search maximizes for each stage, on any set of answered questions, and the feedback for reflection.
 
-Of a rating it is what the model adds to the fused score. The model's expectation ``e`` is taken as a measurement of
-the opinion ``y`` beside the tools' mean ``t``: ``e = a + b y + c t + noise``. The opinion of an image whose tools are
-known varies by ``v``, so the fused score errs by ``(1 / v + b^2 / var(noise))^-1/2``. An instruction that repeats the
-tools raises ``c`` alone and gains nothing, one that only stretches the scale neither. ``b`` and ``c`` are shrunk toward
-a usual model's, as a dozen images hardly tell them, and the noise they do.
+For ratings it is the model's contribution to the fused score. The model's expectation ``e`` is treated as a measurement
+of the MOS ``y`` beside the tools' mean ``t``: ``e = a + b y + c t + noise``. Given the tools, the MOS of an image has
+the variance ``v``, so the error of the fused score is ``(1 / v + b^2 / var(noise))^-1/2``. An instruction that repeats
+the tools raises only ``c`` and gains nothing; nor does one that only stretches the scale. ``b`` and ``c`` are shrunk
+toward those of a usual model, as a dozen images determine the noise, but hardly these slopes.
 """
 
 import math
@@ -18,16 +18,16 @@ from agenticiqa.eval.questions.planning import comparable, marked_plan
 from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless
 
-USUAL = np.array([0.7, 0.15])  # b and c of a model that nobody has measured, and how far they may lie from it
+USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
 USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; the noise counts as so many images
-OPINION_STD, TOOL_STD = 0.85, 0.6  # of opinions, and of opinions where the tools are known, in levels
+OPINION_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
 MISSING_ERROR = 2.0  # levels, of an image without an answer
 
 
 def value(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> float:
-    """How good the answers are, higher is better: of ratings the negative error of the fused score, in levels.
+    """Return the value of the answers, higher is better: for ratings the negative error of the fused score, in levels.
 
-    Else the mean of ``marks``, in [0, 1].
+    For other questions, it is the mean of ``marks``, in [0, 1].
     """
     if stage in ("scoring", "all"):
         return -fused_error(judged, [question.target or 0.0 for question in questions])
@@ -35,7 +35,7 @@ def value(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQues
 
 
 def fused_error(judged: Sequence[Judged], opinions: Sequence[float]) -> float:
-    """The expected error, in levels, of the best score made of the tools and the model's ratings of these images."""
+    """Return the expected error, in levels, of the best combination of tools and model on these images."""
     rated = [i for i, one in enumerate(judged) if _rating(one) is not None]
     lost = 1 - len(rated) / len(judged) if judged else 1.0
     if len(rated) < 3:
@@ -51,7 +51,7 @@ def fused_error(judged: Sequence[Judged], opinions: Sequence[float]) -> float:
 
 
 def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The slopes of ``e`` on the columns of ``x``, shrunk toward ``USUAL``, and the variance around them."""
+    """Return the slopes of ``e`` on the columns of ``x``, shrunk toward ``USUAL``, and the variance around them."""
     x, e, usual = x - x.mean(axis=0), e - e.mean(), USUAL[: x.shape[1]]
     precision = np.eye(len(usual)) / USUAL_STD**2
     slopes, noise = usual, USUAL_NOISE**2
@@ -62,12 +62,12 @@ def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[
 
 
 def _rating(judged: Judged) -> float | None:
-    """What is rated: the model's own expectation, or the program's score where no model rates."""
+    """Return the model's own expectation, or the program's score if no model rates."""
     return judged.expectation if judged.expectation is not None or judged.model else judged.fused
 
 
 def marks(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
-    """The mark of each answer, in [0, 1]: a right option; the share of a plan's fields; F1 of the one distortion."""
+    """Return the mark of each answer, in [0, 1]: right option, share of right plan fields, or F1 of the distortion."""
     return [_mark(stage, one, question) for one, question in zip(judged, questions, strict=True)]
 
 
@@ -88,7 +88,7 @@ def _plan_fields(judged: Judged, question: TuningQuestion) -> dict[str, bool]:
 
 
 def worst_first(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[int]:
-    """The places of the answers, those with the largest error first; of ratings by ``gaps_of``."""
+    """Return the indices of the answers, the largest error first; ratings are sorted by ``gaps_of``."""
     if stage not in ("scoring", "all"):
         return sorted(range(len(judged)), key=marks(stage, judged, questions).__getitem__)
     gaps = gaps_of(judged, questions)
@@ -96,7 +96,7 @@ def worst_first(stage: Stage, judged: Sequence[Judged], questions: Sequence[Tuni
 
 
 def gaps_of(judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
-    """Of each rating by how many levels it is too kind, the ratings' own center and spread set aside."""
+    """Return by how many levels each rating is too high, after removing the ratings' own center and spread."""
     ratings = [_rating(one) for one in judged]
     given = np.array([rating for rating in ratings if rating is not None], dtype=float)
     opinions = np.array([question.target or 0.0 for question in questions])
@@ -111,7 +111,7 @@ def gaps_of(judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> li
 
 
 def feedback(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[str]:
-    """What the model that writes instructions is told of each answer."""
+    """Return the feedback on each answer for the model that writes instructions."""
     gaps = gaps_of(judged, questions) if stage in ("scoring", "all") else [0.0] * len(judged)
     told = []
     for one, question, gap in zip(judged, questions, gaps, strict=True):

@@ -1,4 +1,4 @@
-"""What a search will cost, told before it begins."""
+"""Estimate the cost of a search before it begins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ ESTIMATED: dict[Stage, str] = {
 # Seen in simulated searches of 100 to 400 judgments: 12.6 to 13.8 of them for a proposal.
 JUDGED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
 JUDGED_FOR_AN_INSTRUCTION = 10  # by GEPA, MIPROv2 and SIMBA, about
-ENOUGH = 10  # proposals, below which a search seldom finds anything
+ENOUGH = 10  # proposals; with fewer a search seldom finds anything
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
-AFTER = 0.25  # how often a stage after a tuned one is asked again: where answers before it change (simulations: .05)
+AFTER = 0.25  # share of repeated requests to a stage after a tuned one, as earlier answers changed (simulations: .05)
 EXEMPLAR_TEXT = 250  # tokens of a worked example without its images
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The expected cost of a search: calls and tokens of the judged model and of the one that writes instructions.
+    """The expected cost of a search: calls and tokens of the program's model and of the model that writes instructions.
 
-    ``usd`` is ``None`` where a price is not known.
+    ``usd`` is ``None`` if a price is unknown.
     """
 
     calls: int
@@ -43,7 +43,7 @@ class Cost:
     usd: float | None
 
     def line(self) -> str:
-        """It in words."""
+        """Return the cost in words."""
         money = "no price is set, so none in USD" if self.usd is None else f"about {self.usd:.2f} USD"
         return (
             f"about {self.calls:,} calls of the model ({self.input_tokens:,} tokens in, {self.output_tokens:,} out), "
@@ -53,19 +53,19 @@ class Cost:
 
 
 def proposals_of(judgments: int) -> int:
-    """About how many proposals a budget affords."""
+    """Return about how many proposals a budget affords."""
     return max(0, round((0.9 * judgments - FIRST) / JUDGED_FOR_A_PROPOSAL))
 
 
 def budget_for(proposals: int) -> int:
-    """The judgments that so many proposals take."""
+    """Return the number of assessments that this many proposals take."""
     return round((proposals * JUDGED_FOR_A_PROPOSAL + FIRST) / 0.9)
 
 
 def fusion_images(optimizer: str, stage: Stage, pool: int, judgments: int) -> int:
-    """How many images of a pool the two fusions are fitted to that are not part of the budget.
+    """Return how many pool images the two fusions are fitted to beyond the budget.
 
-    Our own search measures them anyway; an optimizer of DSPy's may look at others.
+    Our own search measures them anyway; a DSPy optimizer may use other images.
     """
     rates = stage in ("scoring", "all") and optimizer != "reflect"
     return min(FIRST, pool, judgments) if rates else 0
@@ -82,10 +82,10 @@ def expected(
     exemplars: int = 0,
     optimizer: str = "reflect",
 ) -> Cost:
-    """The cost of a search of so many judgments, and of its comparison.
+    """Return the cost of a search with this many assessments, and of its comparison.
 
-    Every question is asked once as a whole; a further judgment of it asks again what ``_asked_again`` says. Prompts are
-    taken to stay as long as they are. ``exemplars`` are tried, and not kept.
+    Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
+    length of prompts is assumed to stay the same. ``exemplars`` are tried, and not kept.
     """
     first = min(len(pool), max(FIRST, judgments // 3))
     judgments += 2 * fusion_images(optimizer, stage, len(pool), judgments)
@@ -125,10 +125,10 @@ def expected(
 
 
 def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str, float]:
-    """By stage, in the order of a run, the part of further judgments that asks it again: the others are in the cache.
+    """Return by stage, in run order, the share of further assessments that repeat its request: others hit the cache.
 
-    That is the tuned stage, and a part of the time (``AFTER``) those behind it, whose prompts change where its answer
-    does. With all stages each is tuned equally often.
+    The tuned stage always repeats it. Later stages do so at the rate ``AFTER``, as their prompts change with the tuned
+    stage's answer. If all stages are tuned, each is tuned equally often.
     """
     tuned = [place for place, name in enumerate(order) if stage == "all" or name == ESTIMATED[stage]]
     if not config.cache or not tuned:

@@ -1,8 +1,8 @@
-"""Ask a model for a better instruction, and refuse one that is none.
+"""Ask a model for a better instruction, and refuse unusable ones.
 
-The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``). An instruction also has to keep
-the form of the answer: that (fields, JSON schema) is sent with every request, whatever the instruction says, so one
-that contradicts it, or no longer explains its names, costs answers, and is refused before a judgment is spent on it.
+The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``). An instruction must also agree
+with the form of the answer (fields, JSON schema), which is sent with every request. One that contradicts the form, or
+no longer explains its names, costs answers. Therefore it is refused before any assessment is spent on it.
 """
 
 import logging
@@ -27,15 +27,15 @@ JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
 def broken(proposed: str, original: str, signature: type[dspy.Signature]) -> str | None:
-    """What is wrong with a proposed instruction, in words for the model that wrote it; ``None`` if nothing is.
+    """Return what is wrong with a proposed instruction, in words for the model that wrote it, or ``None``.
 
-    ``original`` is the instruction that the program came with. Of the names of the answer (keys of several words, and
-    words to choose from) every one that it explains has to be in the proposal, and JSON in it has no other keys.
+    ``original`` is the shipped instruction. The proposal must contain every answer name (keys of several words, and
+    choices) that the original explains, and its JSON must have no other keys.
     """
     if MARKER in proposed or SECTION in proposed:
         return f"it contains {MARKER if MARKER in proposed else SECTION!r}, which marks parts of a request"
     keys, words = names_of_answer(signature)
-    # In the original also by its case: "noise" in a sentence is no word to choose from, "Noise" is.
+    # In the original case matters too: "noise" in a sentence is not a choice, "Noise" is.
     named = [name for name in sorted({key for key in keys if "_" in key} | words) if _names(name, original)]
     if lost := [name for name in named if not _names(name.lower(), proposed.lower())]:
         return f"it no longer names {', '.join(lost)}, which the answer is made of"
@@ -46,7 +46,7 @@ def broken(proposed: str, original: str, signature: type[dspy.Signature]) -> str
 
 
 def names_of_answer(signature: type[dspy.Signature]) -> tuple[set[str], set[str]]:
-    """The keys of a signature's typed output, at any depth, and the words to choose from."""
+    """Return the keys of a signature's typed output, at any depth, and the choices."""
     keys, words = set(signature.output_fields), set[str]()
     for field in signature.output_fields.values():
         if hasattr(field.annotation, "model_json_schema"):
@@ -58,7 +58,7 @@ def names_of_answer(signature: type[dspy.Signature]) -> tuple[set[str], set[str]
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """Every mapping within a JSON schema, but for its examples."""
+    """Yield every mapping within a JSON schema, except its examples."""
     if isinstance(schema, Mapping):
         yield schema
         for key, value in schema.items():
@@ -81,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
 UNREADABLE = "the answer held no instruction that could be read"
-QUOTED_OPINIONS, QUOTED_WORDS = 2, 6  # opinions of examples, words of a question in a row, that are no coincidence
+QUOTED_OPINIONS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: so many are no coincidence
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
 KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
@@ -92,7 +92,7 @@ follow the tools' scores gains nothing."""
 
 
 def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) -> str | None:
-    """What a proposal quotes of the examples, in words for the model that wrote it; ``None`` if nothing."""
+    """Return what a proposal quotes from the examples, in words for the model that wrote it; ``None`` if nothing."""
     opinions = [question.target for question in questions if question.target is not None]
     numbers = {float(number) for number in DECIMAL.findall(proposed)} - {float(n) for n in DECIMAL.findall(original)}
     known = [number for number in numbers if any(abs(number - opinion) < 0.051 for opinion in opinions)]
@@ -120,11 +120,11 @@ def _words(text: str) -> str:
 
 
 class Reflection:
-    """Proposes an instruction for one predictor, in at most ``ATTEMPTS`` calls; a refusal is in the next prompt.
+    """A proposer of an instruction for one predictor, in at most ``ATTEMPTS`` calls; the next prompt states a refusal.
 
-    Refused are an answer without an instruction, the current one again, one that breaks the form of the answer, and one
-    that quotes the examples. ``originals`` are the signatures of the program before tuning, by predictor. What came is
-    kept in ``kept``, and the same question is not asked again.
+    It refuses answers without an instruction, the current instruction, instructions that break the form of the answer,
+    and quotes of the examples. ``originals`` are the signatures of the program before tuning, by predictor. Answers are
+    stored in ``kept``, and the same request is not sent again.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Reflection:
         told: Sequence[str],
         tried: Sequence[Step],
     ) -> Proposal:
-        """A new instruction of predictor ``name``, from answers and what is ``told`` of each. Raises for an outage."""
+        """Return a new instruction of predictor ``name``, from answers and feedback ``told``. Raises for an outage."""
         key = digest([name, dict(texts), [question.key for question in questions], list(told), len(tried)])
         if key in self.known:
             return self.known[key]
@@ -203,7 +203,7 @@ def _images(question: TuningQuestion) -> dict[str, dspy.Image]:
 
 
 def history(tried: Sequence[Step], name: str) -> str:
-    """What earlier proposals added and whether it helped, for the model that writes the next."""
+    """Describe what earlier proposals added and whether it helped, for the model that writes the next one."""
     lines = []
     for step in [step for step in tried if step.predictor == name and step.looked is not None][-TRIED_SHOWN:]:
         outcome = "helped, and is kept" if step.taken else "did not help"

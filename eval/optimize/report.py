@@ -1,4 +1,4 @@
-"""What a tuning run leaves: the prompts, the fusion fitted with them, and a page about how they were found."""
+"""Write the output of a tuning run: the prompts, the fusion fitted with them, and a page about the search."""
 
 import difflib
 import re
@@ -27,7 +27,7 @@ def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
     """Write ``prompts.json`` (of the stage's predictors alone), ``fusion.yaml`` where one was fitted, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {**created_with, "stage": tuned.stage, "kept": tuned.kept, "why": tuned.why, "held_out": tuned.figures}
-    about["tuned_on"] = tuned.images  # the held-out ones too, as they decided; evaluate marks them
+    about["tuned_on"] = tuned.images  # held-out images too, as they decided what is kept; evaluate marks them
     save(tuned.program, folder / PROMPTS_FILE, about, tuned.originals)
     if tuned.profile:
         write_fusion_profile(folder / PROFILE_FILE, tuned.profile)
@@ -37,7 +37,7 @@ def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
 
 
 def summary(tuned: Tuned) -> Iterator[str]:
-    """The outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
+    """Yield the outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
     found, figures = tuned.found, tuned.figures
     measured = [step for step in found.steps if step.looked is not None]
     again = f", {sum(s.again is not None for s in measured)} measured again on fresh questions" if measured else ""
@@ -98,7 +98,7 @@ def attempts(tuned: Tuned) -> str:
 
 
 def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, str, str]]:
-    """Title, before, after and change of each figure, as text."""
+    """Return title, before, after and change of each figure, as text."""
     for measure in MEASURES:
         title = (OF_MARKS if name == MARK else FIGURES).get(measure)
         if title is None:
@@ -111,7 +111,7 @@ def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, s
 
 
 def page(tuned: Tuned) -> str:
-    """The HTML: verdict, held-out figures, the difference of each instruction, the learning curve, what was tried."""
+    """Return the HTML page: verdict, held-out figures, changes of each instruction, learning curve and proposals."""
     found = tuned.found
     values = {
         "title": f"Tuned prompts: {tuned.stage}",
@@ -138,7 +138,7 @@ def page(tuned: Tuned) -> str:
 
 
 def _difference(before: str, after: str) -> Markup:
-    """The text after, with what was added and what was taken out marked word by word."""
+    """Return the new text with additions and deletions marked word by word."""
     old, new = (re.split(r"(\s+)", text) for text in (before, after))
     parts = []
     for kind, a, b, c, d in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
@@ -152,7 +152,7 @@ def _difference(before: str, after: str) -> Markup:
 
 
 def _curve(tuned: Tuned) -> Markup:
-    """The gain of what was taken, summed over the judgments, as an SVG; the proposals as dots. Empty without any."""
+    """Return an SVG of the cumulative gain over assessments, with proposals as dots; empty without proposals."""
     steps = [step for step in tuned.found.steps if step.looked is not None]
     if not steps:
         return Markup("")

@@ -1,13 +1,13 @@
-"""The search for a better instruction: propose, look at a few questions, and look again at fresh ones before believing.
+"""Search for a better instruction: propose, measure on a few questions, and confirm on fresh ones before accepting.
 
-A dozen questions are enough to throw most bad proposals away, and far too few to tell a better one from a lucky one.
-So what looks better there is measured again, beside the present best, on as many questions that had no part in the
-choice, and takes its place only if it is better on all of them together. To ask for more, such as for a gain on the
-fresh ones alone, leaves out too many that help. Nothing depends on the budget but the end, so a search with a larger
-one begins as the smaller did.
+A dozen questions are enough to reject most bad proposals, but too few to distinguish a better one from a lucky one. A
+promising proposal is therefore measured again, beside the current best, on as many questions that had no part in the
+choice. It replaces the best only if it is better on all of these questions together. A stricter rule, such as a gain
+on the fresh questions alone, would reject too many useful proposals. The budget only decides when the search ends, so
+a search with a larger budget begins like one with a smaller budget.
 
 After Agrawal et al., "GEPA: Reflective Prompt
-Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457), which trusts the first look.
+Evolution Can Outperform Reinforcement Learning", 2025 (arXiv 2507.19457), which accepts after the first measurement.
 """
 
 import random
@@ -18,11 +18,11 @@ from typing import Any
 
 from agenticiqa.programs.backends.ledger import LimitReached
 
-FIRST, LOOK, AGAIN = 30, 10, 12  # questions: of the original, of a first look, and of the second
+FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
 SHOWN = 12  # answers in one reflection
 GAINLESS = 15  # proposals in a row without a gain end the search
 GIVE_UP = 5  # reflections in a row without a usable instruction, too
-KEPT_BACK = 0.1  # of the budget, to measure the best on further questions for the fusion
+KEPT_BACK = 0.1  # share of the budget to measure the best on further questions for the fusion
 
 KEPT_MONEY = "the rest of the money is kept for the comparison"
 
@@ -33,7 +33,7 @@ Value = Callable[[Sequence[Any], Sequence[int]], float]
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a reflection came to: new instructions or ``None``, the predictor, and why proposals were refused."""
+    """The result of a reflection: new instructions or ``None``, the predictor, and why proposals were refused."""
 
     texts: dict[str, str] | None
     predictor: str = ""
@@ -42,10 +42,10 @@ class Proposal:
 
 @dataclass
 class Step:
-    """One proposal: what it was made from, and what it gained, in the units of the value.
+    """One proposal: its origin, and its gain in the units of the value.
 
-    ``looked`` is its gain on the first questions, ``again`` that on fresh ones, ``None`` where it was not measured.
-    ``why`` says what became of it, ``spent`` how many judgments the search had taken then.
+    ``looked`` is its gain on the first questions, ``again`` the gain on fresh ones, ``None`` if not measured. ``why``
+    says why it was accepted or rejected, ``spent`` how many assessments the search had used by then.
     """
 
     number: int
@@ -64,8 +64,8 @@ class Step:
 class Searched:
     """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended.
 
-    ``spent`` counts judgments, ``used`` the questions that they were about. ``tried`` counts the instructions that an
-    optimizer of DSPy's tried, of which ``steps`` has the outcome alone.
+    ``spent`` counts assessments, ``used`` their questions. ``tried`` counts the instructions that a DSPy optimizer
+    tried; ``steps`` then has only its outcome.
     """
 
     best: dict[str, str]
@@ -78,12 +78,12 @@ class Searched:
 
     @property
     def proposals(self) -> int:
-        """How many instructions were measured."""
+        """Return how many instructions were measured."""
         return max(len(self.steps), self.tried)
 
     @property
     def tuned(self) -> bool:
-        """Whether other instructions than the original ones were found."""
+        """Return whether other instructions than the original ones were found."""
         return any(step.taken for step in self.steps)
 
 
@@ -91,13 +91,13 @@ Propose = Callable[[Texts, Sequence[int], Sequence[Any], Sequence[Step]], Propos
 
 
 class BudgetSpent(Exception):
-    """The next measurement would exceed the budget."""
+    """Raised when the next measurement would exceed the budget."""
 
 
 class Search:
-    """One search over ``size`` questions, named by their places. ``run`` may be called once.
+    """One search over ``size`` questions, named by their indices. ``run`` may be called once.
 
-    ``may_go_on`` is asked before each proposal: false where money has to be kept for the comparison.
+    ``may_go_on`` is called before each proposal: false ends the search to save money for the comparison.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Search:
         self.spent = 0
 
     def run(self, original: Texts) -> Searched:
-        """Search, and measure the best on as many questions as are left of the budget."""
+        """Search, and measure the best on as many questions as the remaining budget allows."""
         found = Searched(dict(original))
         best, number = dict(original), 0
         try:
@@ -158,7 +158,7 @@ class Search:
         return found
 
     def _generation(self, found: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
-        """One proposal, or several of which the best goes on: the step taken, if any, and how many there were."""
+        """Try one proposal, or the best of several; return the step taken, if any, and the number of proposals."""
         looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
         steps: list[Step] = []
         for _ in range(count):
@@ -199,7 +199,7 @@ class Search:
         return self.known.setdefault(search_key(texts), {})
 
     def measured(self, texts: Texts, places: Sequence[int], keep: float = KEPT_BACK) -> list[Any]:
-        """The answers under these instructions. Raises BudgetSpent before it would leave less than a share ``keep``."""
+        """Return the answers under these instructions. Raises BudgetSpent if less than ``keep`` of it would remain."""
         known = self._of(texts)
         new = [place for place in places if place not in known]
         if new and self.spent + len(new) > self.budget * (1 - keep):
@@ -210,25 +210,25 @@ class Search:
         return [known[place] for place in places]
 
     def gain(self, new: Texts, old: Texts, places: Sequence[int]) -> float:
-        """By how much ``new`` is better on these questions."""
+        """Return by how much ``new`` is better on these questions."""
         return self.value(self.measured(new, places), places) - self.value(self.measured(old, places), places)
 
 
 def first_places(rng: random.Random, size: int) -> list[int]:
-    """The questions that the original is measured on, the first that a generator chooses; the fusion is fitted to them.
+    """Return the questions to measure the original on, the first that a generator chooses, also used to fit the fusion.
 
-    They are the same for every optimizer, so that the figures before tuning are, too.
+    They are the same for every optimizer, so the figures before tuning are the same, too.
     """
     return rng.sample(range(size), min(FIRST, size))
 
 
 def search_key(texts: Texts) -> str:
-    """What tells instructions apart in ``Search.known``."""
+    """Return a key that identifies instructions in ``Search.known``."""
     return "\0".join(f"{name}\0{texts[name]}" for name in sorted(texts))
 
 
 def added_sentences(before: str, after: str) -> str:
-    """The sentences of a text that another does not have."""
+    """Return the sentences of a text that another does not have."""
     known = set(_sentences(before))
     return " ".join(sentence for sentence in _sentences(after) if sentence not in known)
 

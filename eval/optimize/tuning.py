@@ -48,22 +48,22 @@ from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
-FEWEST_COMPARED = 8  # held-out questions, below which nothing can be shown
-MARGIN = 1.3  # of the money that the comparison is expected to take
+FEWEST_COMPARED = 8  # held-out questions; with fewer nothing can be shown
+MARGIN = 1.3  # factor on the expected cost of the comparison
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may take: ``judgments`` of questions, the comparison not counted, and ``usd``, all counted."""
+    """The limits of a search: ``judgments`` (assessed questions) without the comparison, and ``usd`` for everything."""
 
     judgments: int = 400
     usd: float | None = None
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
-    """The signatures of what a stage tunes, by predictor: not the levels scorer's text, which its models learned.
+    """Return the signatures that a stage tunes, by predictor, except the levels scorer's, which its models learned.
 
-    Raises UserError where the stage asks no model.
+    Raises UserError if the stage asks no model.
     """
     asked = {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
     beginning = PREDICTORS.get(stage, "")
@@ -95,14 +95,14 @@ def optimize(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Tune the prompts of one stage; ``program`` stays as it is.
+    """Tune the prompts of one stage, without changing ``program``.
 
-    ``labels`` are images with opinion scores (on ``scale``, by default told by their range), with named distortions, or
-    questions with answers or plans, as ``stage`` needs; a share ``held_out`` of their contents is kept apart for the
-    comparison. ``reflection`` writes instructions. ``optimizer`` is ours, "reflect", or one of DSPy's by name ("gepa",
-    "mipro", "simba", "bootstrap") or as an instance. ``exemplars`` images are shown to the scorer as worked examples,
-    if that helps. ``folder`` keeps what was measured and proposed, so that the same call, or one with a larger budget,
-    goes on without measuring anything twice. Raises UserError for labels or a program that do not fit the stage, and
+    ``labels`` are images with MOS (on ``scale``, by default inferred from their range), images with named distortions,
+    or questions with answers or plans, as ``stage`` needs. A share ``held_out`` of their contents is held out for the
+    comparison. ``reflection`` writes instructions. ``optimizer`` is our own "reflect", or one of DSPy's by name
+    ("gepa", "mipro", "simba", "bootstrap") or as an instance. ``exemplars`` images are shown to the scorer as worked
+    examples, if that helps. ``folder`` stores measurements and proposals, so the same call, or one with a larger
+    budget, continues without repeating any. Raises UserError for labels or a program that do not fit the stage, and
     ``dspy.LMError`` for an outage of either model.
     """
     began = time.monotonic()
@@ -199,13 +199,13 @@ def optimize(
 
 @dataclass
 class MoneyLeft:
-    """What a judgment has cost on average in this process, against the limits."""
+    """The average cost of an assessment in this process, compared with the limits."""
 
     limits: Limits
     measured: Measurements
 
     def affords(self, judgments: int) -> bool:
-        """Whether so many further judgments are expected to fit into what the limits leave."""
+        """Return whether this many further assessments are expected to fit into the remaining limits."""
         each = MARGIN * judgments / max(self.measured.fresh, 1)
         usd, calls = self.limits.max_usd, self.limits.max_calls
         return (usd is None or self.limits.usd * (1 + each) <= usd) and (
@@ -224,7 +224,7 @@ def _bench(
     seed: int,
     may_go_on: Any,
 ) -> Search:
-    """A search over the questions of ``pool``."""
+    """Return a search over the questions of ``pool``."""
 
     def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Judged]:
         return measured.judge(with_instructions(program, texts), [pool[place] for place in places])
@@ -256,7 +256,7 @@ def _bench(
 def _as_far_as_money_goes(
     measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
 ) -> tuple[list[Judged], str]:
-    """The results, and an empty text; those that there are, and why no more, where a limit ends it."""
+    """Return all results and an empty text; after a limit, the results so far and the reason."""
     try:
         return measured.judge(program, questions), ""
     except LimitReached as limit:
@@ -265,7 +265,7 @@ def _as_far_as_money_goes(
 
 
 def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
-    """The digests of what a profile was fitted with: prompts, and the curves of its tools."""
+    """Return the digests of the prompts and of the tools' curves that a profile was fitted with."""
     tools = getattr(program.executor, "toolbox", {})
     return {
         "prompts": digest(prompts_of(program)),
@@ -288,7 +288,7 @@ def _profile(
 def _both_known(
     measured: Measurements, before: AgenticIQA, after: AgenticIQA, questions: Sequence[TuningQuestion]
 ) -> tuple[list[TuningQuestion], list[Judged], list[Judged]]:
-    """The questions that were measured with both programs, and the results."""
+    """Return the questions that were measured with both programs, and the results."""
     rows = [(q, measured.known_of(before, q), measured.known_of(after, q)) for q in questions]
     both = [(q, x, y) for q, x, y in rows if x is not None and y is not None]
     return [q for q, _, _ in both], [x for _, x, _ in both], [y for *_, y in both]

@@ -1,1 +1,1 @@
-"""Multiple choice, explanation and planning benchmarks: their readers, how they are asked, and their figures."""
+"""Read and run multiple choice, explanation and planning benchmarks, and mark the answers."""

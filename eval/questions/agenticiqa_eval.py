@@ -1,7 +1,7 @@
 """AgenticIQA-Eval: 1,000 questions in four tracks, about images with (250) and without (750) a reference.
 
-The authors' files are not published. Read is the form of the paper's examples (arXiv 2509.26006, Fig. 5) as its public
-reproduction writes them: ``AgenticIQA-Eval/*.json`` (lists) or ``*.jsonl``, with 2 to 4 options::
+The authors' files are not published. This reader takes the form of the paper's examples (arXiv 2509.26006, Fig. 5) as
+its public reproduction writes them: ``AgenticIQA-Eval/*.json`` (lists) or ``*.jsonl``, with 2 to 4 options::
 
     {"question": "How severe is the distortion effect in the image?",
      "options": {"A": "None", "B": "Mild", "C": "Moderate", "D": "Severe"}, "answer": "B",
@@ -24,7 +24,7 @@ TRACKS = {
 
 
 def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
-    """The questions of rows in this form; ``kind`` and ``content``, which sets of our own have, are optional.
+    """Yield the questions of rows in this form; ``kind`` and ``content``, which self-made sets have, are optional.
 
     Raises KeyError, TypeError or ValueError for a row in another form.
     """

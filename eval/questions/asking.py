@@ -1,4 +1,4 @@
-"""Ask the program the questions of a benchmark: each kept as its answer comes, an interrupted run continued."""
+"""Ask the program the questions of a benchmark, store each answer as it comes, and continue interrupted runs."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finish
 
 
 def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
-    """The new rows as they are."""
+    """Return the new rows unchanged."""
     return rows
 
 
@@ -33,11 +33,11 @@ def ask(
     to_row: Callable[[Assessment], Row] = Assessment.to_dict,
     marked: Callable[[AskedItem, Row], Row],
 ) -> list[Row]:
-    """Ask what ``results`` does not hold yet, and return the row of every question, in their order.
+    """Ask the questions that ``results`` does not hold yet, and return the row of every question, in their order.
 
-    A row is what ``to_row`` makes of the answer (or ``error`` and the question), with the fields of ``marked`` and what
-    identifies the question: ``name``, ``rotation``, ``groups``, ``content``. It is appended as it comes. ``watch``
-    wraps the new rows, for progress. Raises what ended the run as ``benchmark.evaluate`` does.
+    A row is the answer converted by ``to_row`` (or ``error`` and the question), with the fields of ``marked`` and the
+    question's ``name``, ``rotation``, ``groups`` and ``content``. It is appended as it comes. ``watch`` wraps the new
+    rows, for progress. Raises the error that ended the run as ``benchmark.evaluate`` does.
     """
     wanted = {asked.key: _identity(asked) for asked in questions} if results.length else {}
     finished = resume(results.outlines(), wanted, _row_identity).finished
@@ -49,10 +49,10 @@ def ask(
 
 
 def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
-    """The marks of an answer to a question with options.
+    """Return the marks of an answer to a question with options.
 
-    ``truth`` and ``answer`` are letters. An answer that is none of the options (also "Unable to determine", and a
-    failure) has ``answer`` null, is ``unparsed`` and not ``correct``; nothing is guessed in its place.
+    ``truth`` and ``answer`` are letters. An answer outside the options (also "Unable to determine", or a failure) has
+    ``answer`` null, is ``unparsed`` and not ``correct``; no option is guessed instead.
     """
     said = row.get("final_answer")
     answer = said if said in asked.options else None
@@ -65,7 +65,7 @@ def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
 
 
 def unmarked(asked: AskedItem, row: Mapping[str, Any]) -> Row:
-    """No marks: those of an answer in words are a judge's (see ``descriptions``)."""
+    """Return no marks: a judge model marks free-text answers (see ``descriptions``)."""
     return {}
 
 
@@ -112,7 +112,7 @@ def _outcomes(
             yield job
 
     def should_stop(outcome: object) -> bool:
-        """As the rule says; but a tool that a question names, and that cannot run, is about that question only."""
+        """Return the rule's decision, but go on if a tool that a question names cannot run."""
         return not isinstance(outcome, ToolError) and stop.should_stop(outcome)
 
     for job, outcome in judge_many(program, jobs(), workers, to_row, should_stop):

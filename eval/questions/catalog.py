@@ -14,7 +14,7 @@ OF_PAIRS = ("qbench2", "q-bench2", "qbench2-hf", "q-bench2-hf")
 
 
 def refuse_pairs(name: str) -> None:
-    """Raises UserError for a benchmark of questions about two images, neither of which is the original of the other."""
+    """Raise UserError for a benchmark about pairs of images without a reference among them."""
     if name.lower() in OF_PAIRS:
         raise UserError(
             f"{name} asks about two images at once, which is not supported: a question is about one image, or one "

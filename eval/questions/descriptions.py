@@ -1,4 +1,4 @@
-"""A model judges descriptions against reference texts by completeness, precision and relevance, as Q-Bench A2 does."""
+"""Let a model judge descriptions against reference texts by completeness, precision and relevance, as in Q-Bench A2."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -49,7 +49,7 @@ class JudgeDescription(dspy.Signature):
 
 
 class Judgment(NamedTuple):
-    """One score to be asked for: of a row's description, by one rule, in one round."""
+    """One request for a score: a row's description, one rule, one round."""
 
     item: Item
     text: str
@@ -58,12 +58,12 @@ class Judgment(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """What a kept score belongs to: the question, the texts that were compared, the rule and the round."""
+        """Return the key of a stored score: the question, the compared texts, the rule and the round."""
         return self.item.name, digest([self.item.golden, self.text]), self.dimension, self.round
 
 
 def description_of(row: Mapping[str, Any]) -> str | None:
-    """What a result says in words: its answer, and its reasoning where that says more; ``None`` without an answer."""
+    """Return a result's text: its answer, and its reasoning if that adds anything; ``None`` without an answer."""
     if "error" in row or row.get("final_answer") is None:
         return None
     answer, reasoning = str(row["final_answer"]).strip(), str(row.get("quality_reasoning") or "").strip()
@@ -71,7 +71,7 @@ def description_of(row: Mapping[str, Any]) -> str | None:
 
 
 def judge_question(backend: Backend | None, attempts: int) -> CheckedPredict[JudgeScore]:
-    """The question to the judge."""
+    """Return the question to the judge."""
     return CheckedPredict(JudgeDescription, stage="judge", backend=backend, attempts=attempts)
 
 
@@ -85,11 +85,11 @@ def judge_all(
     workers: int = 1,
     watch: Callable[[Iterator[Row], int, int], Iterator[Row]] = lambda rows, finished, total: rows,
 ) -> list[Row]:
-    """Every score of every description, asked where ``kept`` does not hold it, and kept as it comes.
+    """Return every score of every description; request those that ``kept`` lacks, and store each as it comes.
 
-    A row has ``name``, ``texts`` (a digest), ``dimension``, ``round`` and ``score``, which is ``None``, with
-    ``error``, where the judge gave no usable one: such a score is asked for again by the next run, never made up. A row
-    of ``rows`` without a description is not judged. Raises what ended the run as ``benchmark.evaluate`` does.
+    A row has ``name``, ``texts`` (a digest), ``dimension``, ``round`` and ``score``. Without a usable score from the
+    judge, ``score`` is ``None`` and ``error`` is set; the next run requests it again. Rows in ``rows`` without a
+    description are not judged. Raises the error that ended the run as ``benchmark.evaluate`` does.
     """
     wanted = [
         Judgment(item, text, dimension, number)

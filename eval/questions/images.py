@@ -1,4 +1,4 @@
-"""The images of questions that are true by construction: photos with one distortion, all over or in a part."""
+"""Make images for questions that are true by construction: photos with one distortion, everywhere or in a part."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -20,17 +20,17 @@ SHORTEST = 96  # of the shorter side
 
 
 def damaged(photo: RGB, kind: str, level: int, box: Box | None, seed: int) -> RGB:
-    """A photo with one distortion, all over or in a box with a sharp border; the photo itself at level 0."""
+    """Return a photo with one distortion, everywhere or in a box with a sharp border; the photo itself at level 0."""
     if not level:
         return photo
     return plant(photo, kind, level, box, seed).pixels if box else distort(photo, kind, level, seed=seed)
 
 
 class ImageMaker:
-    """Makes the images of one photo below ``folder``, each once; they are named by number, so no name tells.
+    """A maker of one photo's images below ``folder``, each once; numbered names do not reveal the distortion.
 
-    ``content`` names the photo, ``wordings`` are those of its questions. ``rng`` draws all that is random about its
-    questions, from ``seed`` and the content.
+    ``content`` names the photo, and ``wordings`` are for its questions. ``rng``, seeded by ``seed`` and the content,
+    draws all random choices of its questions.
     """
 
     def __init__(self, content: str, pixels: RGB, folder: Path, seed: int, wordings: Wordings = FIRST) -> None:
@@ -39,7 +39,7 @@ class ImageMaker:
         self.made: dict[tuple[str, int, str], str] = {}
 
     def image(self, kind: str = "", level: int = 0, place: str = "") -> str:
-        """The path, relative to ``folder``, of the photo with a distortion; the photo itself for level 0."""
+        """Return the path, relative to ``folder``, of the photo with a distortion; the photo itself for level 0."""
         key = (kind, level, place) if level else ("", 0, "")
         if key not in self.made:
             name = f"images/{self.content}_{len(self.made)}.png"
@@ -54,12 +54,12 @@ class ImageMaker:
         return damaged(self.pixels, kind, level, box, zlib.crc32(f"{self.content} {kind}".encode()))
 
     def draw(self, values: Sequence[str], count: int = 1) -> list[str]:
-        """So many different ones of them, in random order."""
+        """Return this many different ones of them, in random order."""
         return [values[index] for index in self.rng.permutation(len(values))[:count]]
 
 
 def image_makers(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[ImageMaker]:
-    """One for each photo, in order. Raises ImageError for a file that is no image, or too small."""
+    """Return one maker per photo, in order. Raises ImageError for a file that is no image, or too small."""
     for number, path in enumerate(photos):
         yield ImageMaker(f"{number:04d}", _small(path), folder, seed, wordings)
 

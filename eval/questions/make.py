@@ -57,9 +57,9 @@ DEGREES = {2: "A moderate amount of", 3: "Clearly visible", 4: "Severe", 5: "Ext
 
 
 def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wordings = FIRST) -> dict[str, int]:
-    """Write the images and the files of questions of these photos to ``out``; returns how many rows each file has.
+    """Write the images and question files of these photos to ``out``; return how many rows each file has.
 
-    Raises ImageError for a photo that cannot be read, and UserError for a folder that has such a set already.
+    Raises ImageError for a photo that cannot be read, and UserError for a folder that already has such a set.
     """
     if present := [name for name in FILES if (out / name).exists()]:
         raise UserError(f"{out} has {present[0]} already: name another folder, or move it away")
@@ -82,7 +82,7 @@ def kind_alone(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def kind_beside_original(images: ImageMaker, number: int) -> Iterator[Row]:
-    """The same of a weaker one, with the original."""
+    """Yield the same question for a weaker distortion, with the original."""
     kind = KEYS[(number + 5) % len(KEYS)]
     image = images.image(kind, 3 + number % 3)
     options, true = _kinds(images, kind)
@@ -91,7 +91,7 @@ def kind_beside_original(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def severity(images: ImageMaker, number: int) -> Iterator[Row]:
-    """How much of a distortion there is, in the paper's four words."""
+    """Yield questions how severe a distortion is, in the paper's four words."""
     kind, grades = LOCAL[number % len(LOCAL)], list(GRADED)
     true = grades[(number // len(LOCAL)) % len(grades)]
     image = images.image(kind, GRADED[true])
@@ -128,7 +128,7 @@ def metric_without_original(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def metric_fits(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Whether a metric, with its description, can be used without an original: the paper's form."""
+    """Yield questions whether a metric, with its description, works without an original: the paper's form."""
     tool = TOOLS[images.draw(tuple(TOOLS))[0]]
     asked = in_turn(images.wordings.metric_fits, number, tool=f"{tool.name}: {tool.description}")
     yield _row("metric, yes or no", images, "executor_tool", asked, images.image(), YES_NO, YES_NO[tool.kind == "FR"])
@@ -187,7 +187,7 @@ MAKERS: tuple[Callable[[ImageMaker, int], Iterator[Row]], ...] = (
 
 
 def choices(images: ImageMaker, number: int) -> Iterator[Row]:
-    """All questions with options about one photo."""
+    """Yield all questions with options about one photo."""
     for maker in MAKERS:
         yield from maker(images, number)
 

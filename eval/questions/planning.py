@@ -21,7 +21,7 @@ ARTICLES = ("the ", "a ", "an ", "this ", "that ", "these ", "those ")
 
 
 class FirstPlan(dspy.Module):
-    """The planner of a program alone, called as the program is: its first plan, with nothing measured or answered."""
+    """A program's planner alone, called like the program: it returns the first plan, without tools or an answer."""
 
     def __init__(self, program: AgenticIQA) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class FirstPlan(dspy.Module):
         resize_reference: bool = False,
         options: OptionsArgument | None = None,
     ) -> dspy.Prediction:
-        """A prediction of the plan, the files' hashes, the rejected answers and what was spent."""
+        """Return a prediction of the plan, the files' hashes, the rejected answers and the usage."""
         asked = query_for_stages(query, read_options(options))
         with judging(name_of(image)), keeping() as ledger:
             pair = load_checked(
@@ -57,15 +57,15 @@ class FirstPlan(dspy.Module):
 
 
 def plan_row(result: dspy.Prediction) -> Row:
-    """What ``FirstPlan`` returns as plain JSON types."""
+    """Convert the result of ``FirstPlan`` to plain JSON types."""
     return {**dict(result.items()), "plan": result.plan.model_dump(mode="json")}
 
 
 def marked_plan(asked: AskedItem, row: Mapping[str, Any]) -> Row:
-    """``true_plan``, by field whether the plan agrees with it (``fields``), and whether all agree (``correct``).
+    """Return ``true_plan``, whether each field of the plan agrees (``fields``), and whether all agree (``correct``).
 
-    Only fields that the true plan states are marked. Without a plan every one is wrong, and it is ``unparsed``. Regions
-    are compared without their articles, names in any case and order.
+    Only fields in the true plan are marked. Without a plan all are wrong, and the answer is ``unparsed``. Regions are
+    compared without their articles, names in any case and order.
     """
     true = comparable(asked.item.plan or {})
     made = comparable(row["plan"]) if row.get("plan") else {}
@@ -79,7 +79,7 @@ def marked_plan(asked: AskedItem, row: Mapping[str, Any]) -> Row:
 
 
 def comparable(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a plan, all or some, so that equal ones compare equal; the flags stand beside the others."""
+    """Normalize all or some fields of a plan for comparison; its flags become fields of their own."""
     found = {name: plan[name] for name in FIELDS if name in plan}
     found |= {name: value for name, value in (plan.get("plan") or {}).items() if name in FLAGS}
     if "query_scope" in found:

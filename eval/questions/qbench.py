@@ -32,10 +32,10 @@ CONCERNS = ("distortion", "other", "in-context distortion", "in-context other")
 
 
 def type_names(types: Sequence[int], questions: Sequence[str]) -> dict[int, str]:
-    """The names of the question types: 0 is yes-or-no, and of 1 and 2 the one with more questions "How ..." is how.
+    """Return the names of the question types: 0 is yes-or-no; 1 or 2, whichever has more "How ..." questions, is how.
 
     The codes are not documented, and published code disagrees: the sample above has a "How" of type 2, while lmms-eval
-    calls type 1 how. So the questions themselves decide; where they do not, 1 is what.
+    calls type 1 how. So the questions themselves decide; if they do not, 1 is what.
     """
     hows = dict.fromkeys((1, 2), 0)
     for code, question in zip(types, questions, strict=True):
@@ -46,7 +46,7 @@ def type_names(types: Sequence[int], questions: Sequence[str]) -> dict[int, str]
 
 
 def groups_of(kind: int, concern: int, names: Mapping[int, str]) -> dict[str, str]:
-    """What figures are broken down by. Raises KeyError or IndexError for codes that there are not."""
+    """Return the groups for breakdowns. Raises KeyError or IndexError for unknown codes."""
     return {"type": names[kind], "concern": CONCERNS[concern]}
 
 
@@ -112,7 +112,7 @@ def _item(row: Mapping[str, Any], image: Path, groups: Mapping[str, str]) -> Ite
 
 
 def _rows(folder: Path, split: str) -> Iterator[tuple[dict[str, Any], Path]]:
-    """The rows of a split in order, and where the image of each is."""
+    """Yield the rows of a split in order, each with the place of its image."""
     import pyarrow.parquet as parquet  # here, as it takes a second to import
 
     files = sorted((folder / "data").glob(f"{split}-*.parquet"))

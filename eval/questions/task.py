@@ -1,4 +1,4 @@
-"""A benchmark of questions: what it declares of itself, its items, checked, and how each is asked."""
+"""Declare a benchmark of questions, read and check its items, and form the question for each."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,12 +19,12 @@ Kind = Literal["choice", "explanation", "planning"]
 
 @dataclass(frozen=True)
 class Item:
-    """What is asked about one image, and what is true.
+    """A question about one image, with the true answer.
 
     ``name`` is unique in its set. ``content`` is the picture: questions about one content are not independent.
-    ``options`` are in the order of the set, and ``correct`` the index of the true one, ``None`` where the set keeps it
-    secret. ``golden`` is the reference text of an explanation, ``plan`` the true fields of a plan by their names in
-    ``PlannerOutput``, all or some. ``groups`` are what figures are broken down by, such as ``{"type": "how"}``.
+    ``options`` are in the order of the set, and ``correct`` is the index of the true one, ``None`` if it is not
+    published. ``golden`` is the reference text of an explanation. ``plan`` holds all or some true fields of a plan, by
+    their names in ``PlannerOutput``. ``groups`` are for breakdowns of the figures, such as ``{"type": "how"}``.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True)
 class AskedItem:
-    """An item as it is asked: with its options by letter, and the true letter; both empty without options.
+    """An item in the form that is asked, with options by letter and the true letter; both are empty without options.
 
     ``rotation`` says by how many places the options are moved to the front, 0 for the order of the set.
     """
@@ -53,17 +53,17 @@ class AskedItem:
 
     @property
     def key(self) -> str:
-        """What tells it from all other questions of a run."""
+        """Return what identifies it among all questions of a run."""
         return f"{self.item.name}#{self.rotation}"
 
     @property
     def job(self) -> Job:
-        """The question for the program."""
+        """Return the question for the program."""
         return Job(self.item.image, self.item.query, self.item.reference, options=dict(self.options) or None)
 
 
 def asked_of(items: Sequence[Item], *, circular: bool = False) -> Iterator[AskedItem]:
-    """Each item in the order of its options, and with ``circular`` also in all rotations of it.
+    """Yield each item in the order of its options, and with ``circular`` also in all rotations of it.
 
     >>> item = Item("1", Path("a.png"), "Which?", "a", ("Blur", "Noise", "None"), correct=0)
     >>> [(" ".join(asked.options.values()), asked.truth) for asked in asked_of([item], circular=True)]
@@ -80,7 +80,7 @@ def asked_of(items: Sequence[Item], *, circular: bool = False) -> Iterator[Asked
 
 @cache
 def digest_of(path: Path | None) -> str | None:
-    """The SHA-256 of a file in hex; ``None`` for no file, or one that cannot be read."""
+    """Return the SHA-256 of a file in hex; ``None`` for no file, or one that cannot be read."""
     try:
         return sha256_of(path) if path else None
     except OSError:
@@ -91,9 +91,9 @@ def digest_of(path: Path | None) -> str | None:
 class QuestionTask:
     """A benchmark of questions: how its archive is read, and what it holds.
 
-    ``folder`` is the archive's own top folder. ``read`` is given that folder and a split of ``splits`` (the first is
-    the default; "" where there are none); it raises FileNotFoundError for a file that is not there. ``source`` says
-    what to get and from whom, ``count`` how many questions the default split has, ``None`` where that varies.
+    ``folder`` is the archive's own top folder. ``read`` takes that folder and one of ``splits`` (the first is the
+    default; "" if there are none); it raises FileNotFoundError for a missing file. ``source`` says what to download
+    from whom, ``count`` how many questions the default split has, ``None`` if that varies.
     """
 
     name: str
@@ -115,10 +115,10 @@ class Items:
 
 
 def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Items:
-    """The questions of a benchmark, of one split. ``root`` holds the archive's folder, or is it.
+    """Return the questions of a benchmark, of one split. ``root`` holds the archive's folder, or is it.
 
-    Raises UserError, in one line, for an absent file (what to get, where to put it), one of another form, a split that
-    is not one, missing images, and a split without published answers.
+    Raises UserError, in one line, for a missing file (with what to get and where to put it), a file in another form, an
+    unknown split, missing images, and a split without published answers.
     """
     folder = root / task.folder if (root / task.folder).is_dir() else root
     if split is not None and split not in task.splits:
@@ -145,7 +145,7 @@ def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Item
 
 
 def items_sha256(items: Sequence[Item]) -> str:
-    """SHA-256, in hex, of the questions and what is true of them; the place on this disk is not in it."""
+    """Return SHA-256, in hex, of the questions and their true answers; it does not depend on the place on disk."""
     digest = hashlib.sha256()
     for item in items:
         fields = {key: value for key, value in asdict(item).items() if key not in ("image", "reference")}
@@ -154,12 +154,12 @@ def items_sha256(items: Sequence[Item]) -> str:
 
 
 def file_of(folder: Path, name: str, *below: str) -> Path:
-    """The file of a name: in the first of the folders ``below`` that has it, or in ``folder`` itself."""
+    """Return the file with a name, from the first of the folders ``below`` that has it, or from ``folder`` itself."""
     return next((folder / each / name for each in below if (folder / each / name).is_file()), folder / name)
 
 
 def index_of(truth: str, options: Sequence[str]) -> int | None:
-    """The index of the true option, given as its letter or its text; ``None`` for an empty truth.
+    """Return the index of the true option, given as its letter or its text; ``None`` for an empty truth.
 
     Raises ValueError for a truth that is neither.
     """

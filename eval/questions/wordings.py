@@ -1,7 +1,7 @@
 """The wordings of the self-made questions with options, in two sets.
 
-The offline reader of questions was improved on ``first``; ``second`` was written before it was changed again, and is
-for measuring. What a question asks is the same in both. Several wordings of one question are taken in turn.
+The offline reader of questions was improved on ``first``. ``second`` was written before the next change, and is used
+for measuring. Both ask the same questions. Several wordings of one question are used in turn.
 """
 
 from collections.abc import Mapping
@@ -113,5 +113,5 @@ WORDINGS: Mapping[str, Wordings] = {"first": FIRST, "second": SECOND}
 
 
 def in_turn(texts: tuple[str, ...], number: int, **values: str) -> str:
-    """The text whose turn it is at a number, filled in."""
+    """Return the text for a number, in rotation, with its fields filled in."""
     return texts[number % len(texts)].format(**values)

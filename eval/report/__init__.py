@@ -1,4 +1,4 @@
-"""The figures of runs from their rows, and one report of them: tables and sentences, rendered in every format."""
+"""Compute the figures of runs from their rows, and report them as tables and sentences in every format."""
 
 from agenticiqa.eval.report.rating_tables import rating_report
 from agenticiqa.eval.report.ratings import summarize

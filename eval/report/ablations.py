@@ -1,4 +1,4 @@
-"""The whole program and those without a part: agreement with people, and the paired difference to the whole."""
+"""Report the whole program and its ablations: agreement with MOS, and the paired difference to the whole program."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,11 +19,11 @@ SENTENCES = (
 
 
 def ablation_report(runs: Mapping[str, Sequence[Row]]) -> Report:
-    """A line for each of the runs, whose rows are of the same images in the same order; the first is the whole program.
+    """Return a line per run; all runs have the same images in the same order, and the first is the whole program.
 
-    In the figures ``difference`` is the SRCC minus that of the whole, on the images that both scored, with its paired
-    interval over contents; ``changed`` counts the images of these whose score differs, ``calls`` the requests that were
-    sent to models.
+    In the figures, ``difference`` is the SRCC minus that of the whole program, on the images that both scored, with a
+    paired interval over contents. ``changed`` counts the images among them with a different score, and ``calls`` the
+    requests sent to models.
     """
     whole = next(iter(runs.values()))
     figures = [_figures(name, rows, None if rows is whole else whole) for name, rows in runs.items()]

@@ -1,4 +1,4 @@
-"""What the figures need of a run's rows, read one row at a time: some hundred bytes of a row of several thousand."""
+"""Collect the columns that figures need from a run's rows, row by row: some hundred of several thousand bytes."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MODEL_ALONE, OFFLINE_OPINION = "model alone", "offline opinion alone"
 AVERAGE, PAPER = "average of both", "the paper's fusion"
 WITHOUT_MODEL = "AgenticIQA without the model"
 WITHOUT_PROFILE, WITH_PROFILE = "AgenticIQA without a profile", "AgenticIQA with a profile"
-LEARNED_TOOL = "LEARNED-IQA"  # the tool that an offline opinion of the source "learned" is made by
-NO_OPINION = "uniform"  # probabilities that stand for an answer that never came
+LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"
+NO_OPINION = "uniform"  # probabilities that replace a missing answer
 
 
 @dataclass
 class Columns:
-    """A run, one value for each row: numbers are (N,), NaN where a row has none.
+    """The columns of a run, one value for each row: numbers are (N,), NaN where a row has none.
 
     ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
-    each in 1..5 and in order of first appearance; ``called`` are the tools that gave a row a score, ``opinion`` the
-    source of its level probabilities. ``first`` is what gave the score of the rows: a scorer that they name, else our
+    each in 1..5 and in order of first appearance. ``called`` holds the tools that scored a row, ``opinion`` the source
+    of its level probabilities. ``first`` is the predictor that scored the rows: a scorer that they name, else our
     program.
     """
 
@@ -58,18 +58,18 @@ class Columns:
         return len(self.names)
 
     def numbers(self, key: str) -> Numbers:
-        """A column: ``mos``, ``mos_std``, an end of the score's interval (``80 low``), a predictor or a tool."""
+        """Return a column: ``mos``, ``mos_std``, an end of the score's interval (``80 low``), a predictor or a tool."""
         column = self._numbers.get(key, array("d"))
         return np.concatenate([np.array(column), np.full(len(self) - len(column), np.nan)])
 
     @property
     def predictions(self) -> dict[str, Numbers]:
-        """The values of every predictor but single tools."""
+        """Return the values of every predictor but single tools."""
         return {name: self.numbers(name) for name in self._predictors}
 
     @property
     def tools(self) -> dict[str, Numbers]:
-        """The values of every tool."""
+        """Return the values of every tool."""
         return {name: self.numbers(f"tool {name}") for name in self._tools}
 
     @property
@@ -78,7 +78,7 @@ class Columns:
         return np.isfinite(self.numbers(self.first))
 
     def add(self, row: Row) -> None:
-        """Take what is needed of the next row."""
+        """Add the needed values of the next row."""
         if row.get("scorer"):
             self.first = str(row["scorer"])
         self._predictors.setdefault(self.first)
@@ -102,7 +102,7 @@ class Columns:
         self.names.append(row["name"])
 
     def _add_tools(self, log: Iterable[Mapping[str, Any]], baselines: Mapping[str, float]) -> frozenset[str]:
-        """Add the scores of the tools, and give those that were called; a baseline's is of the whole image."""
+        """Add the scores of the tools, and return the called tools; a baseline scores the whole image."""
         by_tool: dict[str, list[float]] = {}
         for call in log:
             if call["calibrated"] is not None:
@@ -114,7 +114,7 @@ class Columns:
         return frozenset(by_tool)
 
     def _add_opinion(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
-        """Add what the tools' mean and the probabilities predict, alone and together; gives the latter's source."""
+        """Add the predictions of the tools' mean and the probabilities, alone and together; return their source."""
         calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
         known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
         mean = ExecutorOutput.model_validate(known).overall_mean
@@ -145,13 +145,13 @@ class Columns:
         column.append(np.nan if value is None else value)
 
     def _same(self, value: Any) -> Any:
-        """One object for equal values, so that a column of few different ones is small."""
+        """Return one object for equal values, so that a column with few distinct values is small."""
         return self._shared.setdefault(value, value)
 
 
 @dataclass
 class Conduct:
-    """How the run went: rejected answers, sources of the level probabilities, replans, failed tool calls, time."""
+    """Counts about a run: rejected answers, sources of the level probabilities, replans, failed tool calls, time."""
 
     sources: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)
@@ -161,7 +161,7 @@ class Conduct:
     times: array[float] = field(default_factory=lambda: array("d"))  # ms
 
     def add(self, row: Row) -> None:
-        """Count what a row that was judged says."""
+        """Count the events in the row of an assessed image."""
         if "error" in row:
             return
         if timings := row.get("timings_ms"):
@@ -176,7 +176,7 @@ class Conduct:
         self.failed_calls += sum(bool(call["error"]) for call in log)
 
     def summary(self) -> dict[str, Any]:
-        """The counts, as plain JSON types."""
+        """Return the counts, as plain JSON types."""
         times = self.times
         return {
             "probability_sources": dict(self.sources),
@@ -189,7 +189,7 @@ class Conduct:
 
 
 def columns_of(rows: Iterable[Row]) -> Columns:
-    """The columns of rows, which are read once and not kept."""
+    """Return the columns of rows, which are read once and not kept."""
     found = Columns()
     for row in rows:
         found.add(row)

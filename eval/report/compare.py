@@ -1,10 +1,10 @@
-"""Runs compared: a leaderboard, and differences with intervals, p values, and how much data tells smaller ones.
+"""Compare runs: a leaderboard, and differences with intervals, p values, and the data needed to show smaller ones.
 
-The difference of two runs is taken on the items that both have a value for, and its interval leaves out one content at
-a time, of both runs (``eval.intervals``). Its p value is of Student's t with as many contents less one; for answers
-that are right or wrong it is McNemar's exact one (McNemar 1947), of the items that one run alone got right, which takes
-items as independent. The p values of several differences are corrected by Holm (1979), so that the chance of one wrong
-claim among all stays at 5 %.
+The difference of two runs is computed on the items with values in both. Its interval deletes one content at a time from
+both runs (``eval.intervals``). The p value is from Student's t with the number of contents minus one. For right or
+wrong answers it is from McNemar's exact test (1947) on the items that only one run got right, which treats items as
+independent. The p values of several differences are corrected by Holm's method (1979), so that the chance of any wrong
+claim stays at 5 %.
 """
 
 import math
@@ -32,7 +32,7 @@ from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, fig
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
-SMALLEST_TOLD = 0.01  # the difference that the power is stated for
+SMALLEST_TOLD = 0.01  # the power is stated for this difference
 POWER = 0.8
 SENTENCES = (
     "Brackets: 95 % intervals, a jackknife over contents (accuracy: Wilson, widened for contents); a difference leaves "
@@ -42,7 +42,7 @@ SENTENCES = (
 )
 OVER_SETS = "Mean: each set counts the same. Holm: corrected for the number of pairs on all sets."
 
-# Of the scores of both runs, the opinions and the contents.
+# A function of the scores of both runs, the MOS and the contents.
 Compared = Callable[[Numbers, Numbers, Numbers, Sequence[str]], Interval]
 
 
@@ -50,8 +50,8 @@ Compared = Callable[[Numbers, Numbers, Numbers, Sequence[str]], Interval]
 class Difference:
     """The first run's figure minus the second's on the items of both.
 
-    ``p`` is of this difference alone, ``holm`` corrected for all that were made; both are ``None`` without an interval.
-    ``contents_needed`` and ``items_needed`` estimate how many would tell a difference of .01 in 80 of 100 studies.
+    ``p`` is for this difference alone, ``holm`` corrected for all of them; both are ``None`` without an interval.
+    ``contents_needed`` and ``items_needed`` estimate how many would show a difference of .01 in 80 of 100 studies.
     """
 
     first: str
@@ -65,21 +65,21 @@ class Difference:
 
     @property
     def items_needed(self) -> int | None:
-        """Items, at as many for each content as there are here."""
+        """Return the number of items needed, at the same number per content as here."""
         return self.contents_needed and math.ceil(self.contents_needed * self.interval.n / self.contents)
 
 
 def compare_report(runs: Sequence[RunScores]) -> Report:
-    """The leaderboard of runs and their differences. Raises UserError as ``differences`` does."""
+    """Return the leaderboard of runs and their differences. Raises UserError as ``differences`` does."""
     found = differences(runs)
     notes = {"How to read it": [*SENTENCES, *_about_questions(runs)]}
     return Report(None, [leaderboard(runs), difference_table(found)], notes)
 
 
 def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
-    """Runs over several sets: a leaderboard of runs by sets, and the differences on each set.
+    """Compare runs over several sets: a leaderboard of runs by sets, and the differences on each set.
 
-    ``sets`` has by set the runs on it, a run having one name everywhere. Raises UserError as ``differences`` does.
+    ``sets`` has the runs by set; a run has the same name everywhere. Raises UserError as ``differences`` does.
     """
     figures = {title: {run.name: _ratings(run) for run in runs} for title, runs in sets.items()}
     tables = [
@@ -96,10 +96,10 @@ def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
 
 
 def differences(runs: Sequence[RunScores]) -> list[Difference]:
-    """Of every two runs the differences of their figures; Holm's correction is over the pairs, figure by figure.
+    """Return the differences of the figures of every two runs; Holm's correction is over the pairs, figure by figure.
 
-    Questions are counted by ``count_alike``, and so are its pairs: McNemar's test is of questions, not of rotations.
-    Raises UserError for runs of different kinds, without a common item, or with different labels of one.
+    Questions are counted by ``count_alike``, also in McNemar's test: it uses questions, not rotations. Raises
+    UserError for runs of different kinds, without a common item, or with different labels for an item.
     """
     count_alike(runs)
     measures = RATINGS if runs[0].kind == "rating" else {runs[0].figure: _paired(_mean)}
@@ -113,7 +113,7 @@ def differences(runs: Sequence[RunScores]) -> list[Difference]:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction (1979): the smallest p value times their number, the next times one less, never falling."""
+    """Apply Holm's correction (1979): the smallest p value times their number, the next times one less, monotonic."""
     order = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
     corrected: list[float | None] = [None] * len(p_values)
     most = 0.0
@@ -124,13 +124,13 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def mcnemar(first: Numbers, second: Numbers) -> float:
-    """The exact two-sided p value of the items (N,), 0 or 1, that one of both alone got right."""
+    """Return McNemar's exact two-sided p value of items (N,), 0 or 1, that only one of the two got right."""
     gained, lost = int((first > second).sum()), int((first < second).sum())
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
 def _corrected(found: Sequence[Difference]) -> list[Difference]:
-    """The same with Holm's p values, over all of one figure."""
+    """Return the differences with Holm's p values, over all differences of one figure."""
     by_figure = {name: [each for each in found if each.figure == name] for name in {each.figure for each in found}}
     told = {name: holm([each.p for each in listed]) for name, listed in by_figure.items()}
     return [replace(each, holm=told[each.figure].pop(0)) for each in found]
@@ -141,9 +141,9 @@ def _paired(measure: Measure) -> Compared:
 
 
 def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> Interval:
-    """The difference of the PLCC after each run's own curve, which is fitted to the items of both.
+    """Return the difference of the PLCC after each run's own curve, which is fitted to the common items.
 
-    A curve makes a positive PLCC of chance, so that two runs at chance would differ: theirs is that of the raw PLCC.
+    The curve fit biases PLCC upward, so two runs at chance would differ: for them the raw PLCC is compared.
     """
     if all(_holds_0(interval(plcc, run, mos, contents)) for run in (a, b)):
         return replace(difference_interval(plcc, a, b, mos, contents), note="both may be at chance: without curves")
@@ -201,14 +201,14 @@ def _in_both(first: RunScores, second: RunScores) -> list[str]:
 
 
 def _standard_error(found: Interval, contents: Sequence[str]) -> float | None:
-    """The jackknife's standard error, from its interval; it is symmetric for a difference."""
+    """Return the jackknife's standard error, from its interval; it is symmetric for a difference."""
     if found.low is None or found.high is None:
         return None
     return (found.high - found.low) / 2 / float(student.ppf((1 + CONFIDENCE) / 2, int(blocks_of(contents).max())))
 
 
 def _needed(error: float | None, contents: int) -> int | None:
-    """How many contents tell a difference of ``SMALLEST_TOLD``: the variance falls as their number grows."""
+    """Return how many contents show a difference of ``SMALLEST_TOLD``: the variance falls as their number grows."""
     if error is None:
         return None
     quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
@@ -220,7 +220,7 @@ def _mean(right: Numbers, _: Numbers) -> float | None:
 
 
 def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
-    """Every run with its figures on the items that it has a value for, the best first."""
+    """Return every run with the figures on its scored items, the best first."""
     figures = {id(run): _ratings(run) if run.kind == "rating" else _accuracy(run) for run in runs}
     ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
     in_part = any(run.part for run in runs)
@@ -239,7 +239,7 @@ def _first(figures: Mapping[str, Interval]) -> float:
 
 
 def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> ReportTable:
-    """A line for each run, a column for each set, and the mean over the sets that a run has a figure on."""
+    """Return a line for each run, a column for each set, and the mean over the sets with a figure for the run."""
     runs = [*dict.fromkeys(run for by_run in figures.values() for run in by_run)]
     known = {run: [found[run].value for found in figures.values() if run in found] for run in runs}
     values = {run: [value for value in each if value is not None] for run, each in known.items()}
@@ -260,7 +260,7 @@ def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
 
 
 def difference_table(found: Sequence[Difference]) -> ReportTable:
-    """The differences with their intervals, p values, and what it would take to tell one of .01."""
+    """Return the differences with intervals, p values, and the data needed to show one of .01."""
     rows = [
         {
             "figure": each.figure,

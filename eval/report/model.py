@@ -1,4 +1,4 @@
-"""A report of anything measured: tables and sentences; and their text, Markdown, LaTeX and CSV renderings.
+"""Define a report, which consists of tables and sentences, and render it as text, Markdown, LaTeX and CSV.
 
 ``templates/parts.html`` of ``report.page`` is the HTML rendering of a table.
 """
@@ -30,12 +30,12 @@ LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">"
 
 
 class Cell(str):
-    """The text of a cell, and the numbers in it, unrounded, by what is added to the heading of their column in CSV."""
+    """The text of a table cell, and its unrounded numbers by the suffix of their column heading in CSV."""
 
     numbers: Mapping[str, float | None]
 
     def __new__(cls, text: str, numbers: Mapping[str, float | None]) -> "Cell":
-        """See the class."""
+        """Create a cell; see the class."""
         made = super().__new__(cls, text)
         made.numbers = numbers
         return made
@@ -45,8 +45,8 @@ class Cell(str):
 class ReportTable:
     """A table: its title, and rows with a cell (a text or a ``Cell``) for each heading, in one order.
 
-    ``bold`` is the number of the row that stands out. ``best`` names the columns whose best value is marked in LaTeX:
-    ``max`` or ``min`` by heading.
+    ``bold`` is the number of the highlighted row. ``best`` gives ``max`` or ``min`` by heading for columns with their
+    best value marked in LaTeX.
     """
 
     title: str
@@ -56,17 +56,17 @@ class ReportTable:
 
     @property
     def headings(self) -> list[str]:
-        """The headings of the columns."""
+        """Return the headings of the columns."""
         return [*(self.rows[0] if self.rows else ())]
 
     @property
     def lines(self) -> list[list[str]]:
-        """The cells of each row."""
+        """Return the cells of each row."""
         return [[*row.values()] for row in self.rows]
 
     @property
     def frame(self) -> "DataFrame":
-        """The table as numbers, unrounded: a column for each text, value and end of an interval, of Python objects."""
+        """Return the table as unrounded numbers: a column of Python objects for each text, value and interval end."""
         from pandas import DataFrame
 
         values = {heading: [_values(row[heading]) for row in self.rows] for heading in self.headings}
@@ -80,10 +80,10 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured: ``figures`` in JSON types, the tables that show them, the first being the headline, and
-    sentences by the title of their group, each with its full stop, that say how to read them.
+    """A report: ``figures`` in JSON types, tables that show them (the first is the headline), and sentences that
+    explain them, by the title of their group and each with its full stop.
 
-    The first group has what a reader has to know first.
+    The first group holds what a reader needs first.
     """
 
     figures: Any
@@ -92,7 +92,7 @@ class Report:
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of all groups."""
+        """Return the sentences of all groups."""
         return [sentence for group in self.notes.values() for sentence in group]
 
     def write(self, folder: Path, name: str = "report") -> None:
@@ -107,7 +107,7 @@ class Report:
         write_atomically(folder / f"{name}.md", "\n".join(text).rstrip() + "\n")
 
     def show(self, tables: Sequence[ReportTable] | None = None, kept: Path | None = None) -> None:
-        """Print the tables, or those given, and the sentences: the first ones where all are ``kept`` in a file."""
+        """Print the tables, or those given, and the sentences; only the first ones if all are ``kept`` in a file."""
         for table in self.tables if tables is None else tables:
             print_table(terminal(table))
         shown = self.sentences
@@ -125,7 +125,7 @@ def print_table(table: Table) -> None:
 
 
 def terminal(table: ReportTable) -> Table:
-    """A table for a terminal."""
+    """Return a table for a terminal."""
     result = Table(*table.headings, title=escape(table.title))
     for number, line in enumerate(table.lines):
         result.add_row(*map(escape, line), style="bold" if number == table.bold else None)
@@ -133,14 +133,14 @@ def terminal(table: ReportTable) -> Table:
 
 
 def markdown(table: ReportTable) -> str:
-    """A table in Markdown, without its title."""
+    """Return a table in Markdown, without its title."""
     rows = (table.headings, ["---"] * len(table.headings), *table.lines)
     escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
     return "\n".join(f"| {' | '.join(row)} |" for row in escaped) + "\n"
 
 
 def latex(table: ReportTable) -> str:
-    """A table in LaTeX: a ``tabular`` with rules of booktabs, plain ones without it; above, its title as a comment.
+    """Return a table in LaTeX: a ``tabular`` with booktabs rules if available, and the title as a comment above.
 
     Texts are aligned left, numbers right, and the best value of a column is bold.
     """
@@ -159,7 +159,7 @@ def latex(table: ReportTable) -> str:
 
 
 def comma_separated(table: "ReportTable | DataFrame") -> str:
-    """A table as CSV, with one number a cell; numbers are unrounded, what is undefined is empty."""
+    """Return a table as CSV, with one number per cell; numbers are unrounded, and undefined values are empty."""
     frame = table.frame if isinstance(table, ReportTable) else table
     known = frame.astype(object).where(frame.notna(), None)
     return csv_text([[*frame.columns], *known.itertuples(index=False, name=None)], "\n")
@@ -169,17 +169,17 @@ FORMS = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 
 
 def _values(cell: str) -> Mapping[str, Any]:
-    """The numbers of a cell, or its text."""
+    """Return the numbers of a cell, or its text."""
     return cell.numbers if isinstance(cell, Cell) else {"": None if cell == UNDEFINED else cell}
 
 
 def _shown(cell: str) -> str:
-    """The value of a cell as text, without its interval."""
+    """Return the value of a cell as text, without its interval."""
     return cell.partition(" [")[0]
 
 
 def _best(table: ReportTable, heading: str) -> str | None:
-    """The best value of a column as text; ``None`` for a column that has no best one, and for a single row."""
+    """Return the best value of a column as text; ``None`` for a column that has no best one, and for a single row."""
     if heading not in table.best or len(table.rows) < 2:
         return None
     cells = [row[heading] for row in table.rows]
@@ -197,7 +197,7 @@ def _latex(cell: str) -> str:
 
 
 def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
-    """A figure with its interval: "0.812 [0.790, 0.834]"; "-" where there is none. ``times`` 100 shows percent."""
+    """Return a figure with its interval: "0.812 [0.790, 0.834]", or "-" without one. ``times`` 100 shows percent."""
     fields: Mapping[str, Any] = asdict(found) if isinstance(found, Interval) else found or {}
     ends = {end: times * fields[end] if fields.get(end) is not None else None for end in ENDS}
     shown = Interval(ends["value"], ends["low"], ends["high"], 0)
@@ -205,22 +205,22 @@ def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times:
 
 
 def number(value: float | None, spec: str) -> Cell:
-    """A number in a cell; "-" where there is none."""
+    """Return a number in a cell; "-" where there is none."""
     return Cell(UNDEFINED if value is None else format(value, spec), {"": value})
 
 
 def probability(p: float | None) -> Cell:
-    """A p value in a cell."""
+    """Return a p value in a cell."""
     return Cell("<0.001", {"": p}) if p is not None and p < 0.001 else number(p, ".3f")
 
 
 def counted(n: int, unscored: int) -> Cell:
-    """The number of items that figures are of, and of how many, where some have no score."""
+    """Return the number of items with figures, and the total if some have no score."""
     return Cell(f"{n:,} of {n + unscored:,}" if unscored else f"{n:,}", {"": n, "unscored": unscored})
 
 
 def title_of(figures: Mapping[str, Any]) -> str:
-    """The data of a run, its split and how much of them it is, and what judged them."""
+    """Return the title of a run: its data, split and part, and the program or scorer."""
     which = [figures.get("split") and f"split {figures['split']}", figures.get("part")]
     shown = "; ".join(filter(None, which))
     return f"{figures['data']}{f' ({shown})' if shown else ''}, {figures['backend']}"

@@ -1,4 +1,4 @@
-"""Figures of pairs of images: Kendall's tau-b, and the share of pairs that are put in the right order."""
+"""Compute figures over pairs of images: Kendall's tau-b, and the share of pairs in the right order."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from scipy.stats import kendalltau
 from agenticiqa.eval.intervals import Interval, correlation_interval, left_out, share_interval
 from agenticiqa.eval.metrics import Numbers, why_undefined
 
-MOST_IMAGES = 10_000  # with deviations of the opinions; of more, so many are drawn with a fixed seed
+MOST_IMAGES = 10_000  # most images with deviations of MOS; of more, this many are drawn with a fixed seed
 ROWS_AT_ONCE = 8  # so that a part of the table of pairs stays in the processor's cache
 
 Pairs = NDArray[np.float64]  # (.., 2): how many count, and how many more of these are in the right order than not
@@ -18,12 +18,12 @@ Pairs = NDArray[np.float64]  # (.., 2): how many count, and how many more of the
 def pair_intervals(
     predictions: Numbers, mos: Numbers, blocks: NDArray[np.intp], mos_std: Numbers | None = None
 ) -> tuple[Interval, Interval]:
-    """Kendall's tau-b, and the share of pairs, 0..1, whose order agrees with people (equal predictions: one half).
+    """Return Kendall's tau-b, and the share of pairs, 0..1, in the order of their MOS (equal predictions: one half).
 
-    Of the share, a pair counts if its opinions differ, or with ``mos_std`` (the opinions' standard deviations, on the
-    same scale; NaN where unknown counts as 0) by more than the standard deviation of the difference,
-    ``sqrt(std_i^2 + std_j^2)``. ``n`` of an interval is the number of images; of the share the note has the pairs.
-    Arrays are (N,), ``blocks`` as ``intervals.blocks_of`` gives them.
+    The share counts pairs with different MOS. With ``mos_std`` (standard deviations of MOS, on the same scale; NaN, for
+    unknown, counts as 0), the MOS must differ by more than the standard deviation of the difference,
+    ``sqrt(std_i^2 + std_j^2)``. ``n`` of an interval is the number of images; the note of the share has the number of
+    pairs. Arrays are (N,), and ``blocks`` come from ``intervals.blocks_of``.
     """
     n, value = len(mos), _tau(predictions, mos)
     without = left_out(lambda rows: _tau(predictions[rows], mos[rows]), value, blocks)
@@ -55,14 +55,14 @@ def pair_intervals(
 
 
 def _tau(x: Numbers, y: Numbers) -> float | None:
-    """Kendall's tau-b; ``None`` where one of both is constant."""
+    """Return Kendall's tau-b; ``None`` if either is constant."""
     constant = len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0
-    method = "asymptotic" if len(x) > 2 else "exact"  # its p-value, unused, fails for two
+    method = "asymptotic" if len(x) > 2 else "exact"  # SciPy's p-value, unused here, fails for two
     return None if constant else float(kendalltau(x, y, method=method).statistic)
 
 
 def _differing(x: Numbers, y: Numbers) -> Pairs:
-    """The pairs with different opinions ``y``, whose balance tau-b has in its numerator."""
+    """Return the pairs with different MOS ``y`` and their balance, the numerator of tau-b."""
     counts = [np.unique(values, return_counts=True)[1] for values in (x, y)]
     differing = [(len(y) ** 2 - float(np.square(each).sum())) / 2 for each in counts]
     balance = (_tau(x, y) or 0.0) * np.sqrt(differing[0] * differing[1])
@@ -70,7 +70,7 @@ def _differing(x: Numbers, y: Numbers) -> Pairs:
 
 
 def _beyond_deviation(x: Numbers, y: Numbers, variance: Numbers) -> Pairs:
-    """For each image the pairs with all images whose opinions ``y`` differ by more than their deviation, (N, 2)."""
+    """Return for each image its pairs with a difference of MOS ``y`` above the deviation, (N, 2)."""
     found = np.empty((len(y), 2))
     for start in range(0, len(y), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
@@ -84,5 +84,5 @@ def _beyond_deviation(x: Numbers, y: Numbers, variance: Numbers) -> Pairs:
 
 
 def _share(pairs: Pairs) -> float | None:
-    """The pairs in the right order as a share of those that count, 0..1."""
+    """Return the pairs in the right order as a share of those that count, 0..1."""
     return None if pairs[0] == 0 else float((1 + pairs[1] / pairs[0]) / 2)

@@ -1,4 +1,4 @@
-"""Whose figures stand in the table: our score, what it is made of, the usual combinations, and every tool alone."""
+"""List the predictors in the table: our score, its components, the usual combinations, and every single tool."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,16 +29,16 @@ Kind = Literal["ours", "baseline", "tool"]
 BEST_TOOL = "best single tool"
 FOLDS = 5
 IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_OPINION, TOOL_MEAN, AVERAGE, PAPER)
-ENOUGH = 0.5  # share of the images that a tool has to have measured to be chosen
+ENOUGH = 0.5  # least share of measured images for a tool to be chosen
 
 
 @dataclass(frozen=True)
 class Predictor:
     """A predictor of quality: its values (N,), NaN where it has none.
 
-    ``used`` says by row which tools a value was made by, ``raw`` that no curve was applied to it; ``partial`` is a tool
-    that ran only where it was chosen.
-    ``about`` says in a few words what the values are, where the name does not.
+    ``used`` has by row the tools that made a value. ``raw`` means that no curve was applied, and ``partial`` that a
+    tool ran only on images that it was chosen for.
+    ``about`` describes the values in a few words, if the name does not.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Predictor:
 
 
 def predictors(columns: Columns) -> list[Predictor]:
-    """All predictors, ours first, the single tools last; a fusion that gave our very score has no line of its own."""
+    """Return all predictors, ours first, single tools last; a fusion equal to our score is omitted."""
     found = columns.predictions
     ours = found[columns.first]
     values = {name: found[name] for name in (columns.first, *IN_ORDER) if name in found}
@@ -84,10 +84,10 @@ def predictors(columns: Columns) -> list[Predictor]:
 
 
 def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> Predictor | None:
-    """The best single tool, chosen for each fold of contents by its SRCC on the images of all other folds.
+    """Return the best single tool, chosen for each fold of contents by its SRCC on the images of all other folds.
 
-    So its figures are not biased by the choice, as those of the tool that is best on these very images are. Only a tool
-    that measured half of the images is chosen. ``None`` where there is none, or a single content.
+    So the choice does not bias its figures, unlike those of the tool that is best on the same images. Only a tool
+    that measured half of the images is chosen. Returns ``None`` without such a tool, or with a single content.
     """
     folds = folds_by_content(contents, FOLDS, dealt=True) if contents else np.zeros(0, dtype=np.intp)
     values, chosen = np.full(len(mos), np.nan), np.full(len(mos), "", dtype=object)
@@ -106,7 +106,7 @@ def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents:
 
 
 def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool_]) -> str | None:
-    """The tool with the highest SRCC among these images (N,), if it measured at least half of them."""
+    """Return the tool with the highest SRCC among these images (N,), if it measured at least half of them."""
     found = {}
     for name, column in tools.items():
         here = among & np.isfinite(column)
@@ -117,7 +117,7 @@ def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool
 
 
 def _sources(columns: Columns, name: str, values: Numbers) -> dict[str, int]:
-    """How many images each source of level probabilities gave an opinion on; nothing for other predictors."""
+    """Return the number of images by source of level probabilities; empty for predictors without them."""
     if name not in (MODEL_ALONE, OFFLINE_OPINION):
         return {}
     return Counter(source for row in np.flatnonzero(np.isfinite(values)) if (source := columns.opinion[row]))

@@ -1,4 +1,4 @@
-"""The report of a run of questions from its rows: accuracy of choices, of plans, and what a judge gave descriptions."""
+"""Report a run of questions from its rows: accuracy of choices and plans, and the judge's scores of descriptions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,12 +23,12 @@ NO_OPTION = "names no option"
 
 
 def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """Vanilla and circular accuracy of rows with options, overall and by each group.
+    """Return vanilla and circular accuracy of rows with options, overall and by each group.
 
-    Vanilla are the rows in the order of the set. Circular counts a question as right if all rotations of its options
-    are, and is ``None`` unless each question was asked in all of them. An unparsed answer is wrong in ``accuracy`` and
-    left out of ``accuracy_of_answered``. ``chance`` is what guessing gets, ``p_of_chance`` the probability that it gets
-    as many right.
+    Vanilla accuracy uses the rows in the order of the set. Circular accuracy counts a question as right if all
+    rotations of its options are; it is ``None`` unless all rotations were asked. An unparsed answer is wrong in
+    ``accuracy`` and excluded from ``accuracy_of_answered``. ``chance`` is the accuracy of guessing, ``p_of_chance``
+    the probability that guessing gets as many right.
     """
     plain = [row for row in rows if row["rotation"] == 0]
     by_name: dict[str, list[Row]] = defaultdict(list)
@@ -49,9 +49,9 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def plan_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """Accuracy of each field and of the whole plan, over all and by each group; without a plan all is wrong.
+    """Return the accuracy of each field and of the whole plan, overall and by group; a missing plan is wrong.
 
-    ``always`` is the share of the most frequent true value of a field: what a planner gets that looks at nothing.
+    ``always`` is the share of the most frequent true value of a field: the accuracy of a constant plan.
     """
     return {
         **_counts(rows),
@@ -65,11 +65,11 @@ def plan_figures(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[str, Any]:
-    """What the judge gave the descriptions of ``rows``: the mean of each dimension, 0..2, and of their sum, 0..6.
+    """Return the judge's scores of descriptions in ``rows``: the mean of each dimension, 0..2, and of their sum, 0..6.
 
     A description's score is the mean of its rounds, and has an interval over contents. ``shares`` are those of the
-    scores 0, 1 and 2 among all rounds. ``described`` counts the rows with a description; a description without any
-    score in a dimension is ``unscored`` there and in no figure.
+    scores 0, 1 and 2 among all rounds. ``described`` counts the rows with a description. A description without any
+    score in a dimension is ``unscored`` there and excluded from its figures.
     """
     content = {row["name"]: row["content"] for row in rows}
     scores: dict[str, dict[str, list[int]]] = {dimension: {} for dimension in RULES}
@@ -97,7 +97,7 @@ def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[s
 
 
 def question_report(figures: Figures) -> Report:
-    """The report of the figures of a run, with its ``kind``, ``data``, ``backend`` and how many were ``left_out``."""
+    """Return the report of a run's figures, with its ``kind``, ``data``, ``backend`` and the number ``left_out``."""
     rows, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
         figures["kind"]
     ]
@@ -106,7 +106,7 @@ def question_report(figures: Figures) -> Report:
 
 
 def question_headline(figures: Figures) -> str:
-    """A run in one sentence."""
+    """Return a run in one sentence."""
     if figures["kind"] == "choice":
         vanilla = figures["vanilla"]
         chance = "" if vanilla["chance"] is None else f", where guessing gets {100 * vanilla['chance']:.1f} %"
@@ -117,7 +117,7 @@ def question_headline(figures: Figures) -> str:
 
 
 def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
-    """The probability that guessing gets at least so many right, where question i is guessed with ``chances[i]``.
+    """Return the probability of at least this many right guesses, if question i is right with ``chances[i]``.
 
     Exact: the distribution of a sum of independent Bernoulli trials with different chances (Poisson binomial), by
     convolution.
@@ -173,7 +173,7 @@ def _explanation(figures: Figures) -> Rows:
 
 
 def _sentences(figures: Figures) -> Iterator[str]:
-    """What the table leaves out: what was not parsed or left out, and how the figures were computed."""
+    """Return sentences beside the table: unparsed and skipped questions, and how the figures were computed."""
     kind = figures["kind"]
     if kind == "explanation":
         given = f"{figures['described']} of {figures['questions']} questions"
@@ -229,7 +229,7 @@ def _vanilla(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _circular(sets: Sequence[Sequence[Row]]) -> dict[str, Any]:
-    """Of questions, each as the rows of its rotations; guesses of the rotations are independent."""
+    """Return circular figures of questions, given as rows of their rotations; guesses of rotations are independent."""
     chances = [prod(1 / len(row["options"]) for row in each) for each in sets]
     hits = [all(row["correct"] for row in each) for each in sets]
     unparsed = sum(any(row["unparsed"] for row in each) for each in sets)
@@ -265,7 +265,7 @@ def _percent(share: Mapping[str, Any]) -> Cell:
 
 
 def _groups(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
-    """The rows of each group that a set is broken down by."""
+    """Return the rows of each group for a breakdown."""
     found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for key, name in row["groups"].items():

@@ -1,4 +1,4 @@
-"""The report of runs of ratings: the predictors' figures, breakdowns, and what the tables leave out, in sentences."""
+"""Report runs of ratings: the predictors' figures, breakdowns, and sentences on how to read the tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,9 @@ Figures = Mapping[str, Any]
 
 
 def rating_report(figures: Figures) -> Report:
-    """The report of a run's figures (``ratings.summarize``, with ``data`` and ``backend``).
+    """Return the report of a run's figures (``ratings.summarize``, with ``data`` and ``backend``).
 
-    The first two tables are all predictors', then follow those of the differences to our score and of splits, if there
+    The first two tables list all predictors. Then follow tables of the differences to our score and of splits, if there
     are any, and one for each breakdown.
     """
     best = figures["best_tool"]
@@ -51,7 +51,7 @@ def rating_report(figures: Figures) -> Report:
 
 
 def rating_headline(figures: Figures) -> str:
-    """A run in one sentence."""
+    """Return a run in one sentence."""
     ours = _of(figures)[0]
     agreement = (
         f"{ours['name']} agrees with people with SRCC {figure(ours['srcc'])}, and PLCC {figure(ours['plcc_fitted'])} "
@@ -62,7 +62,7 @@ def rating_headline(figures: Figures) -> str:
 
 
 def splits_table(figures: Figures) -> ReportTable:
-    """The median figures of every predictor over the test parts of splits."""
+    """Return the median figures of every predictor over the test parts of splits."""
     rows = [
         {"predictor": name, "n": number(each["n"], ",.0f")}
         | {FIGURES[key]: number(each[key], ".3f") for key in HEADLINE}
@@ -72,7 +72,7 @@ def splits_table(figures: Figures) -> ReportTable:
 
 
 def differences_table(figures: Figures) -> ReportTable:
-    """Our SRCC minus that of each baseline and of the best tool, on the images that both have a value for."""
+    """Return our SRCC minus that of each baseline and of the best tool, on the images with both values."""
     ours, flattered = _of(figures)[0]["name"], _not_held_out(figures)
     rows = [
         {
@@ -87,7 +87,7 @@ def differences_table(figures: Figures) -> ReportTable:
 
 
 def breakdown(figures: Figures, by: str) -> ReportTable:
-    """The agreement of our score by the groups of one column of the labels."""
+    """Return the agreement of our score by the groups of one column of the labels."""
     rows = [
         {by: each["group"], "n": counted(each["n"], each["unscored"]), "SRCC": figure(each["srcc"])}
         for each in figures["breakdowns"][by]
@@ -96,7 +96,7 @@ def breakdown(figures: Figures, by: str) -> ReportTable:
 
 
 def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
-    """The figures of runs, by name, as numbers for other programs: a line for each run and predictor, with ends."""
+    """Return the figures of runs, by name, as numbers with interval ends: a line per run and predictor."""
     from pandas import DataFrame
 
     ways = dict.fromkeys(way for each in reports.values() for system in _of(each) for way in system["fitted_on"])
@@ -112,7 +112,7 @@ def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
 
 
 def over_tasks(reports: Sequence[Figures]) -> Report:
-    """Several tasks in one table: the figures of what was measured first in each, their mean, and that by images."""
+    """Return one table of several tasks: the figures of each one's first predictor, their mean, and that by images."""
     tasks = [
         {
             "task": f"{each['task']} ({each['part']})" if each["part"] else each["task"],
@@ -149,7 +149,7 @@ def _mean(values: Sequence[float | None], weights: Sequence[float]) -> float | N
 
 
 def _label(system: Figures, best: str | None) -> str:
-    """A predictor's name, with what has to be known of it to read its figures."""
+    """Return a predictor's name, with the notes needed to read its figures."""
     sources = ", ".join(f"{source} {count}" for source, count in system["sources"].items())
     notes = [
         sources if len(system["sources"]) > 1 else ", ".join(system["sources"]),
@@ -162,17 +162,17 @@ def _label(system: Figures, best: str | None) -> str:
 
 
 def _digits(key: str, found: Figures) -> str:
-    """Two digits for errors on a scale of many units."""
+    """Return two digits for errors on a scale of many units."""
     return ".2f" if key.startswith("rmse") and (found["value"] or 0) >= 1 else ".3f"
 
 
 def _not_held_out(figures: Figures) -> list[str]:
-    """The predictors that were fitted on some of these images."""
+    """Return the predictors that were fitted on some of these images."""
     return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
 
 
 def _first(figures: Figures) -> Iterator[str]:
-    """What has to be known first: what was scored, and what makes the figures doubtful."""
+    """Return the most important notes: what was scored, and what makes the figures doubtful."""
     ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
@@ -223,7 +223,7 @@ def _about_figures(figures: Figures) -> Iterator[str]:
 
 
 def _undefined(figures: Figures) -> Iterator[str]:
-    """Why figures or intervals are missing: each reason once, with the predictors and the figures that have it."""
+    """Return why figures or intervals are missing: each reason once, with its predictors and figures."""
     predictors: dict[tuple[str, str], list[str]] = {}
     for system in _of(figures):
         headings: dict[str, list[str]] = {}

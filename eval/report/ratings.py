@@ -1,4 +1,4 @@
-"""Every figure of a run of ratings from its rows, as plain JSON types: what ``report.json`` holds."""
+"""Compute every figure of a run of ratings from its rows, as plain JSON types: the content of ``report.json``."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ FIGURES = {
     "rmse_fitted5": "RMSE fitted (5)",
     "pairs": "pairs in order",
 }
-SHARES = ("80", "95")  # percent of the opinions that a score's interval is to hold
+SHARES = ("80", "95")  # nominal coverage of a score's interval, in percent
 
 
 def summarize(
@@ -48,22 +48,22 @@ def summarize(
     scale: MosScale | None = None,
     splits: tuple[Splits, str] | None = None,
 ) -> dict[str, Any]:
-    """Every figure of a run, as plain JSON types; the rows are read once and not kept.
+    """Return every figure of a run, as plain JSON types; the rows are read once and not kept.
 
     - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the ends of the labels' scale
       (without ``scale`` the first usual one that holds them, else ``None``)
-    - ``systems``, one entry per predictor as ``_system`` says, each measured on the images that it has a value for: our
-      score first (or that of the scorer that the rows name), then what it is made of and the usual combinations of
-      that, last the tools alone
-    - ``best_tool``, the one with the highest SRCC on these very images among those that measured half of them
+    - ``systems``, one entry per predictor as in ``_system``, each measured on the images that it has a value for: our
+      score first (or that of the scorer that the rows name), then its components and the usual combinations of them,
+      and single tools last
+    - ``best_tool``, the tool with the highest SRCC on these images among those that measured half of them
     - ``srcc_differences``: our score minus each baseline on the images with both
-    - ``breakdowns`` and ``interval_coverage`` as the functions of these names say
-    - ``splits``, ``None`` unless they are given (``splits.splits_named``): what they are, their number, and the medians
-      of each predictor over their test parts
+    - ``breakdowns`` and ``interval_coverage`` from the functions of these names
+    - ``splits``, ``None`` unless they are given (``splits.splits_named``): their description, their number, and the
+      medians of each predictor over their test parts
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
 
-    Images without a score are counted in ``unscored``, by reason, and are in no figure.
+    Images without a score are counted in ``unscored``, by reason, and excluded from all figures.
     """
     columns = columns_of(rows)
     scale = scale or _usual_scale(columns)
@@ -97,9 +97,9 @@ def _over_splits(listed: Sequence[Predictor], columns: Columns, splits: tuple[Sp
 
 
 def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:
-    """By group of which there are two or more in the labels: ``group``, ``images``, ``n``, ``unscored``, ``srcc``.
+    """Return ``group``, ``images``, ``n``, ``unscored`` and ``srcc`` for each column with two or more groups.
 
-    SRCC is that of the score of the rows, with its interval over the contents of the group.
+    SRCC is that of the rows' score, with its interval over the contents of the group.
     """
     score, mos = columns.numbers(columns.first), columns.numbers("mos")
     contents = np.array(columns.contents, dtype=object)
@@ -117,10 +117,10 @@ def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:
 
 
 def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dict[str, Any]]:
-    """Of the 80 % and 95 % ``score_interval`` of the rows: in how many the opinion, on 1..5, lies.
+    """Return how often the 80 % and 95 % ``score_interval`` of the rows contains the MOS, on 1..5.
 
-    By share: ``n`` (images with an interval), ``inside``, ``value`` (their share, 0..1), ``low`` and ``high`` (its 95 %
-    interval, as of ``accuracy``). Empty where the ends of the labels' scale are unknown.
+    Each has ``n`` (images with an interval), ``inside``, ``value`` (their share, 0..1), ``low`` and ``high`` (its 95 %
+    interval, as in ``accuracy``). The result is empty if the ends of the labels' scale are unknown.
     """
     if scale is None:
         return {}
@@ -139,11 +139,11 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
 def _system(
     predictor: Predictor, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None
 ) -> dict[str, Any]:
-    """A predictor and its figures, as plain JSON types.
+    """Return a predictor and its figures, as plain JSON types.
 
-    ``n`` is the number of images that it has a value for, ``unscored`` that of the others; ``fitted_on`` counts the
-    images that a model or a calibration curve of the tools in it was fitted on (of ``tools``, by the rows'
-    ``training_parts``). The figures are ``Interval`` fields under the keys of ``FIGURES``.
+    ``n`` is the number of images with a value, ``unscored`` that of the others. ``fitted_on`` counts the images
+    that its tools' models or calibration curves were fitted on (``tools`` are looked up in ``training_parts``). The
+    figures are ``Interval`` fields under the keys of ``FIGURES``.
     """
     here = np.flatnonzero(np.isfinite(predictor.values))
     return {
@@ -163,7 +163,7 @@ def _system(
 
 
 def _of_chosen(predictor: Predictor, here: NDArray[np.intp], columns: Columns, found: Interval) -> Interval:
-    """Without an interval where the best tool would be chosen on too few contents."""
+    """Remove the interval if the best tool would be chosen on too few contents."""
     count = len({columns.contents[row] for row in here})
     if predictor.name != BEST_TOOL or found.low is None or count >= 2 * FOLDS:
         return found
@@ -192,7 +192,7 @@ def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: M
 
 
 def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | None) -> Interval:
-    """The RMSE on the data's own scale, whose ends 1 and 5 are mapped to; nothing is fitted."""
+    """Return the RMSE on the data's own scale, with 1 and 5 mapped to its ends and without a fit."""
     if scale is None:
         return Interval(None, None, None, len(x), "the ends of the labels' scale are unknown")
     if len(x) and (x.min() < 1 or x.max() > 5):
@@ -203,7 +203,7 @@ def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | 
 def _fitted_on(
     predictor: Predictor, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
 ) -> dict[training_images.Way, int]:
-    """How many images a model or a curve in a predictor was fitted on."""
+    """Return how many images a model or a curve in a predictor was fitted on."""
     known: dict[Any, frozenset[training_images.Way]] = {}
     counts: Counter[training_images.Way] = Counter()
     for row in here:

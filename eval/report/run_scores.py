@@ -1,4 +1,4 @@
-"""What a run gave each image, or each question of a benchmark, read from its folder row by row."""
+"""Read the scores of a run, by image or by question of a benchmark, from its folder row by row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ OF_A_RUN = ("baseline-", "without-")  # begins the names of the runs in the fold
 
 @dataclass
 class RunScores:
-    """A run: by item what it gave it. ``kind`` is "rating", "choice" (questions with options) or "plan".
+    """The values of a run by item. ``kind`` is "rating", "choice" (questions with options) or "plan".
 
-    The value of a rating is the score, that of a question 1 if it is right, else 0 (an answer that cannot be read is
-    wrong), as ``count_alike`` counts it. ``mos`` is empty for questions. ``unscored`` are the items without a value,
-    which are in no difference. ``rotated`` has by question, and by how far its options were rotated, whether it was
-    right, ``options`` how many options it has.
+    The value of a rating is the score; that of a question is 1 if it is right by ``count_alike``, else 0 (an unparsed
+    answer is wrong). ``mos`` is empty for questions. ``unscored`` are the items without a value, which are excluded
+    from differences. ``rotated`` says by question and rotation of its options whether the answer was right, and
+    ``options`` has the number of options.
     """
 
     name: str
@@ -32,24 +32,24 @@ class RunScores:
     contents: dict[str, str] = field(default_factory=dict)
     rotated: dict[str, dict[int, bool]] = field(default_factory=dict)
     options: dict[str, int] = field(default_factory=dict)
-    figure: str = "accuracy"  # what the share of questions that are right is called
-    part: str | None = None  # how much of its set it is of, where it is not all of it
+    figure: str = "accuracy"  # name of the share of right answers
+    part: str | None = None  # the part of its set, if it is not complete
 
     @property
     def circular(self) -> bool:
-        """Whether every question was asked with its options in all rotations."""
+        """Return whether every question was asked with its options in all rotations."""
         return bool(self.options) and all(len(self.rotated[item]) == count for item, count in self.options.items())
 
     @property
     def unscored(self) -> int:
-        """How many items have no value."""
+        """Return how many items have no value."""
         return len(self.contents) - len(self.values)
 
 
 def count_alike(runs: Sequence[RunScores]) -> None:
-    """Give the questions of all runs their values by one rule: right with the options in all rotations.
+    """Set the values of questions in all runs by one rule: right with the options in all rotations.
 
-    Where a run was not asked so, the order of the set counts in all runs.
+    If any run lacks rotations, only the order of the set counts, in all runs.
     """
     circular = all(run.circular for run in runs)
     for run in runs:
@@ -60,21 +60,21 @@ def count_alike(runs: Sequence[RunScores]) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a path is a folder with kept results."""
+    """Return whether a path is a folder with kept results."""
     return (path / RESULTS).is_file()
 
 
 def runs_below(folder: Path) -> dict[str, Path]:
-    """The runs of several sets in a folder, by set; none where the folder is a run itself."""
+    """Return the runs of several sets in a folder, by set; none if the folder is a run itself."""
     if is_run(folder) or not folder.is_dir():
         return {}
     return {below.name: below for below in sorted(folder.iterdir()) if is_run(below)}
 
 
 def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
-    """The name of each run: that which is given, or its folder's, with as many folders above as tell runs apart.
+    """Return the name of each run: the given one, or its folder's with as many parents as make it unique.
 
-    Raises UserError for another number of names than of runs.
+    Raises UserError if the numbers of names and runs differ.
     """
     if given:
         if len(given) != len(folders):
@@ -91,7 +91,7 @@ def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
 
 
 def read_scores(folder: Path, name: str | None = None) -> RunScores:
-    """Read a run; of several rows of an item the last counts, and one with an error replaces no result.
+    """Read a run; the last row of an item counts, but an error does not replace a result.
 
     Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
     are neither ratings with opinion scores nor marked answers or plans.
@@ -120,7 +120,7 @@ def _kind(row: dict[str, Any]) -> str:
 def _reported(folder: Path, key: str) -> str | None:
     try:
         value = json_value((folder / "report.json").read_text(encoding="utf-8")).get(key)
-    except (OSError, ValueError, AttributeError):  # no report, or none that anybody can read
+    except (OSError, ValueError, AttributeError):  # no report, or an unreadable one
         return None
     return None if value is None else str(value)
 

@@ -1,7 +1,7 @@
-"""Reports of results without labels (``assess --parquet`` or ``--jsonl``): what was found, and how two runs agree.
+"""Report results without labels (``assess --parquet`` or ``--jsonl``): the findings, and how two runs agree.
 
-One file is read at a time, and only the columns that are needed; of an image a score and eight bytes of its hash are
-kept, so a million take some 20 MB.
+One file is read at a time, and only the columns that are needed. Only a score and eight bytes of the hash are kept per
+image, so a million take some 20 MB.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ WORST = 10
 
 @dataclass
 class ShardFigures:
-    """What the rows of a folder have in common: counts, scores in 1..5, main distortions, the worst images."""
+    """A summary of a folder's rows: counts, scores in 1..5, main distortions, the worst images."""
 
     name: str
     images: int = 0
@@ -44,12 +44,12 @@ class ShardFigures:
 
     @property
     def unscored(self) -> int:
-        """How many images were judged and have no score."""
+        """Return how many assessed images have no score."""
         return self.images - self.failed - len(self.scores)
 
 
 def read_figures(place: Path, name: str) -> ShardFigures:
-    """Read the rows of a folder or file once. Raises UserError where it holds something else."""
+    """Read the rows of a folder or file once. Raises UserError if it holds something else."""
     found = ShardFigures(name, is_finished=place.is_file() or ShardFolder(place).described(SUCCESS) is not None)
     for row in result_rows(place, OF_A_ROW):
         found.images += 1
@@ -64,7 +64,7 @@ def read_figures(place: Path, name: str) -> ShardFigures:
 
 
 def shards_report(folders: Sequence[Path], names: Sequence[str]) -> Report:
-    """What was found in each folder, and which images are the worst."""
+    """Report the findings in each folder, and the worst images."""
     found = [read_figures(folder, name) for folder, name in zip(folders, names, strict=True)]
     figures = {each.name: _figures(each) for each in found}
     rows = [
@@ -95,7 +95,7 @@ def shards_report(folders: Sequence[Path], names: Sequence[str]) -> Report:
 
 
 def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
-    """How the scores of folders agree, two by two, on the images and questions that both scored."""
+    """Compare the scores of folders, two by two, on the images and questions that both scored."""
     if len(folders) < 2:
         raise UserError("name at least two folders or files of results to compare")
     scores = {name: _by_image(folder) for folder, name in zip(folders, names, strict=True)}
@@ -123,7 +123,7 @@ def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
 
 
 def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-    """The hashes of image and question, sorted and each once, and the scores."""
+    """Return the hashes of image and question, sorted and each once, and the scores."""
     hashes, scores = array("Q"), array("d")
     for row in result_rows(place, OF_A_PAIR):
         if row.get("quality_score") is not None and row.get("image_sha256"):
@@ -135,7 +135,7 @@ def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
 
 
 def _main_distortion(evidence: Mapping[str, Any]) -> str | None:
-    """The most severe distortion that was found; ``None`` where there is none."""
+    """Return the most severe distortion that was found; ``None`` where there is none."""
     found = [item for items in (evidence.get("distortion_analysis") or {}).values() for item in items]
     main = max(found, key=lambda item: SEVERITIES.index(item["severity"]), default=None)
     return None if main is None or main["severity"] == SEVERITIES[0] else str(main["type"])
@@ -147,7 +147,7 @@ def _figures(found: ShardFigures) -> dict[str, Any]:
 
 
 def _percentiles(scores: Sequence[float]) -> dict[str, float | None]:
-    """The mean and the percentiles that are shown, by heading."""
+    """Return the mean and the percentiles that are shown, by heading."""
     values = [np.mean(scores), *np.percentile(scores, SHARES)] if len(scores) else [None] * (1 + len(SHARES))
     return dict(zip(("mean", *(f"{share} %" for share in SHARES)), map(_float, values), strict=True))
 

@@ -1,7 +1,7 @@
-"""Figures over the test parts of repeated splits, as papers of trained models give them: the median over the splits.
+"""Compute figures over the test parts of repeated splits, as papers on trained models do: the median over the splits.
 
-Nothing is trained here, so a split only chooses images; the figures stand beside those of all images, to be compared
-with papers. The curve before the PLCC is fitted to each test part.
+Nothing is trained here, so a split only selects images. The figures are shown beside those of all images, to be
+compared with papers. The curve before the PLCC is fitted to each test part.
 """
 
 import csv
@@ -19,17 +19,17 @@ from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 
-SHARE = 0.2  # of the contents, in a test part
+SHARE = 0.2  # share of the contents in a test part
 TEST = "test"
 
-Parts = list[NDArray[np.bool_]]  # of each split, which images are in its test part
+Parts = list[NDArray[np.bool_]]  # by split, which images are in its test part
 Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # of the names and the contents of images
 
 
 def splits_named(given: str) -> tuple[Splits, str]:
-    """The splits that are meant, and what they are in words: so many random ones, or those of a CSV file.
+    """Return the given number of random splits, or the splits of a CSV file, with a description.
 
-    Raises UserError for a number below 1 and for an absent file.
+    Raises UserError for a number below 1 and for a missing file.
     """
     if not given.isdigit():
         if not Path(given).is_file():
@@ -41,16 +41,16 @@ def splits_named(given: str) -> tuple[Splits, str]:
 
 
 def random_splits(count: int, names: Sequence[str], contents: Sequence[str]) -> Parts:
-    """So many test parts with a fifth of the contents each, at least one, drawn with seed 0."""
+    """Draw this many test parts, each with a fifth of the contents and at least one, with seed 0."""
     scenes, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     random, size = np.random.default_rng(0), max(1, round(SHARE * len(scenes)))
     return [np.isin(content_of, random.permutation(len(scenes))[:size]) for _ in range(count)]
 
 
 def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) -> Parts:
-    """The test parts of a CSV with a column image and a column for each split, in which "test" marks them.
+    """Return the test parts of a CSV with a column image and a column for each split, in which "test" marks them.
 
-    Images go by their names, or by the last part of these. Raises UserError, in one line, for a file of another form
+    Images are identified by name, or by its last part. Raises UserError, in one line, for a file of another form
     and for an image that is not in it.
     """
     try:
@@ -71,7 +71,7 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
 
 
 def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:
-    """The median over the test parts of the number of images and of each figure, ``None`` where no part has one."""
+    """Return the median, over the test parts, of the number of images and each figure; ``None`` if no part has one."""
     here = np.isfinite(values)
     found = [_figures(values[part & here], mos[part & here]) for part in parts]
     keys = ("n", "srcc", "plcc_fitted", "krcc", "plcc")

@@ -1,1 +1,1 @@
-"""What ``evaluate`` measures: the program, or a scorer of anybody's: a metric, a function, a pyiqa metric."""
+"""The predictors that ``evaluate`` measures: the program, a metric, a function, or a pyiqa metric."""

@@ -1,14 +1,14 @@
-"""The program without one of its parts.
+"""Build the program without one of its parts, for ablations.
 
 ==========  ============================================================================================================
 planner     one fixed plan for every question: the whole image, all four sub-tasks; no model plans
-detection   no distortion is looked for; those that the question names stay
-analysis    no severity is given to a distortion, and no damaged part is looked for
+detection   no distortions are detected; those that the question names stay
+analysis    distortions get no severity, and damaged parts are not searched for
 replan      the first evidence is final
 regions     the whole image only: no region of the question's, no damaged part
 ==========  ============================================================================================================
 
-What a part's absence costs is told before by ``estimate_without``; what the remaining parts ask as before is answered
+``estimate_without`` gives the cost of a run without a part. Unchanged requests of the remaining parts are answered
 from the cache.
 """
 
@@ -28,7 +28,7 @@ from agenticiqa.programs.stages.protocols import Analyzed, Planned
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.types import GLOBAL, Boxes, Distortions, PlanFlags, PlannerOutput
 
-NOT_ASKED: dict[Part, set[str]] = {  # the stages of an estimate that go with a part
+NOT_ASKED: dict[Part, set[str]] = {  # stages of an estimate that are removed with a part
     "planner": {"planner"},
     "detection": {"distortion_detection"},
     "analysis": {"distortion_analysis", "replan"},  # all doubts come from the analysis
@@ -38,7 +38,7 @@ NOT_ASKED: dict[Part, set[str]] = {  # the stages of an estimate that go with a 
 
 
 def parts_named(text: str) -> tuple[Part, ...]:
-    """The parts in a list such as "planner,replan", in the order of ``PARTS``. Raises UserError for any other name."""
+    """Return the parts in a list such as "planner,replan", in ``PARTS`` order. Raises UserError for unknown names."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in PARTS]:
         raise UserError(f"no part is called {unknown[0]!r}: what can be left out is {', '.join(PARTS)}")
@@ -46,14 +46,14 @@ def parts_named(text: str) -> tuple[Part, ...]:
 
 
 def config_without(config: Config, part: Part) -> Config:
-    """The configuration of the program without a part, as far as a configuration says it."""
+    """Return the configuration of the program without a part, as far as a configuration says it."""
     if part == "planner":
         return config.model_copy(update={"planner": PlannerConfig()})
     return config.model_copy(update={"max_replan_iterations": 0}) if part == "replan" else config
 
 
 def program_without(config: Config, part: Part) -> AgenticIQA:
-    """The program that a configuration describes, without a part. Raises as ``AgenticIQA.from_config`` does."""
+    """Return the program that a configuration describes, without a part. Raises as ``AgenticIQA.from_config`` does."""
     program = AgenticIQA.from_config(config_without(config, part))
     if part == "planner":
         program.planner = FixedPlanner()
@@ -65,13 +65,13 @@ def program_without(config: Config, part: Part) -> AgenticIQA:
 
 
 def estimate_without(config: Config, part: Part, jobs: Iterable[Job]) -> Estimate:
-    """The cost of judging anew without a part, as ``estimate`` gives it; what is cached is not taken off."""
+    """Return the cost of another assessment without a part, like ``estimate``, without deducting cached requests."""
     found = estimate(config_without(config, part), jobs)
     return replace(found, stages=[row for row in found.stages if row.stage not in NOT_ASKED[part]])
 
 
 def plan_without(plan: PlannerOutput, part: Part) -> PlannerOutput:
-    """The plan with a part's sub-tasks taken out."""
+    """Return the plan without a part's sub-tasks."""
     if part == "detection":
         return plan.model_copy(update={"plan": plan.plan.model_copy(update={"distortion_detection": False})})
     if part == "analysis":
@@ -83,7 +83,7 @@ def plan_without(plan: PlannerOutput, part: Part) -> PlannerOutput:
 
 
 class FixedPlanner(StageModule):
-    """The same plan for every question."""
+    """A planner with the same plan for every question."""
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``."""
@@ -100,7 +100,7 @@ class FixedPlanner(StageModule):
 
 
 class ChangedPlan(StageModule):
-    """A planner whose plan has a part's sub-tasks taken out."""
+    """A planner that removes a part's sub-tasks from the plan."""
 
     def __init__(self, planner: protocols.PlannerStage, part: Part) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class ChangedPlan(StageModule):
 
 
 class WholeImageAnalyst(StageModule):
-    """An analyst whose damaged parts are left out."""
+    """An analyst that omits damaged parts."""
 
     def __init__(self, analyst: protocols.AnalystStage) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""From what a user names or gives to the scorer that is measured."""
+"""Create the scorer that a user names or passes."""
 
 import inspect
 import sys
@@ -22,13 +22,13 @@ COMPARES = {"NR": "never", "FR": "always"}
 def scorer_of(
     given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None, shorter_side: int | None = None
 ) -> Scorer:
-    """The scorer that is meant.
+    """Return the scorer for a name, a metric or a function.
 
     ``given`` is the name of an embedded metric, ``pyiqa:METRIC``, ``module:function``, a pyiqa metric
     (``pyiqa.create_metric``), or a function of pixels (uint8, H x W x 3, RGB) or of pixels and the reference's.
     ``lower_is_better`` is for a function, unless it has an attribute ``lower_better``; a metric declares its own
-    direction. Images are measured at ``shorter_side`` pixels, if they are larger. Raises UserError for another
-    direction than the declared one, for what cannot be found or called, and ToolError where pyiqa is missing.
+    direction. Larger images are downscaled to ``shorter_side`` pixels. Raises UserError for a direction other than
+    the declared one and for a name that cannot be found or called, and ToolError if pyiqa is missing.
     """
     if isinstance(given, Scorer):
         return given
@@ -74,7 +74,7 @@ def _of_pyiqa(metric: Any) -> Scorer:
 
 
 def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool | None) -> Scorer:
-    """Its parameters say whether it compares: one, two, or a second with a default."""
+    """Return the scorer of a function; it compares with references if it has a second parameter."""
     if not callable(function):
         raise UserError(f"{name} is no function but a {type(function).__name__}; a scorer is {SCORER_FORMS}")
     try:
@@ -84,7 +84,7 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
             if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
-        parameters = []  # compiled code without a signature: an image is all that every scorer takes
+        parameters = []  # compiled code without a signature: every scorer takes at least an image
     needed = sum(each.default is each.empty for each in parameters)
     if needed > 2 or (parameters and not needed):
         raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")
@@ -119,7 +119,7 @@ def _qualified(function: Any) -> str:
 
 
 def _source_digest(function: Any) -> str | None:
-    """SHA-256 of the file that a function stands in; what that imports is not in it. ``None`` without a file."""
+    """Return SHA-256 of the file that defines a function, without its imports; ``None`` without a file."""
     try:
         return sha256_of(Path(inspect.getsourcefile(function) or ""))
     except (TypeError, OSError):

@@ -1,4 +1,4 @@
-"""Judge a labeled set: every image once, each result kept as it comes, an interrupted run continued."""
+"""Assess every image of a labeled set once, store each result as it comes, and continue interrupted runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -25,10 +25,10 @@ LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "conte
 
 @dataclass(frozen=True)
 class SetRows:
-    """A row for each labeled image, in the order of the labels; they are read anew by each loop, and not in memory.
+    """The rows of the labeled images, in label order; each loop reads them from disk again, not from memory.
 
-    Each has ``training_parts``: the parts of sets, with images that shipped tools were fitted on, that hold the image
-    (``tools.training_images.Part``). They are not kept, as they change with the tools.
+    Each has ``training_parts``: the training data of shipped tools that contain the image
+    (``tools.training_images.Part``). They are not stored, as they change with the tools.
     """
 
     results: ResultsFile
@@ -46,7 +46,7 @@ class SetRows:
 
 
 def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
-    """The new rows as they are."""
+    """Return the new rows unchanged."""
     return rows
 
 
@@ -59,11 +59,11 @@ def judge_set(
     workers: int = 1,
     watch: Watch = unwatched,
 ) -> SetRows:
-    """Judge the labeled images that ``results`` does not hold yet; returns a row for each label, in their order.
+    """Assess the labeled images that ``results`` does not hold yet; return a row for each label, in their order.
 
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
-    ``report.summarize`` makes figures of the rows. ``watch`` wraps the new rows, for progress and messages. Raises what
-    ended the run as ``judge_labels`` does.
+    ``report.summarize`` computes figures from the rows. ``watch`` wraps the new rows, for progress and messages. Raises
+    the error that ended the run as ``judge_labels`` does.
     """
     compared = not isinstance(program, Scorer) or program.compares != "never"
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
@@ -75,10 +75,10 @@ def judge_set(
 
 
 def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
-    """Judge every labeled image; yields its row as it comes: the result's JSON and the label's fields.
+    """Assess every labeled image; yield its row as it comes: the result's JSON and the label's fields.
 
-    A failed image has ``error`` instead of a result. After the last row, raises what ended the run (``StopRule``): a
-    UserError that is not about one image, ``dspy.LMError`` when the model refuses or stays out of reach, LimitReached.
+    A failed image has ``error`` instead of a result. After the last row, raises the error that ended the run (see
+    ``StopRule``): a UserError not about one image, ``dspy.LMError`` if the model refuses or is unreachable, or a limit.
     """
     jobs = {Job(label.image, query, label.reference): label for label in labels}
     stop = StopRule(workers)
@@ -95,17 +95,17 @@ def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], q
 
 
 def identity(label: LabeledImage, query: str, compared: bool = True) -> Identity:
-    """What a result for a label belongs to. Images go by their names in the labels file, so the folder may move.
+    """Return the key of a label's result. Images are identified by name in the labels file, so the folder may move.
 
-    The settings are not in it: ``runs.pin`` keeps them the same for the whole run. Where nothing is ``compared``, the
-    reference is not in it either.
+    It excludes the settings: ``runs.pin`` keeps them the same for the whole run. It also excludes the reference
+    unless it is ``compared``.
     """
     reference = _sha256(label.reference) if label.reference and compared else None
     return Identity(label.name, _sha256(label.image), label.content, reference, query, run_fingerprint=None)
 
 
 def row_identity(row: Row) -> Identity:
-    """What a row of a run's results belongs to."""
+    """Return the key of a row of a run's results."""
     return Identity(
         image=row["name"],
         image_sha256=row["image_sha256"],
@@ -126,7 +126,7 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
     fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
     if not isinstance(outcome, Exception):
         return {**outcome, **fields}
-    cause = outcome.__cause__ if isinstance(program, Scorer) else None  # of a caller's function, told as what it is
+    cause = outcome.__cause__ if isinstance(program, Scorer) else None  # in the caller's function; shown as it is
     return {
         "image": job.name,
         "reference": name_of(label.reference) if label.reference else None,
@@ -140,5 +140,5 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
 def _sha256(path: Path) -> str | None:
     try:
         return sha256_of(path)
-    except OSError:  # the image is then judged, and fails with a reason
+    except OSError:  # the image is then assessed, and fails with a reason
         return None

@@ -1,4 +1,4 @@
-"""A scorer: whatever gives an image one number, so that it is measured as the program is."""
+"""Define a scorer: anything that gives an image one number, so that it can be evaluated like the program."""
 
 import logging
 import math
@@ -17,18 +17,18 @@ from agenticiqa.programs.images import load_pair
 
 logger = logging.getLogger(__name__)
 
-NO_QUERY = ""  # a scorer is asked nothing
+NO_QUERY = ""  # a scorer gets no question
 
 
 @dataclass(frozen=True)
 class Scorer:
     """A measure of quality.
 
-    ``measure`` takes the pixels (uint8, H x W x 3, RGB) and, as ``compares`` says, those of the reference after them:
-    never, always, or where an image has one. It gives one finite number, of which higher is better unless
-    ``lower_is_better``. ``made_of`` is what else determines its numbers, as JSON types, for the run's description.
-    ``computes``: it may run in other processes, several at a time. Images whose shorter side has more than
-    ``shorter_side`` pixels are scaled to that before they are measured, as papers do with SPAQ (512).
+    ``measure`` takes the pixels (uint8, H x W x 3, RGB), then the reference's pixels as ``compares`` says: never,
+    always, or if an image has one. It returns one finite number; higher is better unless ``lower_is_better``.
+    ``made_of`` holds everything else that determines its numbers, as JSON types, for the run's description. If
+    ``computes``, several calls may run in other processes. An image with a shorter side above ``shorter_side`` pixels
+    is downscaled to it before measurement, as papers do with SPAQ (512).
     """
 
     name: str
@@ -41,18 +41,18 @@ class Scorer:
 
     @property
     def title(self) -> str:
-        """The name, with the size that is measured at where it is another one."""
+        """Return the name, with the measured size if images are downscaled."""
         return f"{self.name}, shorter side {self.shorter_side}" if self.shorter_side else self.name
 
     def __call__(self, job: Job) -> dict[str, Any] | AgenticIQAError:
-        """The row of an image, or why there is none; nothing is raised."""
+        """Return the row of an image, or why there is none; nothing is raised."""
         try:
             return self._row(job)
         except ToolError as error:  # the metric does not apply to this image: no reason to end the run
             return ImageError(f"{job.name}: {error}")
         except AgenticIQAError as error:
             return error
-        except Exception as error:  # of code that is not ours; it costs this image only
+        except Exception as error:  # an error in external code; only this image fails
             logger.info("%s: %s failed", job.name, self.name, exc_info=True)
             failed = ImageError(f"{job.name}: {self.name} failed: {type(error).__name__}: {error}")
             failed.__cause__ = error  # which the row names

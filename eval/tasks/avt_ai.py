@@ -1,4 +1,4 @@
-"""AVT-AI: 135 images that five generators made of 27 prompts, and 11 photos of what the prompts describe.
+"""AVT-AI: 135 images by five generators from 27 prompts, and 11 photos that match the prompts.
 
 ``quality.csv``, ratings of image quality on 1..5, higher is better; ``images/prompts.csv`` has the prompts::
 
@@ -6,8 +6,8 @@
     craiyon/p03,2.24,0.8306,p03          p03,A blue bird and a brown bear,Drawbench
 
 The image of ``craiyon/p03`` is ``images/craiyon/p03.png``. The folder of ``quality.csv`` is ``quality_evaluation``, at
-other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. The content is the prompt, ``own`` among
-the generators are the photos.
+other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. The content is the prompt. The generator
+``own`` marks the photos.
 """
 
 from collections.abc import Iterator

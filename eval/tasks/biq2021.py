@@ -5,9 +5,9 @@
     Image Name,MOS,,
     ss03 (2898).jpg,0.8089
 
-Photos are in ``Images``. Every photo is a content of its own, as published figures take it, though the official parts
-share scenes: photos named ss01 are series of one scene with other camera settings. Of the test photos every fifth is
-like one of the training part, by a correlation of their gray copies of 16 x 16 pixels from .9 on.
+Photos are in ``Images``. As in published figures, every photo counts as a separate content, though the official parts
+share scenes: photos named ss01 are series of one scene with different camera settings. Every fifth test photo resembles
+a training photo: their gray copies of 16 x 16 pixels correlate by .9 or more.
 """
 
 from collections.abc import Iterator

@@ -5,8 +5,8 @@ named by their variables; higher is better::
 
     1160.bmp  MOS 21.6859  standard deviation 15.1148
 
-The first seven, t1.bmp to t7.bmp, taught the raters the task, lie in ``Images/trainingImages``, and are no part of the
-set. The rest is in ``Images``. Every photo is a scene of its own.
+The first seven, t1.bmp to t7.bmp in ``Images/trainingImages``, were used to train the raters and are not part of the
+set. The rest is in ``Images``. Every photo is a separate scene.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The labeled images of a data set by its name, or of one's own data."""
+"""Read the labeled images of a data set by its name, or of the user's own data."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +22,10 @@ from agenticiqa.programs.errors import UserError
 
 
 class LabeledSet(NamedTuple):
-    """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and what pins them where not on disk.
+    """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and their commit if not on disk.
 
-    ``doubt`` is what shows, in words, that the declared direction is wrong; ``scale`` is the declared one. ``part``
-    says how much of a data set it is, where it is not all of it, and ``note`` what else has to be known of its labels.
+    ``doubt`` is the evidence, in words, that the declared direction is wrong; ``scale`` is the declared one. ``part``
+    says how much of a data set it is, if incomplete, and ``note`` holds further remarks about its labels.
     """
 
     name: str
@@ -38,12 +38,12 @@ class LabeledSet(NamedTuple):
     note: str | None = None
 
     def any_scale(self) -> MosScale:
-        """The declared scale, or else the usual one that holds all scores. Raises UserError as ``mos_scale`` does."""
+        """Return the declared scale, or the usual one that holds all scores. Raises UserError as ``mos_scale`` does."""
         return self.scale or mos_scale([label.mos for label in self.labels])
 
 
 def names_labels(data: Path) -> bool:
-    """Whether ``data`` is what ``labeled_images`` takes, by its name and form."""
+    """Return whether ``labeled_images`` accepts ``data``, by its name and form."""
     return set_named(data) is not None or holds_labels(data)
 
 
@@ -57,13 +57,13 @@ def set_named(data: Path) -> Task | None:
 def labeled_images(
     data: Path, root: Path | None, split: str | None, declared: Declared | None = None, *, partial: bool = False
 ) -> LabeledSet:
-    """The images of ``data``, all or of one split, with their MOS, higher is better.
+    """Return the images of ``data``, all or of one split, with their MOS, higher is better.
 
-    ``data`` is own data of a form that ``labels.sources`` lists, which ``declared`` says more of, or the name of a
-    data set whose archive is in ``root``; with ``partial`` also of a part of it, without the rows whose files are not
-    there. Paths of own data are relative to ``root``, or else to the table. Raises UserError, in one line, as
-    ``read_own`` and ``read_task`` do, for an unknown name, for a data set without ``root``, and for own labels that run
-    the other way, unless their direction is declared.
+    ``data`` is the user's own data in a form that ``labels.sources`` lists, described by ``declared``, or the name of a
+    data set with its archive in ``root``. ``partial`` accepts an incomplete archive and skips rows with missing files.
+    Paths of own data are relative to ``root``, or else to the table. Raises UserError, in one line, as ``read_own`` and
+    ``read_task`` do, for an unknown name, for a data set without ``root``, and for own labels where lower is better,
+    unless their direction is declared.
     """
     task = set_named(data)
     if task is None:

@@ -1,4 +1,4 @@
-"""Label tables in the forms that archives have them in: CSV, MATLAB files, Excel sheets, and names in mixed case."""
+"""Read label tables of archives: CSV, MATLAB files, Excel sheets, and names in mixed case."""
 
 import csv
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from agenticiqa.programs.errors import UserError
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV with a header. Raises OSError, and ValueError for what is not UTF-8 or not well formed."""
+    """Return the rows of a CSV with a header. Raises OSError, and ValueError if it is not UTF-8 or is malformed."""
     try:
         return rows_of(path)
     except csv.Error as error:
@@ -24,7 +24,7 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
 
 
 def mat_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The variables of a MATLAB file. Raises OSError, and ValueError for a file of another format."""
+    """Return the variables of a MATLAB file. Raises OSError, and ValueError for a file of another format."""
     try:
         return dict(loadmat(path))
     except (MatReadError, NotImplementedError) as error:
@@ -32,12 +32,12 @@ def mat_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def texts(cells: NDArray[Any]) -> list[str]:
-    """A MATLAB cell array of texts, in its order. Raises ValueError for other contents."""
+    """Return a MATLAB cell array of texts, in its order. Raises ValueError for other contents."""
     return [str(np.asarray(cell).item()) for cell in cells.ravel()]
 
 
 def sheet_rows(path: Path, columns: Sequence[str], sheet: str | None = None) -> list[dict[str, Any]]:
-    """The rows of an Excel sheet (default: the first) below the first line that holds all ``columns``; blank ones not.
+    """Return non-blank rows of an Excel sheet (default: the first) below the first line with all ``columns``.
 
     Raises UserError without openpyxl, KeyError without the sheet or that line, OSError, and ValueError for a file that
     is not .xlsx.
@@ -64,5 +64,5 @@ def sheet_rows(path: Path, columns: Sequence[str], sheet: str | None = None) -> 
 
 
 def names_by_lower_case(folder: Path) -> dict[str, str]:
-    """The files of a folder by their names in lower case, for lists in another case; none, if there is no folder."""
+    """Return a folder's files by lower-case name, for lists in another case; none without the folder."""
     return {file.name.lower(): file.name for file in folder.iterdir()} if folder.is_dir() else {}

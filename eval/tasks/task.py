@@ -1,4 +1,4 @@
-"""What a data set declares of itself, and its rows as ``LabeledImage``, checked against that."""
+"""Declare the properties of a data set, and read its rows as ``LabeledImage``, checked against them."""
 
 import hashlib
 from collections import Counter
@@ -16,7 +16,7 @@ Kind = Literal["full-reference", "no-reference", "AI-generated"]
 
 @dataclass(frozen=True)
 class Rated:
-    """A row of an archive: paths relative to its folder, ``opinion`` (and its ``std``) as its label table has it.
+    """A row of an archive: paths relative to its folder, ``opinion`` (and its ``std``) as in its label table.
 
     ``content`` is the scene. ``level`` grows with the damage, ``generator`` made the image. A ``pristine`` row is an
     undamaged copy: it shows which end of the scale is good, and is not evaluated.
@@ -36,15 +36,15 @@ class Rated:
 
 @dataclass(frozen=True)
 class Task:
-    """A data set: how its archive is read, and what its labels must be like.
+    """A data set: how to read its archive, and which properties its labels must have.
 
     ``folder`` is the archive's own top folder and ``files`` the label files below it. ``scale`` holds the ends of the
-    label column; where ``lower_is_better``, an opinion's MOS is its mirror image in the scale. ``count`` is the number
-    of images of the whole set. ``shows_direction``: levels, undamaged copies or votes in the archive show which end is
-    good, and are checked when it is read; elsewhere the direction is only declared. ``source`` says what to get and
-    from whom. ``known`` is the end of an image's path, in lower case, with the opinion that the official table has for
-    it, ``sha256`` has the official label files' hashes (line ends as LF) by path, as far as they could be had from the
-    authors' own repositories.
+    label column; if ``lower_is_better``, opinions are mirrored in the scale to get MOS. ``count`` is the number of
+    images of the whole set. ``shows_direction``: levels, undamaged copies or votes in the archive show which end is
+    good, and are checked when it is read; otherwise the direction is only declared. ``source`` says what to download
+    from whom. ``known`` is the end of an image's path, in lower case, with its opinion in the official table.
+    ``sha256`` has the official label files' hashes (line ends as LF) by path, as far as the authors' own repositories
+    provide them.
     """
 
     name: str
@@ -69,17 +69,17 @@ class Task:
 
     @property
     def direction_check(self) -> str:
-        """Whether the archive itself shows the direction, in words."""
+        """Return whether the archive itself shows the direction, in words."""
         return "the direction is checked" if self.shows_direction else "the direction is as declared, nothing shows it"
 
     @property
     def scale_text(self) -> str:
-        """The ends of the label column, as ``1..5``."""
+        """Return the ends of the label column, as ``1..5``."""
         return "..".join(f"{end:g}" for end in self.scale)
 
 
 def archive_of(task: Task, root: Path) -> Path:
-    """The archive's folder: in ``root`` under its own name, or ``root`` itself. Raises UserError if a file is not."""
+    """Return the archive's folder: ``root`` or the folder of its name below. Raises UserError for missing files."""
     folder = root / task.folder if (root / task.folder).is_dir() else root
     absent = [name for name in task.files if not (folder / name).exists()]
     if absent:
@@ -91,11 +91,11 @@ def archive_of(task: Task, root: Path) -> Path:
 
 
 def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledImage]:
-    """The images of a data set with their MOS (higher is better), in the order of its labels.
+    """Return the images of a data set with their MOS (higher is better), in the order of its labels.
 
     Raises UserError, in one line, for an absent label file, one of another form, labels that are not on the declared
-    scale or that run the other way, an image that stands twice, another opinion of the known image, no rows, and,
-    unless a part is meant (``partial``), another number of images than the set has. The images are not looked for.
+    scale or have the wrong direction, a repeated image, a wrong opinion of the known image, no rows, and, unless
+    ``partial``, a number of images other than the set's. It does not check that the images exist.
     """
     folder = archive_of(task, root)
     try:
@@ -120,7 +120,7 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
 
 
 def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> list[LabeledImage]:
-    """The images of a split, or all for ``None``. Raises UserError, with the splits there are, if it has none."""
+    """Return the images of a split, or all for ``None``. Raises UserError, with the known splits, for an empty one."""
     chosen = [label for label in labels if split in (None, label.split)]
     if not chosen:
         known = ", ".join(sorted({label.split for label in labels if label.split}))
@@ -129,7 +129,7 @@ def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> l
 
 
 def other_files(task: Task, root: Path) -> str | None:
-    """One line about label files that are not the official ones, by their hashes; ``None`` if none is known to be."""
+    """Return one line about label files that differ from the official ones by hash, or ``None``."""
     folder = archive_of(task, root)
     there = {name: (folder / name).read_bytes() for name in task.sha256 if (folder / name).is_file()}
     found = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in there.items()}
@@ -140,13 +140,13 @@ def other_files(task: Task, root: Path) -> str | None:
 
 
 def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
-    """The images and references that are not on disk."""
+    """Return the images and references that are not on disk."""
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     return [file for file in wanted if not file.is_file()]
 
 
 def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
-    """Raises UserError, naming the first three, if images or references are not on disk."""
+    """Raise UserError, naming the first three, if images or references are not on disk."""
     if missing := missing_files(labels):
         shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
         raise UserError(
@@ -156,7 +156,7 @@ def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
 
 
 def labels_sha256(labels: Sequence[LabeledImage]) -> str:
-    """SHA-256, in hex, of the rows as they were read; the place on this disk is not in it."""
+    """SHA-256, in hex, of the rows as they were read; it does not depend on the place on disk."""
     digest = hashlib.sha256()
     for label in labels:
         fields: tuple[str | float | None, ...] = (
@@ -200,7 +200,7 @@ def _refuse_repeated(task: Task, rows: Sequence[Rated]) -> None:
 
 
 def _refuse_other_opinion(task: Task, rows: Sequence[Rated]) -> None:
-    """A known image with another opinion: the table is mirrored, rescaled or of another set."""
+    """Raise UserError if the known image has another opinion: the table is mirrored, rescaled or of another set."""
     if task.known is None:
         return
     name, official = task.known
@@ -236,7 +236,7 @@ def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
 
 
 def _better_and_worse(rows: Sequence[Rated]) -> Iterator[tuple[list[float], list[float], str]]:
-    """Opinions of which the first ones are known to be of better images, and what these are."""
+    """Yield opinions of better images, opinions of worse ones, and a description of the better ones."""
     pristine = [row.opinion for row in rows if row.pristine]
     damaged = [row.opinion for row in rows if not row.pristine]
     if pristine and damaged:

@@ -17,7 +17,7 @@ from agenticiqa.eval.tasks.task import Rated, Task
 
 
 def read_tid(folder: Path) -> Iterator[Rated]:
-    """The rows of TID2013 or TID2008."""
+    """Yield the rows of TID2013 or TID2008."""
     lines = [line.split() for line in (folder / "mos_with_names.txt").read_text().splitlines() if line.strip()]
     deviations = (folder / "mos_std.txt").read_text().split()
     distorted = names_by_lower_case(folder / "distorted_images")

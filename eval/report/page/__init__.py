@@ -1,1 +1,1 @@
-"""The HTML page of runs: read from their folders, drawn with matplotlib, filled into templates."""
+"""Make the HTML page of runs: read their folders, draw charts with matplotlib, and fill templates."""

@@ -1,4 +1,4 @@
-"""The charts of a report: SVG drawn by matplotlib, which stands in the page and takes the page's colors."""
+"""Draw the charts of a report by matplotlib, as SVG inside the page in the page's colors."""
 
 import io
 import re
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BLUE, RED, GRAY = "#4393c3", "#d6604d", "#808890"
 INK, LINE = "#010203", "#040506"  # replaced by the page's colors, so that a dark page has light axes
 WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
-MOST_COLORS = 30  # groups of images that are told apart by color
+MOST_COLORS = 30  # groups of images with distinct colors
 COLUMNS = 4  # of the legend
 
 
@@ -33,7 +33,7 @@ def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis:
 
     with _style():
         figure, axes = _figure(axis, "mean opinion score (MOS)")
-        groups: dict[str, list[tuple[int, float, float]]] = {}  # places, scores and opinions
+        groups: dict[str, list[tuple[int, float, float]]] = {}  # indices, scores and MOS
         for place, point in enumerate(points):
             if point.entry.score is not None:
                 groups.setdefault(point.group, []).append((place, point.entry.score, point.mos))
@@ -73,7 +73,7 @@ def reliability_diagram(bins: Sequence[tuple[int, float, float, float, float]]) 
         axes.plot([0, 1], [0, 1], color=GRAY, linestyle="dashed")
         axes.vlines(confidence, low, high, color=BLUE, linewidth=2)
         axes.scatter(confidence, right, s=40, color=BLUE)
-        several = [(x, y) for n, x, y, _, _ in bins if n > 1]  # one image is no share to draw a line to
+        several = [(x, y) for n, x, y, _, _ in bins if n > 1]  # a single image gives no meaningful share
         if several:
             axes.plot(*zip(*several, strict=True), color=BLUE)
         axes.set_xlim(0, 1.02)

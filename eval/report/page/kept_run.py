@@ -1,4 +1,4 @@
-"""A finished run as its report needs it: the figures, what it was made with, and a few fields of each image."""
+"""Read a finished run for its report: the figures, the settings, and a few fields of each image."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,8 +28,8 @@ class Point:
     """One labeled image of a run.
 
     ``probabilities`` are those of the levels 1..5, ``ms`` is the wall time of each stage in milliseconds, ``offset`` is
-    where its row begins. ``group`` is what it is colored by: its distortion, or generator, by the labels, else what was
-    found. ``steps`` are those of ``samples.steps_of``.
+    the position of its row. ``group`` determines its color: the labeled distortion or generator, else the distortion
+    that was found. ``steps`` come from ``samples.steps_of``.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass
 class KeptRun:
-    """A run's folder, read: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``, ``name`` its title.
+    """A run from its folder: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``, ``name`` its title.
 
     ``spent`` is the usage of models by stage. A run of images with opinion scores has ``points``, one of questions
     ``questions``: what the page shows of each question in each rotation. Each counts once, by its last row.
@@ -61,27 +61,27 @@ class KeptRun:
 
     @property
     def about(self) -> str:
-        """The data, what judged them, and when."""
+        """Return the data, the program or scorer, and the date."""
         date = self.figures.get("date")
         return title_of(self.figures) + (f", {date}" if date else "")
 
     @property
     def asks_questions(self) -> bool:
-        """Whether it is a run of questions."""
+        """Return whether it is a run of questions."""
         return "kind" in self.figures
 
     @property
     def scored(self) -> list[Point]:
-        """The images with a score."""
+        """Return the images with a score."""
         return [point for point in self.points if point.entry.score is not None]
 
     @property
     def timings(self) -> list[Mapping[str, float]]:
-        """The milliseconds of each stage, by image or question that was judged."""
+        """Return the milliseconds of each stage, by image or question that was judged."""
         return [ms for ms in (*(p.ms for p in self.points), *(q["ms"] for q in self.questions)) if ms]
 
     def row(self, point: Point) -> dict[str, Any]:
-        """The whole row of an image, read again from the file."""
+        """Return the whole row of an image, read again from the file."""
         with open(self.folder / "results.jsonl", "rb") as file:
             file.seek(point.offset)
             row: dict[str, Any] = json_value(file.readline())
@@ -89,7 +89,7 @@ class KeptRun:
 
 
 def open_run(folder: Path, name: str | None = None) -> KeptRun:
-    """A run without its rows. Raises UserError for a folder without a finished run."""
+    """Return a run without its rows. Raises UserError for a folder without a finished run."""
     shown = printable_path(folder)
     if not (folder / "results.jsonl").is_file():
         raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
@@ -99,7 +99,7 @@ def open_run(folder: Path, name: str | None = None) -> KeptRun:
 
 
 def read_run(folder: Path, name: str | None = None) -> KeptRun:
-    """Read the run in a folder that ``agenticiqa evaluate`` wrote; it is called as the folder, or ``name``.
+    """Read the run in a folder that ``agenticiqa evaluate`` wrote; its name is ``name`` or that of the folder.
 
     One row is in memory at a time. Raises UserError for a folder without a finished run, and for files in it that
     cannot be read.

@@ -1,4 +1,4 @@
-"""Write the page of runs, which opens from disk, and beside it the pictures that it shows."""
+"""Write the page of runs, which opens from disk, and a folder with its pictures."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,14 +29,14 @@ HEADINGS = {"choice": "Wrong answers", "planning": "Plans with a wrong field", "
 
 
 def report_of(run: KeptRun) -> Report:
-    """The report of a run of either kind."""
+    """Return the report of a run of either kind."""
     return question_report(run.figures) if run.asks_questions else rating_report(run.figures)
 
 
 def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | None = None) -> None:
     """Write the page of one or more runs of one kind to ``page``. Raises OSError when a file cannot be written.
 
-    ``mos_range`` has the opinion scores that stand for 1 and 5, where they are not plain from the scores themselves.
+    ``mos_range`` gives the MOS values for levels 1 and 5, if they cannot be inferred from the scores.
     """
     report, why = sections.compared(runs)
     common = {
@@ -57,7 +57,7 @@ def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] |
 
 
 def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
-    """The first figure of each run, for the bars: SRCC, accuracy, or that of whole plans."""
+    """Return the first figure of each run, for the bars: SRCC, accuracy, or that of whole plans."""
     found = []
     for run in runs:
         if run.asks_questions:
@@ -70,12 +70,12 @@ def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
 
 
 def headline(figures: Mapping[str, Any]) -> str:
-    """The run in one sentence."""
+    """Return the run in one sentence."""
     return question_headline(figures) if "kind" in figures else rating_headline(figures)
 
 
 def _common(run: KeptRun, number: int) -> dict[str, Any]:
-    """What both templates show of a run."""
+    """Return the values of a run that both templates show."""
     report = report_of(run)
     return {
         "id": number,
@@ -105,7 +105,7 @@ def _ratings(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] | N
 def _rated(
     run: KeptRun, number: int, page: Path, files: Mapping[str, str | None], mos_range: Sequence[float] | None
 ) -> dict[str, Any]:
-    """What the template shows of one run of images."""
+    """Return the values that the template shows for one run of images."""
     points, found = run.scored, sections.residual_fit(run.scored)
     curve, folder = found.curve if found else (), quote(folder_beside(page).name)
     axis = "score" if "scorer" in run.made_with else "score of the program, 1 to 5"
@@ -134,7 +134,7 @@ def _rated(
 def _samples(
     run: KeptRun, found: sections.ResidualFit | None, files: Mapping[str, str | None]
 ) -> Mapping[str, Sequence[Any]]:
-    """All images, scored or not, as columns: what the list on the page shows of each."""
+    """Return all images, scored or not, as columns: what the list on the page shows of each."""
     away = {point.name: round(value, 4) for value, point in (found.residuals if found else ())}
     group, groups = coded([point.group for point in run.points])
     return {
@@ -151,7 +151,7 @@ def _samples(
 
 
 def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mapping[str, str | None]) -> dict[str, Any]:
-    """One image with its evidence and its map, for which its file is read again; without a map where that fails."""
+    """Return one image with its evidence and its map, which needs the file again; without a map if reading fails."""
     row, folder, entry = run.row(point), folder_beside(page), point.entry
     evidence = ExecutorOutput.model_validate(row.get("executor_evidence") or {})
     file = folder / f"{stem_of(entry.sha256)}_map.webp"
@@ -180,7 +180,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
 
 
 def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
-    """The runs with what was answered wrongly, in the order of the set, the unparsed last; explanations all."""
+    """Return the runs with their wrong answers, in the order of the set, unparsed ones last, and all explanations."""
     cases = [
         sorted(
             (row for row in run.questions if row["rotation"] == 0 and not row["correct"]),
@@ -218,5 +218,5 @@ def _case(row: Mapping[str, Any], page: Path, files: Mapping[str, str | None]) -
 
 
 def _address(page: Path, file: str | None) -> str | None:
-    """The address of a file in the folder beside the page."""
+    """Return the address of a file in the folder beside the page."""
     return f"{quote(folder_beside(page).name)}/{file}" if file else None

@@ -1,4 +1,4 @@
-"""All images of a run for the list on its page: their fields in columns, and the steps that led to each score."""
+"""Prepare all images of a run for the list on its page: fields in columns, and the steps that led to each score."""
 
 import base64
 import gzip
@@ -14,17 +14,17 @@ LONGEST = 400  # characters of a step
 
 
 def steps_of(row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What led to a row's score, step by step: the name of each and a line about it."""
+    """Return the steps that led to a row's score: the name of each and a line about it."""
     return [(name, text if len(text) <= LONGEST else f"{text[:LONGEST]}...") for name, text in _steps(row) if text]
 
 
 def packed(columns: Mapping[str, Sequence[Any]]) -> Markup:
-    """Columns as gzip in base64, to stand inside a script element: 10,000 images with steps take about half a MB."""
+    """Encode columns as gzip in base64, for a script element: 10,000 images with steps take about half a MB."""
     return Markup(base64.b64encode(gzip.compress(json.dumps(columns).encode(), 6, mtime=0)).decode())
 
 
 def coded(values: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Each value as its number among the different ones, and these in order of first appearance."""
+    """Return each value's index among the distinct values, and these in order of first appearance."""
     names = [*dict.fromkeys(values)]
     number = {name: place for place, name in enumerate(names)}
     return [number[value] for value in values], names

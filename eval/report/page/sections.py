@@ -1,6 +1,6 @@
-"""The sections of a report as plain values for its template: residuals, probabilities, costs, the command.
+"""Compute the sections of a report as plain values for its template: residuals, probabilities, costs, the command.
 
-Whether level probabilities mean what they say is shown by a reliability diagram and the expected calibration error:
+A reliability diagram and the expected calibration error show whether level probabilities are calibrated:
 Guo, Pleiss, Sun and Weinberger, "On Calibration of Modern Neural Networks", 2017 (arXiv 1706.04599), equation 3.
 """
 
@@ -34,14 +34,14 @@ BINS = 10  # of the reliability diagram
 
 
 class ResidualFit(NamedTuple):
-    """The logistic fit: its curve as (score, opinion), and each image with what its opinion exceeds the curve by."""
+    """The logistic fit: its curve as (score, MOS), and each image with its residual, the MOS minus the curve."""
 
     curve: list[tuple[float, float]]
     residuals: list[tuple[float, Point]]
 
 
 def residual_fit(points: Sequence[Point]) -> ResidualFit | None:
-    """The fit of opinions to scores, residuals by size, the largest first; ``None`` where there is none."""
+    """Return the fit of MOS to scores, with residuals by size, the largest first, or ``None``."""
     scores, mos = columns(points)
     curve = fit_logistic(scores, mos)
     if curve is None:
@@ -53,10 +53,10 @@ def residual_fit(points: Sequence[Point]) -> ResidualFit | None:
 
 
 def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dict[str, Any]:
-    """The reliability of the level probabilities against the level that the opinion is nearest to.
+    """Return the reliability of the level probabilities against the level nearest to the MOS.
 
-    ``mos_range`` are the opinion scores that stand for 1 and 5; without it, they are the ends of the report's scale.
-    ``why`` alone says why there is none: no probabilities, or a scale that is unknown.
+    ``mos_range`` gives the MOS values for levels 1 and 5; the default is the ends of the report's scale. Without
+    probabilities or a known scale, the result has only ``why``, the reason.
     """
     points = [point for point in run.points if point.probabilities]
     ends = mos_range or [*(run.figures["scale"] or {}).values()]
@@ -89,7 +89,7 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
 
 
 class Bin(NamedTuple):
-    """The images whose confidence lies in one tenth: their mean confidence, and the share of right levels.
+    """The images with a confidence in one tenth of 0..1: their mean confidence, and the share of right levels.
 
     ``low`` and ``high`` are the ends of the share's 95 % Wilson interval.
     """
@@ -102,7 +102,7 @@ class Bin(NamedTuple):
 
 
 def reliability(confidence: ArrayLike, right: ArrayLike) -> list[Bin]:
-    """The bins of equal width that hold images. ``confidence`` is in [0, 1], ``right`` 0 or 1."""
+    """Return the bins of equal width that hold images. ``confidence`` is in [0, 1], ``right`` 0 or 1."""
     p, hit = np.asarray(confidence, float), np.asarray(right, float)
     place = _place(p)
     found = []
@@ -114,9 +114,9 @@ def reliability(confidence: ArrayLike, right: ArrayLike) -> list[Bin]:
 
 
 def calibration_error(confidence: ArrayLike, right: ArrayLike) -> float | None:
-    """The expected calibration error, 0..1: the mean over bins of |share right - mean confidence|, weighted by images.
+    """Return the expected calibration error, 0..1: the mean of |share right - mean confidence| over bins.
 
-    ``None`` without images.
+    Bins are weighted by their images. Returns ``None`` without images.
     """
     p, hit = np.asarray(confidence, float), np.asarray(right, float)
     if not len(p):
@@ -129,7 +129,7 @@ def _place(confidence: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def folded(table: ReportTable) -> ReportTable:
-    """Rows whose cells are the same but for the first become one; the first cell then has all their names."""
+    """Merge rows that differ only in the first cell; it then has all their names."""
     names: dict[tuple[str, ...], list[str]] = {}
     for row in table.rows:
         first, *cells = row.values()
@@ -139,7 +139,7 @@ def folded(table: ReportTable) -> ReportTable:
 
 
 class Bar(NamedTuple):
-    """A figure with its interval as a bar: its text, and the places of value and ends in percent of the width."""
+    """A bar for a figure with its interval: its text, and the positions of value and ends in percent of the width."""
 
     name: str
     text: str
@@ -156,9 +156,9 @@ class BarChart(NamedTuple):
 
 
 def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
-    """Bars of correlations or shares, on a scale that ends at 1 and begins below the lowest end.
+    """Return bars of correlations or shares, on a scale that ends at 1 and begins below the lowest end.
 
-    Those without a value have none, and equal ones one.
+    Figures without a value have no bar, and equal ones share a bar.
     """
     names: dict[Interval, list[str]] = {}
     for name, each in figures:
@@ -180,7 +180,7 @@ def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
 
 
 def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
-    """The report of runs against each other, or why there is none; neither for a single run."""
+    """Return the comparison of runs, or why there is none; neither for a single run."""
     if len(runs) < 2:
         return None, ""
     try:
@@ -190,7 +190,7 @@ def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
 
 
 def seconds(run: KeptRun) -> ReportTable:
-    """Median, mean and 95th percentile of the seconds of each stage, and of all together."""
+    """Return median, mean and 95th percentile of the seconds of each stage, and of all together."""
     from pandas import DataFrame
 
     found = DataFrame(run.timings).fillna(0.0) / 1000
@@ -201,7 +201,7 @@ def seconds(run: KeptRun) -> ReportTable:
 
 
 def spent(run: KeptRun) -> ReportTable | None:
-    """Calls, tokens and USD of each stage that asked a model, and of all together; ``None`` where none did."""
+    """Return calls, tokens and USD of each stage that used a model, and of all together; ``None`` if none did."""
     stages = {stage: use.to_json() for stage, use in run.spent.items()}
     if not stages:
         return None
@@ -216,13 +216,13 @@ def spent(run: KeptRun) -> ReportTable | None:
 
 
 def command(run: KeptRun) -> str:
-    """The command that made a run, with the version, or why it is not known."""
+    """Return the command that made a run, with the version, or why it is not known."""
     told = run.figures.get("command") or "# made from Python, or by a version that did not keep its command"
     return f"{told}  # version {run.made_with.get('version', 'unknown')}"
 
 
 def settings(made_with: Mapping[str, Any]) -> str:
-    """What a run was made with as JSON, without the folders of the disk that it was made on."""
+    """Return a run's settings as JSON, without local folders."""
 
     def shown(value: Any) -> Any:
         if isinstance(value, dict):
@@ -235,5 +235,5 @@ def settings(made_with: Mapping[str, Any]) -> str:
 
 
 def columns(points: Sequence[Point]) -> tuple[Numbers, Numbers]:
-    """Scores and opinions of images, each (N,)."""
+    """Return scores and MOS of images, each (N,)."""
     return np.array([point.entry.score for point in points], float), np.array([point.mos for point in points], float)
