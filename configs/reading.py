@@ -9,7 +9,7 @@ TOO_DEEP = "nested too deeply"
 
 
 def yaml_value(text: str) -> Any:
-    """The value of a YAML text. Raises ``yaml.YAMLError``."""
+    """Return the value of a YAML text. Raises ``yaml.YAMLError``."""
     try:
         return yaml.safe_load(text)
     except RecursionError:
@@ -17,7 +17,7 @@ def yaml_value(text: str) -> Any:
 
 
 def json_value(text: str | bytes) -> Any:
-    """The value of a JSON text. Raises ValueError."""
+    """Return the value of a JSON text. Raises ValueError."""
     try:
         return json.loads(text)
     except RecursionError:

@@ -42,7 +42,7 @@ class Price(Section):
     batch: float = Field(default=0.5, ge=0, le=1)
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of so many tokens."""
+        """Return the price of so many tokens."""
         return (self.input * input_tokens + self.output * output_tokens) / 1_000_000
 
 
@@ -206,10 +206,10 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         return self.model_copy(update={"fusion": FusionConfig(), "prompts": prompts})
 
     def in_profile(self) -> "Config":
-        """What the profile means: ``fast`` looks and doubts offline, by measurements and rules, and plans only once.
+        """Apply the profile: ``fast`` analyzes and reviews offline, by measurements and rules, and plans only once.
 
-        ``levels`` asks one model for its opinion and nothing else; without a section of that name the summarizer's.
-        Raises ConfigError where neither is a model.
+        ``levels`` asks one model for a quality level and nothing else; without a section of that name, the
+        summarizer's. Raises ConfigError where neither is a model.
         """
         if self.profile == "full":
             return self

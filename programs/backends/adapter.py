@@ -41,7 +41,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return super().__call__(lm, lm_kwargs | response_format(signature, self.form), signature, demos, inputs)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """The instructions, the input fields and, unless the server enforces it, the form of the answer.
+        """Return the instructions, the input fields and, unless the server enforces it, the form of the answer.
 
         It is the same with and without a correction, which is the last input: a server that caches prefixes reuses
         everything before it, images too.
@@ -72,7 +72,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return f"{asked}\n{answer_form(keyed)}"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of the answer; see ``answers.reading``. Raises AdapterParseError, with an Unreadable."""
+        """Return the fields of the answer; see ``answers.reading``. Raises AdapterParseError, with an Unreadable."""
         try:
             read = read_fields(completion, signature)
         except Unreadable as error:

@@ -24,20 +24,20 @@ def checked_address(address: str) -> str:
 
 
 def without_login(address: str) -> str:
-    """The address without its name and password."""
+    """Return the address without its name and password."""
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def secrets_in(address: str | None) -> tuple[str, ...]:
-    """The secrets in an address, in each encoding that is sent: its password, or its name where it has no password."""
+    """Return the secrets in an address, in each encoding sent: its password, or its name without a password."""
     parts = urlsplit(address or "")
     secret = parts.password or parts.username
     return (secret, unquote(secret), str(basic_login(address)).removeprefix("Basic ")) if secret else ()
 
 
 def basic_login(address: str | None) -> str | None:
-    """The header for the name and password in an address; ``None`` without them."""
+    """Return the header for the name and password in an address; ``None`` without them."""
     login = urlsplit(address or "").netloc.rpartition("@")[0]
     name, _, password = map(unquote, login.partition(":"))
     return f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}" if login else None

@@ -54,7 +54,7 @@ class AnswerCache(Cache):
                 shard.chmod(0o700)
 
     def get(self, request: dict[str, Any], ignored_args_for_cache_key: list[str] | None = None) -> Any:
-        """The record of a request; ``None`` when there is none, or none that can be read."""
+        """Return the record of a request; ``None`` when there is none, or none that can be read."""
         try:
             record = super().get(request, ignored_args_for_cache_key)
             if record is not None:
@@ -93,7 +93,7 @@ def install(config: "Config") -> None:
 
 
 def forget_answers(calls: Iterable[CachedCall]) -> None:
-    """Remove the answers to these calls from DSPy's cache, so that they are sent again; skip models without a cache."""
+    """Remove the answers to these calls from DSPy's cache, so that they are sent again; skip uncached calls."""
     for call in calls:
         if is_cached(call):
             dspy.cache.put(_key_of(call), None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss

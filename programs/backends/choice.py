@@ -91,10 +91,10 @@ def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:
 
 
 def process_wide_setting(name: str) -> Any:
-    """A setting of DSPy as ``dspy.configure`` made it, without the changes of any ``dspy.context``."""
+    """Return a setting of DSPy as ``dspy.configure`` made it, without the changes of any ``dspy.context``."""
     return contextvars.Context().run(lambda: getattr(dspy.settings, name))
 
 
 def without_place(name: str) -> str:
-    """The name of a model without the address of its server, as results show it."""
+    """Return the name of a model without the address of its server, as results show it."""
     return re.sub(r"@.*?//", "/", name)

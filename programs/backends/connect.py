@@ -55,7 +55,7 @@ class Reconnect:
     cache: bool
 
     def __call__(self) -> Backend:
-        """The backend, with keys from the environment."""
+        """Return the backend, with keys from the environment."""
         backend = connect(self.stage, cache=self.cache)
         assert backend is not None, "only a backend with models is made again"
         return backend
@@ -100,7 +100,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
 
 
 def server_of(stage: StageConfig) -> "Server":
-    """The server of a stage's own backend. Raises BackendError as ``connect`` does."""
+    """Return the server of a stage's own backend. Raises BackendError as ``connect`` does."""
     from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
 
     provider, model = provider_of(stage), stage.backend.partition(".")[2]
@@ -116,7 +116,7 @@ def features_of(stage: StageConfig) -> ModelFeatures:
 
 
 def name_of(stage: StageConfig) -> str:
-    """The name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
+    """Return the name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
     kind, _, model = stage.backend.partition(".")
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
@@ -215,7 +215,7 @@ def refuse_without_continuation(stage: StageConfig) -> None:
 
 
 def key_variable(stage: StageConfig) -> str | None:
-    """The environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
+    """Return the environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
 
     The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` has to name the key.
     """
@@ -224,7 +224,7 @@ def key_variable(stage: StageConfig) -> str | None:
 
 
 def key_from(variable: str | None, name: str) -> str:
-    """The key in an environment variable, for the backend ``name``, without blanks and line breaks around it.
+    """Return the key in an environment variable, for the backend ``name``, without blanks and line breaks around it.
 
     Raises BackendError when it is not set, and for a key that no header can hold.
     """

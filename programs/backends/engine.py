@@ -57,7 +57,7 @@ class Model:
     most_output: int = 0  # and of the longest answer: some servers do not count reasoning towards max_tokens
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
-        """What a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
+        """Return what a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
         formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
         asked = self.features
         return AskedFor(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
@@ -132,7 +132,7 @@ class Model:
         return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
 
     def _masked(self, response: lm15.Response) -> lm15.Response:
-        """The response without a secret that the server repeats, before it is read, logged or kept by anyone."""
+        """Return the response without a secret that the server repeats, before it is read, logged or kept by anyone."""
         parts = [
             replace(part, text=masked(part.text, self.secrets)) if hasattr(part, "text") and part.text else part
             for part in response.message.parts
@@ -141,7 +141,7 @@ class Model:
         return replace(response, id=response.id and masked(response.id, self.secrets), model=model, message=message)
 
     def highest_usd(self, request: lm15.Request) -> float | None:
-        """The most that a request can cost; ``None`` without a price."""
+        """Return the most that a request can cost; ``None`` without a price."""
         if self.price is None:
             return None
         parts = [part for message in request.messages for part in message.parts]

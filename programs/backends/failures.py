@@ -86,7 +86,7 @@ def costs_nothing(error: lm15.LM15Error) -> bool:
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
-    """The text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
+    """Return the text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
     text = masked(text, secrets)
     for secret in filter(None, secrets):
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
@@ -95,7 +95,7 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """An answer's text with ``***`` for each whole secret of at least 6 characters, however a server writes it.
+    """Return an answer's text with ``***`` for each whole secret of at least 6 characters, however a server writes it.
 
     A secret is found as it is, escaped in JSON, reversed, in any case, and in base64, alone or within other text.
     Unlike ``redacted``, this leaves beginnings of a secret, as an answer may contain them by chance.
@@ -114,7 +114,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _in_base64(secret: str) -> set[str]:
-    """What base64 makes of a secret at each of three places in a text, without digits that depend on its neighbors."""
+    """Return a secret's base64 at each of three offsets in a text, without digits that depend on its neighbors."""
     found = set()
     for ahead in range(3):
         data = bytes(ahead) + secret.encode(errors="replace")
@@ -125,7 +125,7 @@ def _in_base64(secret: str) -> set[str]:
 
 
 def asked_to_wait(text: str) -> float | None:
-    """The wait in seconds that a message asks for: "retry in 7.5s", "try again in 1m2s"; ``None`` without one."""
+    """Return the wait in seconds that a message names: "retry in 7.5s", "try again in 1m2s"; ``None`` without one."""
     asked = _ASKED_TO_WAIT.search(text)
     if asked is None:
         return None
@@ -135,7 +135,7 @@ def asked_to_wait(text: str) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that the headers of a response ask for, as a number or a date; ``None`` without one."""
+    """Return the wait in seconds that a response's headers name, as a number or a date; ``None`` without one."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         asked = headers.get(name, "")
         with suppress(ValueError):
@@ -147,7 +147,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def ran_out_of_time(error: BaseException) -> bool:
-    """Whether a request that was sent ended because no answer came in time."""
+    """Return whether a request that was sent ended because no answer came in time."""
     import httpcore  # which a program without a model never loads
 
     chain = causes(error)
@@ -157,7 +157,7 @@ def ran_out_of_time(error: BaseException) -> bool:
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """The error and its causes, outermost first."""
+    """Return the error and its causes, outermost first."""
     chain: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in chain:

@@ -37,7 +37,7 @@ class MissingImage(RuntimeError):
 
 
 def address(image: LoadedImage) -> str:
-    """The address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
+    """Return the address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
 
 
@@ -57,12 +57,12 @@ def held_image_at(place: str) -> LoadedImage | None:
 
 
 def held_sizes() -> list[tuple[int, int]]:
-    """Width and height in pixels of the images that are held."""
+    """Return the width and height in pixels of the images that are held."""
     return [image.size for image in _held().values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
-    """The request with a short mark in place of each held image; ``with_held_images`` inserts the bytes.
+    """Return the request with a short mark in place of each held image; ``with_held_images`` inserts the bytes.
 
     Raises MissingImage where an address stands for an image that is not held, or stands in a text.
     """

@@ -31,7 +31,7 @@ class Patches:
     side: int = 32
 
     def tokens(self, size: Size) -> int:
-        """The tokens of an image."""
+        """Return the tokens of an image."""
         return math.ceil(round(min(_cells(within(size, self.longest), self.side), self.budget) * self.each, 6))
 
 
@@ -76,7 +76,7 @@ OF_LLAMA_CPP = ("llamacpp", "lmstudio")
 
 
 def image_tokens(backend: str, size: Size) -> int:
-    """The input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
+    """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
     provider, _, model = backend.partition(".")
     match provider:
         case "openai":
@@ -91,7 +91,7 @@ def image_tokens(backend: str, size: Size) -> int:
 
 
 def seen_size(backend: str, size: Size) -> Size:
-    """The size to which an image of ``size`` is resized for a Claude or a Qwen2.5-VL model, before it is looked at."""
+    """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``."""
     provider, _, model = backend.partition(".")
     if "claude" in model.lower():
         return _claude(size, _claude_patches(model))
@@ -107,7 +107,7 @@ def seen_size(backend: str, size: Size) -> Size:
 
 
 def within(size: Size, longest: int | None) -> Size:
-    """The size scaled down so that the longer side is at most ``longest``; unchanged where it is, and for ``None``."""
+    """Return the size scaled down to at most ``longest`` on the longer side; unchanged for ``None``."""
     if longest is None or max(size) <= longest:
         return size
     width, height = (max(1, round(side * longest / max(size))) for side in size)
@@ -119,7 +119,7 @@ def _claude_patches(model: str) -> Patches:
 
 
 def _claude(size: Size, limits: Patches) -> Size:
-    """The largest size of the same shape within both limits, and not larger than the image."""
+    """Return the largest size of the same shape within both limits, and not larger than the image."""
     for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
         scaled = within(size, longest)
         if _cells(scaled, limits.side) <= limits.budget:
@@ -132,12 +132,12 @@ def _gemini(size: Size) -> int:
 
 
 def _cells(size: Size, side: int) -> int:
-    """How many squares cover an image."""
+    """Return how many squares cover an image."""
     return math.ceil(size[0] / side) * math.ceil(size[1] / side)
 
 
 def _version(model: str) -> tuple[int, int]:
-    """The first number of a model's name, and the one right after it: (4, 7) of "claude-opus-4-7-20260101".
+    """Return the first number of a model's name, and the one right after it: (4, 7) of "claude-opus-4-7-20260101".
 
     A name without any is an alias of the newest.
     """

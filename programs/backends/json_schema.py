@@ -31,7 +31,7 @@ def without_names(schema: Schema) -> Schema:
 
 
 def _each(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """The schema with ``change`` made to each schema inside it, and then to itself."""
+    """Return the schema with ``change`` made to each schema inside it, and then to itself."""
     if isinstance(schema, list):
         return [_each(item, change) for item in schema]
     if not isinstance(schema, dict):

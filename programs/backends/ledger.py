@@ -85,7 +85,7 @@ class Ledger:
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum over a result's ``usage_by_stage``, without seconds, since stages overlap."""
+    """Return the sum over a result's ``usage_by_stage``, without seconds, since stages overlap."""
     summed = {count: sum(stage[count] for stage in stages.values()) for count in COUNTS}
     prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
     return {**summed, "usd": sum(prices) if prices else None}
@@ -165,7 +165,7 @@ def _count(value: Any) -> int:
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """The tokens that DSPy counted, by model; names without the addresses of servers."""
+    """Return the tokens that DSPy counted, by model; names without the addresses of servers."""
     return {without_place(name): dict(tokens) for name, tokens in usage.items()}
 
 

@@ -42,7 +42,7 @@ class Provider:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_model(self, model: str) -> "Provider":
-        """The row with what differs for this model at the provider's own address."""
+        """Return the row with what differs for this model at the provider's own address."""
         changes = [change for pattern, change in self.models.items() if re.match(pattern, model)]
         return replace(self, **changes[0]) if changes else self
 

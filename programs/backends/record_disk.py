@@ -16,7 +16,7 @@ class RecordDisk(Disk):
     """A disk that reads only plain values and answers of LiteLLM; anything else raises UnpicklingError."""
 
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
-        """The value of a record, which is in the database or in a file of the cache."""
+        """Return the value of a record, which is in the database or in a file of the cache."""
         if filename is not None and not _is_inside(filename):
             raise pickle.UnpicklingError("a file outside the cache")
         if mode != MODE_PICKLE:

@@ -48,7 +48,7 @@ def attempts(name: str, most_retries: int, limits: Limits) -> "tenacity.Retrying
 
 
 def worth_another(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     if isinstance(error, lm15.TransportError):
         return not any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
     hint = getattr(error, "retry_after", None)
@@ -91,7 +91,7 @@ def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
 
 
 def brief(error: BaseException | None) -> str:
-    """The first line of an error, with its status where the server gave one."""
+    """Return the first line of an error, with its status where the server gave one."""
     status = getattr(error, "status", None)
     text = next(iter(str(getattr(error, "message", "") or error).strip().splitlines()), "") or type(error).__name__
     return f"status {status}: {text}" if status else text

@@ -192,7 +192,7 @@ def is_of(host: str, port: int | None, entry: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's own."""
+    """Return whether a host name or address is this machine's own."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

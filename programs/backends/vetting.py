@@ -53,7 +53,7 @@ def _beginning(text: str) -> str:
 
 
 def vet_chat(body: Body) -> Body | None:
-    """A chat completion in OpenAI's form; ``None`` without an answer in it. Of several choices the first counts."""
+    """Check a chat completion in OpenAI's form; ``None`` without an answer. The first of several choices counts."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -103,12 +103,12 @@ def _text_in(thoughts: Any) -> str:
 
 
 def vet_anthropic(body: Body) -> Body | None:
-    """A message in Anthropic's form; ``None`` without content."""
+    """Return a message in Anthropic's form; ``None`` without content."""
     return body if isinstance(body.get("content"), list) else None
 
 
 def vet_gemini(body: Body) -> Body | None:
-    """A response in Gemini's form; ``None`` without candidates, unless the prompt was blocked."""
+    """Return a response in Gemini's form; ``None`` without candidates, unless the prompt was blocked."""
     return body if body.get("candidates") or body.get("promptFeedback") else None
 
 

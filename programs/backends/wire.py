@@ -143,7 +143,7 @@ class HttpResponse:
     http_version: str = "HTTP/1.1"
 
     def read(self) -> bytes:
-        """The body."""
+        """Return the body."""
         return self.body
 
 
@@ -162,7 +162,7 @@ def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[st
 
 
 def server(provider: Provider, model: str, address: str | None, key: str, timeout: float, max_tokens: int) -> Server:
-    """The server of a provider: see ``Server``."""
+    """Return the server of a provider: see ``Server``."""
     kind = NativeServer if provider.route in VETTED else ChatServer
     return kind(provider, model, address, key, timeout, max_tokens)
 

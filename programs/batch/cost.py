@@ -120,7 +120,7 @@ class Estimate:
         return StageEstimate("total", "", **sums)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row per stage that may ask a model, in the order of a run, and the totals; plain JSON types."""
+        """Return one row per stage that may ask a model, in the order of a run, and the totals; plain JSON types."""
         return [asdict(stage) for stage in (*self.stages, self.total)]
 
 
@@ -135,7 +135,7 @@ class StageCost(NamedTuple):
     is_sure: bool = True  # whether it is asked whatever is planned and found
 
     def counts(self, image_tokens: int, image_bytes: int) -> dict[str, int]:
-        """The numbers of ``StageEstimate`` for one image, or pair, of so many tokens and bytes."""
+        """Return the numbers of ``StageEstimate`` for one image, or pair, of so many tokens and bytes."""
         asked = {"calls": self.calls, "input_tokens": self.text + image_tokens, "output_tokens": self.answer}
         sure = {f"least_{name}": count for name, count in asked.items()} if self.is_sure else {}
         size = self.calls * (image_bytes + BYTES_PER_TOKEN * self.text)
@@ -206,14 +206,14 @@ def estimate(
 
 
 def section_of(config: Config, stage: str) -> StageConfig:
-    """The configuration of a stage, by the stage's name in the estimate."""
+    """Return the configuration of a stage, by the stage's name in the estimate."""
     section: StageConfig = (stage == "scoring" and config.levels) or getattr(config, SECTIONS[stage])
     return section
 
 
 @lru_cache(maxsize=1024)
 def text_tokens(text: str) -> int:
-    """The approximate number of tokens of a text."""
+    """Return the approximate number of tokens of a text."""
     return len(PIECE.findall(text))
 
 
@@ -256,7 +256,7 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
 def _with_call(
     cost: StageCost, stage: str, section: StageConfig, reference: bool, filled: int, answer: int
 ) -> StageCost:
-    """The cost with one call, whose prompt is filled in with so many tokens."""
+    """Return the cost with one call, whose prompt is filled in with so many tokens."""
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
@@ -318,7 +318,7 @@ def _planner(sees_images: bool) -> type[dspy.Signature]:
 
 @cache
 def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
-    """The tokens of a signature's prompt with empty inputs, without those of images."""
+    """Return the tokens of a signature's prompt with empty inputs, without those of images."""
     adapter = SteadyAdapter()
     adapter.form = "json_schema" if is_enforced else "off"
     pixel = dspy.Image("data:image/png;base64,AAAA")

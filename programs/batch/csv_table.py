@@ -61,7 +61,7 @@ def _noted(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
 
 
 def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Each record with its first line; ``taken`` holds its lines until the next one is read."""
+    """Yield each record with its first line; ``taken`` holds its lines until the next one is read."""
     line = 1
     while True:
         taken.clear()
@@ -110,7 +110,7 @@ def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], d
 
 
 def _looks_like(row: Sequence[str], other: Sequence[str], columns: int) -> bool:
-    """Whether a line has a cell for each column, with a number or an image's name wherever the row has one."""
+    """Return whether a line has a cell for each column, with a number or an image's name wherever the row has one."""
     if len(other) != columns:
         return False
     pairs = [(_kind(a), _kind(b)) for a, b in zip(row, other, strict=False) if b and not re.search(r"[\r\n]", a)]

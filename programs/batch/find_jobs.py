@@ -137,7 +137,7 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
 
 
 def image_column(name: str, columns: Iterable[str]) -> str:
-    """The column of the images in a table. Raises UserError where there is none."""
+    """Return the column of the images in a table. Raises UserError where there is none."""
     there = [*columns]
     for column in IMAGE_COLUMNS:
         if column in there:
@@ -213,7 +213,7 @@ def _checked_row(row: Any) -> dict[str, Any]:
 
 
 def _beside(folder: Path, name: str) -> Path:
-    """The file that a row names: an address, or a path relative to the folder. Raises ImageError when there is none."""
+    """Return the file that a row names: an address, or a path relative to the folder. Raises ImageError if missing."""
     return local_path(name if "://" in name else str(folder / name))
 
 

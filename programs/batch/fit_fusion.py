@@ -237,7 +237,7 @@ def _probabilities(row: Row) -> dict[int, float]:
 
 
 def _scores(fused: FusedScore) -> Row:
-    """The keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
+    """Return the keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
     return {
         "quality_score": fused.score,
         "score_interval": {share: [*ends] for share, ends in fused.interval.items()},

@@ -41,7 +41,7 @@ def rows_with_fit_inputs(
 
 
 def prompts_digest(program: AgenticIQA) -> str:
-    """A digest of the program's instructions, field descriptions and worked examples, tuned or not."""
+    """Return a digest of the program's instructions, field descriptions and worked examples, tuned or not."""
     return digest(prompts_of(program))
 
 
@@ -65,7 +65,7 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
 
 
 def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[str, float]:
-    """The raw values of tools for an image, without those that fail."""
+    """Return the raw values of tools for an image, without those that fail."""
     values: dict[str, float] = {}
     with cpu_slot():
         pixels = working_copy(image)

@@ -45,7 +45,7 @@ WAITING_FOR_MODEL = (
 
 
 def unchanged(result: Assessment) -> Assessment:
-    """The result itself: the default of ``postprocess``."""
+    """Return the result itself: the default of ``postprocess``."""
     return result
 
 

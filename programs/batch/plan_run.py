@@ -147,7 +147,7 @@ def _short(value: Any) -> str:
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
-    """The ``run_fingerprint`` in a job's row: of its run's settings and its own options."""
+    """Return the ``run_fingerprint`` in a job's row: of its run's settings and its own options."""
     return digest({**settings, "resize_reference": job.resize_reference and job.reference is not None})
 
 
@@ -237,7 +237,7 @@ def _identity_of_row(row: Row, folder: str) -> Identity:
 
 
 def _sha256(source: ImageSource) -> str | None:
-    """The hash of an image's bytes; ``None`` if they cannot be read, or are none (an array)."""
+    """Return the hash of an image's bytes; ``None`` if they cannot be read, or are none (an array)."""
     match source:
         case LoadedImage():
             return source.sha256

@@ -145,11 +145,11 @@ class ResultsFile:
             yield offset, outline(row)
 
     def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
-        """The whole rows that begin at these offsets."""
+        """Return the whole rows that begin at these offsets."""
         return rows_at(self.path, offsets)
 
     def read(self) -> dict[int, Row]:
-        """All rows that the file holds now, by offset and in order."""
+        """Return all rows that the file holds now, by offset and in order."""
         return dict(kept_rows(self.path))
 
     def rewrite(self, rows: Iterable[Row]) -> None:
@@ -219,7 +219,7 @@ class ResultsFile:
         self.length = self._check()
 
     def content(self) -> bytes:
-        """All bytes of the open file, also of one that was deleted."""
+        """Return all bytes of the open file, also of one that was deleted."""
         self._file.seek(0)
         return self._file.readall()
 
@@ -338,7 +338,7 @@ def lacking(row: Row) -> str | None:
 
 
 def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
-    """Each row of a results file from the byte ``start`` on, with the offset in bytes at which the row begins.
+    """Yield each row of a results file from the byte ``start`` on, with the offset in bytes at which the row begins.
 
     A last line cut short is left out.
 
@@ -373,7 +373,7 @@ def latest_rows(file: Path) -> Iterator[Row]:
 
 
 def rows_at(file: Path, offsets: Iterable[int]) -> Iterator[Row]:
-    """The whole rows that begin at these offsets."""
+    """Yield the whole rows that begin at these offsets."""
     with file.open("rb") as lines:
         for offset in offsets:
             lines.seek(offset)
@@ -391,7 +391,7 @@ def _job(identity: Identity) -> tuple[str, str | None, str]:
 
 
 def _values(row: Row) -> tuple[Any, ...]:
-    """Return values of a row; a later row with the same values replaces an earlier one."""
+    """Return the values of a row; a later row with the same values replaces an earlier one."""
     return row.get("image"), row.get("reference"), question_of(row)
 
 

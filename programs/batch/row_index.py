@@ -91,7 +91,7 @@ class RowIndex:
                 self.remove()
 
     def outlines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The outline of each row that is covered, with the offset in bytes at which the row begins."""
+        """Yield the outline of each row that is covered, with the offset in bytes at which the row begins."""
         if not self.rows:
             return
         begin, rows = 0, self.rows

@@ -149,7 +149,7 @@ def _answer(function: Callable[[Any], Any], argument: Any, records: Records) -> 
 
 
 def _picklable(error: Exception) -> Exception:
-    """The error, or a RuntimeError with its text if it cannot be pickled."""
+    """Return the error, or a RuntimeError with its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

@@ -56,7 +56,7 @@ def run(args: Namespace) -> int:
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
-    """The distinct backends of a configuration: the first stage that asks each, and the names of all that do.
+    """Return the distinct backends of a configuration: the first stage that asks each, and the names of all that do.
 
     A fallback is a backend by itself, named as in ``executor (fallback)``. Raises BackendError.
     """
@@ -80,7 +80,7 @@ def ask_small_question(stage: StageConfig) -> None:
 
 
 def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
-    """One backend as plain JSON types. Raises BackendError."""
+    """Return one backend as plain JSON types. Raises BackendError."""
     variable, features = key_variable(stage), features_of(stage)
     return {
         "stages": stages,
@@ -94,7 +94,7 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
 
 
 def offline_row(config: Config) -> list[dict[str, Any]]:
-    """The stages without a model as one row; no row where every stage has one."""
+    """Return the stages without a model as one row; no row where every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
     nothing = dict.fromkeys(("server", "key", "structured_outputs", "logprobs", "seed", "formats"))
     return [{"stages": stages, "backend": "offline", **nothing}] if stages else []

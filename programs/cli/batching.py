@@ -30,7 +30,7 @@ _ADDRESS = re.compile(r"https?://[\w.:@-]+(/[!$-\[\]-~]*)?", re.ASCII | re.IGNOR
 
 
 def batches_beside(results: Path) -> Path:
-    """The folder of the batches of a results file."""
+    """Return the folder of the batches of a results file."""
     return results.with_name(f"{results.name}.batches")
 
 
@@ -69,7 +69,7 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
 
 
 def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
-    """Raises UserError unless the images of all jobs have addresses."""
+    """Raise UserError unless the images of all jobs have addresses."""
     if not _ADDRESS.fullmatch(prefix):
         raise UserError(f"--image-urls expects an address such as https://example.org/photos/, got {prefix!r}")
     if config.max_side is not None:

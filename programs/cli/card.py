@@ -64,7 +64,7 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def explanation(row: dict[str, Any]) -> str:
-    """The reasoning of a result without the arithmetic of its score.
+    """Return the reasoning of a result without the arithmetic of its score.
 
     Offline, the findings before the arithmetic are left out, too, because the card lists them.
     """
@@ -109,14 +109,14 @@ def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
 
 
 def short_line(row: dict[str, Any]) -> tuple[str, str, str]:
-    """The score, "-" for none, the image, and the main finding or the answer of a result (as its JSON)."""
+    """Return the score, "-" for none, the image, and the main finding or the answer of a result (as its JSON)."""
     entry = entry_of(row)
     score = "-" if entry.score is None else f"{entry.score:.2f}"
     return score, entry.image, entry.answer or entry.finding or "none found"
 
 
 def card(row: dict[str, Any]) -> Panel:
-    """A result (as its JSON) as a card: the answer, what it means in a sentence, and the evidence."""
+    """Return a result (as its JSON) as a card: the answer, what it means in a sentence, and the evidence."""
     row = all_printable(row)
     parts: list[Any] = [_answer(row), Text(verdict(row), style="bold"), Text(explanation(row))]
     parts = [part for part in parts if part]

@@ -79,7 +79,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
 
 
 def ranking(rows: Sequence[Row]) -> Lines:
-    """A line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
+    """Return a line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
 
     A last column says why a score is unreliable, where one is.
     """
@@ -134,7 +134,7 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
 
 
 def row_with_metrics(tools: Mapping[str, Tool], to_row: Callable[[Assessment], Row], result: Assessment) -> Row:
-    """The row of a result and two keys more: ``size``, its width and height in pixels, and ``metrics``.
+    """Return the row of a result and two keys more: ``size``, its width and height in pixels, and ``metrics``.
 
     ``metrics`` has the raw value and the unit of each full-reference tool where there is a reference that fits, else
     of each no-reference one; a metric that failed has ``None`` and its error.

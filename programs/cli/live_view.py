@@ -246,7 +246,7 @@ def _labeled(label: str, bodies: list[Text]) -> list[Row]:
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
-    """One line of texts, each plain or with a style; control characters become spaces."""
+    """Return one line of texts, each plain or with a style; control characters become spaces."""
     return Text.assemble(
         *(printable(part) if isinstance(part, str) else (printable(part[0]), part[1]) for part in parts)
     )
@@ -267,7 +267,7 @@ class StepFormatter(logging.Formatter):
         self.several = False
 
     def format(self, record: logging.LogRecord) -> str:
-        """The rows of one record, without a final line break."""
+        """Return the rows of one record, without a final line break."""
         fields = vars(record)
         image, name = fields.get("image", ""), fields.get("event", "")
         before = Text("│ " * (0 if name in ENDS else fields.get("iteration", 0)), "dim")

@@ -40,7 +40,7 @@ class WarningFormatter(logging.Formatter):
     """A formatter of the message alone, after the name of the image being assessed unless it begins with that."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, or more for a traceback."""
+        """Return one line, or more for a traceback."""
         text = super().format(record)
         text = printable(text) if record.exc_info else message_line(text)
         image = vars(record).get("image")

@@ -77,7 +77,7 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
 
 
 def measured(tools: Sequence[Tool], jobs: Sequence[Job], workers: int) -> Iterator[Measurement]:
-    """A row for each job, in their order: a value by metric, ``None`` where it failed, and then ``error``."""
+    """Yield a row for each job, in their order: a value by metric, ``None`` where it failed, and then ``error``."""
     with ThreadPoolExecutor(workers) as pool:  # NumPy, SciPy and Pillow compute without Python's lock
         rows = pool.map(partial(_measured, tools), jobs)
         if len(jobs) > 1 and sys.stderr.isatty():
@@ -136,7 +136,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
 
 
 def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
-    """The rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty where there is no value."""
+    """Return the rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty without a value."""
     names = [
         "image",
         "reference",
@@ -147,7 +147,7 @@ def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
 
 
 def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
-    """The last line of a table: the mean of the images that have a value."""
+    """Return the last line of a table: the mean of the images that have a value."""
     values = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
     return ["mean", *(_shown(sum(found) / len(found)) if found else "-" for found in values)]
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
 
 
 def models_from(args: Namespace) -> Config:
-    """The configuration with the models that the options name. Raises UserError or ConfigError."""
+    """Return the configuration with the models that the options name. Raises UserError or ConfigError."""
     if args.api_base and not args.backend:
         raise UserError("--api-base needs --backend: name the model that the server runs, such as vllm.Qwen2.5-VL")
     config = load_config(args.config)
@@ -28,7 +28,7 @@ def models_from(args: Namespace) -> Config:
 
 
 def config_from(args: Namespace) -> Config:
-    """The configuration of a run, with the keys that its options set. Raises UserError or ConfigError."""
+    """Return the configuration of a run, with the keys that its options set. Raises UserError or ConfigError."""
     config = models_from(args)
     changed = {each.name: getattr(args, each.name, None) for each in KEYS}
     if vars(args).get("batch"):
@@ -43,13 +43,13 @@ def config_from(args: Namespace) -> Config:
 
 
 def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> list[str]:
-    """The flags of the options that the command line gives another value than their default, but for some flags."""
+    """Return the flags of the options with another value than their default, except some flags."""
     changed = [option for option in flat(options) if getattr(args, option.name) != option.unset]
     return [option.flags[0] for option in changed if option.flags[0] not in but]
 
 
 def limits_from(args: Namespace, config: Config) -> Limits:
-    """The limits that the options set. Raises UserError for a limit in USD where a stage has no price."""
+    """Return the limits that the options set. Raises UserError for a limit in USD where a stage has no price."""
     if args.max_usd is not None:
         stages = config.in_profile().sections
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
@@ -59,5 +59,5 @@ def limits_from(args: Namespace, config: Config) -> Limits:
 
 
 def workers_from(args: Namespace, config: Config) -> int:
-    """The number of images in parallel, by default as fits the configuration."""
+    """Return the number of images in parallel, by default as fits the configuration."""
     return args.workers or (available_cores() if config.is_offline else WORKERS)

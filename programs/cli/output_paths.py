@@ -53,7 +53,7 @@ def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()
 
 
 def read_by(jobs: Iterable[Job], *files: str | None) -> Iterator[str | os.PathLike[str]]:
-    """The files that a command reads: these, and the images and references of its jobs."""
+    """Yield the files that a command reads: these, and the images and references of its jobs."""
     sources = (source for job in jobs for source in (job.image, job.reference) if source is not None)
     yield from filter(None, (*files, *map(path_of, sources)))
 
@@ -109,7 +109,7 @@ def _collide(one: Output, other: Output) -> bool:
 
 
 def _is_special(path: Path) -> bool:
-    """Whether it is a device or a pipe."""
+    """Return whether it is a device or a pipe."""
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 

@@ -44,7 +44,7 @@ def check_overview(args: Namespace) -> None:
 
 
 def is_asked_for(args: Namespace) -> bool:
-    """Whether any of the options was given."""
+    """Return whether any of the options was given."""
     return replaces_results(args) or args.fail_under is not None
 
 

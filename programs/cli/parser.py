@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
-    """The arguments of one command; ``command`` is its name, ``argv`` has all words as they were given.
+    """Return the arguments of one command; ``command`` is its name, ``argv`` has all words as they were given.
 
     Exits for --help, --version and a wrong usage; raises UserError for a number that is too small.
     """
@@ -106,7 +106,7 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
 
 
 def completion(shell: str, commands: Mapping[str, Command]) -> str:
-    """The script that completes commands, options and files in a shell."""
+    """Return the script that completes commands, options and files in a shell."""
     parser, _ = _parsers(commands, loaded=commands)
     return str(shtab.complete(parser, shell=shell))
 
@@ -170,7 +170,7 @@ LOGGED: Options = (
 def _parsers(
     commands: Mapping[str, Command], loaded: Collection[str]
 ) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
-    """The parser, and that of each command; only those ``loaded`` have their arguments."""
+    """Return the parser, and that of each command; only those ``loaded`` have their arguments."""
     parser = Parser(
         prog=PROGRAM,
         description=DESCRIPTION,

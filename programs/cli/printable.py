@@ -19,12 +19,12 @@ _NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
 
 
 def printable(text: str) -> str:
-    """The text with a blank for each control character but the line break."""
+    """Return the text with a blank for each control character but the line break."""
     return _CONTROLS.sub(" ", text)
 
 
 def shortened(text: str, longest: int) -> str:
-    """The text, or the beginning and the end of a longer one: a prompt's instructions and its question."""
+    """Return the text, or the beginning and the end of a longer one: a prompt's instructions and its question."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -63,7 +63,7 @@ def escape_what_cannot_be_written() -> None:
 
 
 def is_stdout(path: str | os.PathLike[str] | None) -> bool:
-    """Whether an output that a command names is stdout."""
+    """Return whether an output that a command names is stdout."""
     return path is not None and os.fspath(path) == "-"
 
 

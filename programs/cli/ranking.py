@@ -17,7 +17,7 @@ FEWEST = 10  # images from which a table says more than a card for each of them
 
 
 def is_ranked(args: Namespace, images: int) -> bool:
-    """Whether results are shown as one table: on a terminal, unless -v or --jsonl asks for each."""
+    """Return whether results are shown as one table: on a terminal, unless -v or --jsonl asks for each."""
     return images >= FEWEST and render.stdout_console().is_terminal and not (args.jsonl or args.verbose)
 
 
@@ -35,7 +35,7 @@ def ranking_of(summary: Summary) -> Iterator[Write]:
 
 
 def ranking(entries: Sequence[Entry]) -> Lines:
-    """A line for each image: score, its 80 % interval, the image, the main distortion; or the answer."""
+    """Return a line for each image: score, its 80 % interval, the image, the main distortion; or the answer."""
     if all(entry.answer for entry in entries):
         return with_caveats(entries, ("answer", "image"), [[entry.answer, entry.image] for entry in entries])
     lines = []

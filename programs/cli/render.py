@@ -42,7 +42,7 @@ def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator
 
 
 def bar(share: float, cells: int) -> str:
-    """A share in [0, 1] as a bar of ``cells`` characters."""
+    """Return a share in [0, 1] as a bar of ``cells`` characters."""
     filled = round(share * cells)
     return "█" * filled + "░" * (cells - filled)
 
@@ -112,12 +112,12 @@ def _without_folders(path: str, width: int) -> str:
 
 
 def tabbed(cells: Iterable[str]) -> str:
-    """The cells as one line with tabs between them."""
+    """Return the cells as one line with tabs between them."""
     return "\t".join(printable(cell).replace("\n", " ") for cell in cells)
 
 
 def plain_table(*columns: str) -> Table:
-    """A table without lines."""
+    """Return a table without lines."""
     return folding(Table(*columns, box=None, header_style="dim", padding=(0, GAP, 0, 0)))
 
 
@@ -129,6 +129,6 @@ def folding(table: Table) -> Table:
 
 
 def stdout_console() -> Console:
-    """A console on stdout, at most 110 columns wide on a terminal."""
+    """Return a console on stdout, at most 110 columns wide on a terminal."""
     console = Console(highlight=False)
     return Console(highlight=False, width=min(console.width, WIDEST)) if console.is_terminal else console

@@ -9,7 +9,7 @@ BAND = 250_000  # pixels that are converted at a time, few enough for a processo
 
 
 def rgb(image: Image.Image) -> np.ndarray:
-    """Pixels as a read-only uint8 array of shape (height, width, 3)."""
+    """Return the pixels as a read-only uint8 array of shape (height, width, 3)."""
     pixels = np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
     pixels.setflags(write=False)
     return pixels

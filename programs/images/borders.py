@@ -1,8 +1,8 @@
-"""The part of a picture that is judged by itself: inside borders of one color, and one tile of a repeated picture.
+"""Find the part of a picture to assess: inside borders of one color, and one tile of a repeated picture.
 
-Bars and frames are added to pictures, and to repeat a picture hides what is wrong with it: neither says anything of the
-quality, and both move a score. A border is told from a plain sky or a white background by its end: it is of one color
-to within what compression leaves, and everything begins at one straight line.
+Bars, frames and repetition of a picture change a score without changing the quality. A border is distinguished from a
+plain sky or a white background by its edge: it has one color up to compression noise, and the picture begins at one
+straight line.
 """
 
 from typing import NamedTuple
@@ -14,17 +14,17 @@ from agenticiqa.signatures.types import Box
 
 Pixels = NDArray[np.uint8]
 
-ONE_COLOR = 8  # 8-bit levels from the color of a border, that compression may move nearly all of its pixels
+ONE_COLOR = 8  # 8-bit levels by which compression may move nearly all pixels of a border from its color
 EXACT = 2  # levels from line to line, and of a bar on one side only, which could be the scene's own
 BLOWN = 245  # a bar on one side only that is as bright may be a sky
 NEARLY_ALL = 0.98  # share of the pixels of a line
 THINNEST = 0.01  # of the sides
 BEGUN = 0.9  # share of the line inside that differs from the border, within ``DEPTH`` pixels
 DEPTH = 4
-RINGING = 16  # pixels beside the picture, a block of JPEG's color, that compression moves farther:
+RINGING = 16  # pixels beside the picture, a block of JPEG's color, that compression changes more:
 FAR, FEW = 32, 0.4  # levels by which no more than this share of a line is moved
-MOST_SAMPLES = 2048  # pixels of a line that are looked at
-SMALLEST = 96  # pixels of a side that is left to judge, which is a third of the picture's at least
+MOST_SAMPLES = 2048  # pixels of a line that are examined
+SMALLEST = 96  # pixels of a side that remains, which is at least a third of the picture's
 MOST_TILES = 4  # along an axis
 SAMPLES = 64  # rows or columns that are compared
 SAME = 0.25  # mean difference of tiles, of the mean difference between other places
@@ -34,14 +34,14 @@ _SIDES = ("left", "top", "right", "bottom")
 
 
 class JudgedPart(NamedTuple):
-    """A box in pixels, left, top, right, bottom, and a sentence that says why only this part is judged."""
+    """A box in pixels, left, top, right, bottom, and a sentence on why only this part is assessed."""
 
     box: Box
     sentence: str
 
 
 def judged_part(pixels: Pixels) -> JudgedPart | None:
-    """The part of a picture, uint8 (H, W, 3), that is judged by itself; ``None`` for all of it, as of nearly all."""
+    """Return the part of a picture, uint8 (H, W, 3), to assess; ``None`` for the whole picture, the usual case."""
     height, width = pixels.shape[:2]
     if min(height, width) < SMALLEST:
         return None
@@ -64,7 +64,7 @@ def judged_part(pixels: Pixels) -> JudgedPart | None:
 
 
 def _inside(pixels: Pixels) -> Box:
-    """The box inside of borders of one color; the whole picture where there are none."""
+    """Return the box inside of borders of one color; the whole picture where there are none."""
     height, width = pixels.shape[:2]
     top, bottom = _ends(pixels)
     if top + bottom >= height:  # of one color
@@ -80,7 +80,7 @@ def _turned(pixels: Pixels) -> Pixels:
 
 
 def _ends(lines: Pixels) -> tuple[int, int]:
-    """How many lines, (N, M, 3), at the start and at the end may be a border."""
+    """Return how many lines, (N, M, 3), at the start and at the end may be a border."""
     lines = lines[:, :: max(1, lines.shape[1] // MOST_SAMPLES)]
     back = lines[::-1]
     first, last = _flat(lines, ONE_COLOR), _flat(back, ONE_COLOR)
@@ -91,7 +91,7 @@ def _ends(lines: Pixels) -> tuple[int, int]:
 
 
 def _flat(lines: Pixels, tolerance: int) -> int:
-    """The lines from the start on that have the color of the first one, which is one color; 0 if they are too few."""
+    """Return the number of first lines in the single color of the first one; 0 if they are too few."""
     color = _color(lines[0])
     count = 0
     while count < len(lines) and _others(lines[count], color, tolerance).mean() <= 1 - NEARLY_ALL:
@@ -110,12 +110,12 @@ def _color(line: Pixels) -> NDArray[np.int16]:
 
 
 def _others(lines: Pixels, color: NDArray[np.int16], tolerance: int) -> NDArray[np.bool_]:
-    """Which pixels are not of a color: (..,) of (.., 3)."""
+    """Return a mask (..,) of the pixels (.., 3) that differ from a color."""
     return (np.abs(lines - color) > tolerance).any(axis=-1)
 
 
 def _is_picture(pixels: Pixels, box: Box) -> bool:
-    """Whether the box is large enough to be judged alone, and begins at its four sides, as far as these are new."""
+    """Return whether the box is large enough to assess alone, and the picture begins at each new side."""
     left, top, right, bottom = box
     height, width = pixels.shape[:2]
     if right - left < max(SMALLEST, width / 3) or bottom - top < max(SMALLEST, height / 3):
@@ -135,7 +135,7 @@ def _is_picture(pixels: Pixels, box: Box) -> bool:
 
 
 def _tiles(lines: Pixels) -> int:
-    """How often the same lines, (N, M, 3), come one after the other: 1 to ``MOST_TILES``."""
+    """Return how often the lines, (N, M, 3), repeat one after the other: 1 to ``MOST_TILES``."""
     across = max(1, lines.shape[1] // SAMPLES)
 
     def difference(step: int) -> float:

@@ -6,12 +6,12 @@ from agenticiqa.signatures.types import Box
 
 
 def area(box: Sequence[float]) -> float:
-    """Width times height."""
+    """Return the width times height."""
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def shared_area(first: Sequence[float], second: Sequence[float]) -> float:
-    """The area that two boxes share, 0 where they do not meet."""
+    """Return the area that two boxes share, 0 where they do not meet."""
     width = min(first[2], second[2]) - max(first[0], second[0])
     height = min(first[3], second[3]) - max(first[1], second[1])
     return max(width, 0) * max(height, 0)
@@ -56,7 +56,7 @@ _NAMED_PLACES: dict[str, tuple[float, float, float, float]] = {
 
 
 def name_of_place(box: Box, size: tuple[int, int]) -> str:
-    """The name of the place in an image of ``size`` (width, height) that a box covers best, as readers know it.
+    """Return the common name of the place in an image of ``size`` (width, height) that a box covers best.
 
     >>> name_of_place((0, 0, 330, 470), (640, 480)), name_of_place((213, 160, 426, 320), (640, 480))
     ('left half', 'center')

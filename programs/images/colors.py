@@ -1,9 +1,8 @@
 """Convert the colors of a file to sRGB: by its ICC profile, by code points (cICP of PNG, nclx of AVIF, HEIC) or gAMA.
 
-A profile is applied with relative colorimetric intent and black point compensation; one that means sRGB changes
-nothing. Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the
-reference white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition,
-13.14.
+A profile is applied with relative colorimetric intent and black point compensation; a profile of sRGB changes nothing.
+Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the reference
+white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition, 13.14.
 """
 
 import io
@@ -42,14 +41,14 @@ SRGB_CHROMATICITIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 SAME_POINT = 0.005  # of a chromaticity
 BAND = 1_000_000  # pixels that are converted at a time
 SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, as the mode of the pixels that they are for
-SAME = 1  # of 255: a profile that changes no color by more means sRGB
+SAME = 1  # of 255: a profile that changes no color by more counts as sRGB
 STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel: the colors that this is tried on
 LONGEST = 60  # characters of a profile's name in a note
 
 
 @dataclass(frozen=True)
 class ByCode:
-    """How samples become sRGB: by a transfer function and primaries of H.273, or (``gamma``) by a power function."""
+    """A conversion to sRGB by a transfer function and primaries of H.273, or (``gamma``) by a power function."""
 
     transfer: int
     primaries: int = 1
@@ -74,7 +73,7 @@ class ByCode:
         return result
 
     def _light(self, signal: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The linear light of a signal of 0..1, of which 1 is white; of HLG that of the scene."""
+        """Return the linear light of a signal of 0..1, where 1 is white; for HLG the light of the scene."""
         if self.gamma:
             return signal ** (1 / self.gamma)
         if self.transfer == 16:  # SMPTE ST 2084, BT.2100 table 4
@@ -96,7 +95,7 @@ KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 
 @dataclass(frozen=True)
 class Conversion:
-    """How pixels of ``mode`` (RGB, L or CMYK) become sRGB, and the note about it; both empty for sRGB itself.
+    """A conversion of pixels of ``mode`` (RGB, L or CMYK) to sRGB, and its note; both empty for sRGB itself.
 
     It has the ``transform`` of a profile, or is done by ``by_code``. Both are ``None``, too, where colors cannot be
     converted, as the note and ``is_doubtful`` then say. The note has words of the profile, which may hold anything.
@@ -110,11 +109,11 @@ class Conversion:
 
     @property
     def changes(self) -> bool:
-        """Whether any color is changed."""
+        """Return whether any color is changed."""
         return self.transform is not None or self.by_code is not None
 
     def apply(self, image: Image.Image) -> Image.Image:
-        """The picture, of ``mode``, as sRGB; as it is without a transform."""
+        """Return the picture, of ``mode``, as sRGB; as it is without a transform."""
         if self.by_code:
             return Image.fromarray(self.by_code(np.asarray(image.convert("RGB"))))
         if self.transform is None:
@@ -128,7 +127,7 @@ class Conversion:
 
 
 def conversion_of(image: Image.Image) -> Conversion:
-    """Return how the colors of an opened image become sRGB: by what has precedence of all that the file says."""
+    """Return the conversion of an opened image to sRGB, by the color information of the file with precedence."""
     by_profile, codes, where = _by_profile(image), None, "nclx"
     if image.format == "PNG":
         codes, where = _cicp(image), "cICP"
@@ -217,7 +216,7 @@ def _nclx(image: Image.Image) -> tuple[int, int] | None:
 
 
 def _properties_of_primary(pitm: bytes, ipma: bytes) -> list[int]:
-    """The numbers, from 1, of the properties of the primary item (ISO/IEC 14496-12, 8.11.4 and 8.11.14)."""
+    """Return the numbers, from 1, of the properties of the primary item (ISO/IEC 14496-12, 8.11.4 and 8.11.14)."""
     if not pitm or not ipma:
         return []
     primary = int.from_bytes(pitm[4 : 8 if pitm[0] else 6], "big")
@@ -233,7 +232,7 @@ def _properties_of_primary(pitm: bytes, ipma: bytes) -> list[int]:
 
 
 def _to_xyz(primaries: int) -> NDArray[np.float64]:
-    """The matrix from linear light of these primaries, with D65 as white, to CIE XYZ (SMPTE RP 177)."""
+    """Return the matrix from linear light of these primaries, with D65 as white, to CIE XYZ (SMPTE RP 177)."""
     columns = np.array([(x / y, 1, (1 - x - y) / y) for x, y in PRIMARIES[primaries]]).T
     x, y = WHITE
     found: NDArray[np.float64] = columns * np.linalg.solve(columns, (x / y, 1, (1 - x - y) / y))
@@ -241,7 +240,7 @@ def _to_xyz(primaries: int) -> NDArray[np.float64]:
 
 
 def _srgb_signal(light: Values) -> Values:
-    """The signal of sRGB for linear light of 0..1 (IEC 61966-2-1)."""
+    """Return the signal of sRGB for linear light of 0..1 (IEC 61966-2-1)."""
     return np.where(
         light <= 0.0031308,
         light * np.float32(12.92),
@@ -250,7 +249,7 @@ def _srgb_signal(light: Values) -> Values:
 
 
 def _by_profile(image: Image.Image) -> Conversion:
-    """What the profile of an opened image asks for, if it has one, by the mode that is in the file."""
+    """Return the conversion by the profile of an opened image, if it has one, for the mode in the file."""
     is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
     mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"
     profile = image.info.get("icc_profile")

@@ -63,7 +63,7 @@ _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in 
 FOUND = "found while opening"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
-# What Pillow does not know of TIFF, but decodes when it is told: 16-bit gray where white is 0, big-endian.
+# A TIFF layout that Pillow lacks, but decodes once it is registered: 16-bit gray where white is 0, big-endian.
 _DEEP_WHITE_IS_ZERO = (b"MM", 0, (1,), 1, (16,), ())
 
 
@@ -71,7 +71,7 @@ _DEEP_WHITE_IS_ZERO = (b"MM", 0, (1,), 1, (16,), ())
 class Decoded:
     """A decoded file; the fields are those of the same names in ``images.LoadedImage``.
 
-    ``mime`` is the media type of the file, where any viewer shows of its bytes what ``pixels`` has, else empty.
+    ``mime`` is the media type of the file, if every viewer shows ``pixels`` for its bytes, else empty.
     """
 
     pixels: np.ndarray
@@ -81,11 +81,11 @@ class Decoded:
 
 
 class MissingExtra(Exception):
-    """The file is of a kind that an optional package opens, which is not installed."""
+    """Raised for a kind of file that needs an optional package that is not installed."""
 
 
 def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoReturn:
-    """Raise ``error`` with a message of one printable line: the name of the image, then what is wrong with it."""
+    """Raise ``error`` with a message of one printable line: the name of the image, then the problem."""
     raise error(one_line(f"{name}: {problem}"))
 
 
@@ -115,14 +115,14 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
 
 def _open(data: bytes, max_pixels: int) -> Image.Image:
     with _open_lock, warnings.catch_warnings(record=True, action="always") as warned:
-        limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and knows no other way to set it
+        limit = Image.MAX_IMAGE_PIXELS  # Pillow stops at twice this, and has no other way to set it
         if limit is not None and max_pixels > PILLOW_STOPS:
             Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
         try:
             image = Image.open(io.BytesIO(data))
             if image.format == "JPEG2000" and (palette := palette_of(data)):
                 image.palette = palette
-            about_size = Image.DecompressionBombWarning  # the bound on pixels is ours
+            about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
             texts = [str(each.message).strip(" .") for each in warned if not issubclass(each.category, about_size)]
             image.info[FOUND] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             return image
@@ -149,18 +149,18 @@ def _open_deep_tiff(data: bytes) -> Image.Image:
 
 
 def open_header(path: Path) -> Image.Image:
-    """Open a file of which only the header is read, without a bound on pixels. Raises what Pillow raises."""
+    """Open a file and read only its header, without a bound on pixels. Raises what Pillow raises."""
     with warnings.catch_warnings(action="ignore", category=Image.DecompressionBombWarning):
         return Image.open(path)
 
 
 def upright_size(image: Image.Image) -> tuple[int, int]:
-    """Width and height of an opened image as it is shown."""
+    """Return the width and height of an opened image as it is shown."""
     return image.size[::-1] if _orientation(image) in (5, 6, 7, 8) else image.size
 
 
 def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = True) -> Decoded:
-    """Decode what ``open_bytes`` gave, or a PIL image that came as such, the frames of which do not count.
+    """Decode the image that ``open_bytes`` opened, or a given PIL image, of which only the current frame counts.
 
     The header is checked before anything is decoded. Raises ``ImageError``.
     """
@@ -223,14 +223,14 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
 
 
 def _has_odd_planes(image: Image.Image) -> bool:
-    """A TIFF of one plane for each channel is read right where these are of 8 bits and make a color, or compressed."""
+    """Return whether Pillow misreads the planes of a TIFF; it reads 8-bit color planes and compressed ones right."""
     tags = getattr(image, "tag_v2", {})
     deep = max(tags.get(BITS, (8,))) > 8 and tags.get(COMPRESSION, 1) == 1
     return tags.get(PLANES, 1) == 2 and (deep or tags.get(CHANNELS, 3) == 2)
 
 
 def _layout(image: Image.Image) -> list[object]:
-    """How the pixels lie in the file, in the decoder's words; empty once they are decoded."""
+    """Return the layout of the pixels in the file, in the decoder's words; empty once they are decoded."""
     return [tile.args for tile in getattr(image, "tile", [])]
 
 
@@ -263,12 +263,12 @@ def _orientation(image: Image.Image) -> int:
             raw = bytes.fromhex("".join(image.info.get("Raw profile type exif", "").split("\n")[3:]))
         exif.load(raw)
         return int(exif.get(ExifTag.Orientation, 1))
-    except (SyntaxError, TypeError, ValueError):  # garbage in place of EXIF turns nothing
+    except (SyntaxError, TypeError, ValueError):  # invalid EXIF is ignored
         return 1
 
 
 def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tuple[Image.Image, int, Conversion]:
-    """Decode, and turn as the EXIF orientation says, which is returned, with the conversion that is left to do."""
+    """Decode and rotate by the EXIF orientation; return the image, the orientation and the pending conversion."""
     declared = _orientation(image)
     # Pillow inverts a TIFF where white is 0, but not one of 16 bits; should it do so one day, this layout has a name.
     is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
@@ -300,7 +300,7 @@ def _as_text(text: str | bytes) -> str:
 
 
 def _key_as_decoded(image: Image.Image) -> Any:
-    """The transparent color of a PNG (tRNS): it has the depth of the file, and decoded samples have 8 bits.
+    """Return the transparent color of a PNG (tRNS): it has the depth of the file, and decoded samples have 8 bits.
 
     Of fewer than 16 bits only the lowest count (PNG, third edition, 11.3.2.1).
     """
@@ -313,7 +313,7 @@ def _key_as_decoded(image: Image.Image) -> Any:
 
 
 def _low_bytes(image: Image.Image) -> np.ndarray | None:
-    """The lower 8 of 16 bits of the color of an opened PNG, of which Pillow gives the upper 8; else ``None``."""
+    """Return the lower 8 of 16 bits of the color of an opened PNG, of which Pillow gives the upper 8; else ``None``."""
     file, raw = getattr(image, "fp", None), (*_raw_modes(image), "")[0]
     if image.format != "PNG" or raw not in ("RGB;16B", "RGBA;16B") or file is None:
         return None
@@ -396,7 +396,7 @@ def _in_8_bits(image: Image.Image, conversion: Conversion) -> Image.Image:
 
 
 def _in_srgb(image: Image.Image, conversion: Conversion) -> Image.Image:
-    """A picture of mode L, RGB or RGBA in sRGB; one of CMYK is converted before."""
+    """Return a picture of mode L, RGB or RGBA in sRGB; one of CMYK is converted before."""
     if not conversion.changes or conversion.mode == "CMYK":
         return image
     if image.mode != "RGBA":

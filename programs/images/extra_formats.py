@@ -29,7 +29,7 @@ class ExtraFormat(NamedTuple):
         return f"pip install 'agenticiqa[{self.extra}]'"
 
     def is_installed(self) -> bool:
-        """Whether the package can be imported."""
+        """Return whether the package can be imported."""
         return find_spec(self.package) is not None
 
     def register(self) -> bool:

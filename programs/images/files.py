@@ -1,4 +1,4 @@
-"""The one way to hash a file and plain JSON, to write a file as a whole and its name down, and the cache folder."""
+"""Hash files and plain JSON, write files atomically, make names printable, and find the cache folder."""
 
 import hashlib
 import json
@@ -20,19 +20,19 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """SHA-256 of a file's bytes as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
+    """Return the SHA-256 of a file as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_folder() -> Path:
-    """The folder of what can be made again, which may not exist yet: the system's own, or as AGENTICIQA_CACHE says."""
+    """Return the cache folder, which may not exist yet: the system's own, or the one in AGENTICIQA_CACHE."""
     own = os.environ.get(CACHE_VARIABLE)
     return Path(own).expanduser() if own else user_cache_path("agenticiqa", appauthor=False)
 
 
 def digest(content: Any) -> str:
-    """The first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
+    """Return the first 16 hex digits of the SHA-256 of plain JSON types; the order of keys does not count."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:HEX_DIGITS]
 
@@ -44,7 +44,7 @@ def write_atomically(
     private: bool = False,
     durable: bool = False,
 ) -> None:
-    """Write a file as a whole: a reader, or a crash half-way, sees the old content or the new, nothing between.
+    """Write a file atomically: a reader, or a crash half-way, sees the old content or the new.
 
     ``durable`` waits until the disk has it, so that a power failure does not lose both.
 
@@ -83,7 +83,7 @@ def write_atomically(
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and those above that are missing, which only their owner may enter; what exists stays as it is."""
+    """Make a folder and its missing parents, private to their owner; existing ones stay as they are."""
     for missing in [each for each in (folder, *folder.parents) if not each.exists()][::-1]:
         missing.mkdir(mode=0o700, exist_ok=True)
 
@@ -98,12 +98,12 @@ def printable_path(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def without_controls(text: str) -> str:
-    """The text with a blank for each control character (BEL, ESC, ...) but tabs and line breaks."""
+    """Return the text with a blank for each control character (BEL, ESC, ...) except tabs and line breaks."""
     return _UNSEEN.sub(" ", text)
 
 
 def one_line(text: str) -> str:
-    """A text as one printable line, for messages.
+    """Return a text as one printable line, for messages.
 
     White space becomes single blanks, file names are escaped as by :func:`printable_path`, other characters that cannot
     be printed become question marks.

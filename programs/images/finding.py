@@ -1,4 +1,4 @@
-"""Find the images in what a user names: files and folders; and count what a folder holds that cannot be judged."""
+"""Find the images in the files and folders that a user names, and count files that cannot be assessed."""
 
 import logging
 import os
@@ -29,7 +29,7 @@ OTHER = re.compile(
     r"\.(jxl|psd|psb|xcf|kra|exr|hdr|ico|icns|cur|ani|pdf|svgz?|e?ps|ai|wmf|emf|fits?|fts|dcm|pfm|jxr|wdp)"
 )
 LONGEST_SIGNATURE = 12  # bytes
-# How files of those kinds begin that are judged, for what has no suffix that tells.
+# The first bytes of supported formats, for files without a meaningful suffix.
 SIGNATURE = re.compile(
     rb"\xff\xd8\xff|\x89PNG|RIFF.{4}WEBP|GIF8|II\*\0|MM\0\*|\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]", re.DOTALL
 )
@@ -46,10 +46,10 @@ _PLURALS = {
 
 @dataclass
 class Found:
-    """The images in what was named, in order, each once.
+    """The images found, in order, each once.
 
     ``problems`` has one error for each name that leads to no image: a missing file, a folder without images, a web
-    address. ``skipped`` counts what the folders hold that looks like an image and cannot be judged, by suffix or reason
+    address. ``skipped`` counts files in the folders that look like images and cannot be assessed, by suffix or reason
     (``".cr2"``, ``"broken link"``).
     """
 
@@ -59,7 +59,7 @@ class Found:
 
 
 def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """As :func:`search_images`, for callers that need all or nothing.
+    """Find images as :func:`search_images` does, but raise the first problem.
 
     Raises the first problem (ImageNotFound, ImageError); what was skipped is logged as a warning.
     """
@@ -74,10 +74,10 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
 
-    In a folder a file counts by its suffix, upper or lower case, and one without letters in its suffix by how it
-    begins; formats of an extra (HEIC) count where it is installed. Thumbnails and maps that this program wrote are
-    skipped. Files and folders whose name begins with a dot are left out, links to folders are not followed. Never
-    raises for what a name leads to: see ``Found.problems``.
+    In a folder a file counts by its suffix, upper or lower case, or without letters in its suffix by its first bytes;
+    formats of an extra (HEIC) count where it is installed. Thumbnails and maps that this program wrote are skipped.
+    Files and folders whose name begins with a dot are left out, links to folders are not followed. Problems of a name
+    never raise: see ``Found.problems``.
     """
     found = Found()
     for name in names:
@@ -91,7 +91,7 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
 
 
 def skipped_text(skipped: Counter[str]) -> str:
-    """What was skipped, most frequent first: ``500 .heic (pip install 'agenticiqa[heic]'), 3 broken links``."""
+    """Return what was skipped, most frequent first: ``500 .heic (pip install 'agenticiqa[heic]'), 3 broken links``."""
     return ", ".join(_counted(kind, count) for kind, count in skipped.most_common())
 
 
@@ -105,7 +105,7 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
         if not (is_read or extra or RAW.fullmatch(suffix) or OTHER.fullmatch(suffix)):
             if not _begins_like_an_image(path, installed):
                 continue
-            is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly meant
+            is_read = not re.search("[a-z]", suffix)  # a .bak or .tmp of a photo is hardly intended
         if problem := _not_a_file(path) or ("" if is_read else suffix) or (OWN if is_own(path) else ""):
             here[problem] += 1
         else:
@@ -118,14 +118,14 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
 
 
 def is_name_of_image(text: str) -> bool:
-    """Whether a text is the name of an image file: one word with the suffix of one, or such a file that is there."""
+    """Return whether a text is the name of an image file: one word with an image's suffix, or an existing file."""
     suffix = Path(text).suffix.lower()
     known = bool(READ.fullmatch(suffix) or RAW.fullmatch(suffix) or format_by_suffix(suffix))
     return known and (len(text.split()) == 1 or os.path.isfile(text))
 
 
 def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
-    """Every file that is not hidden, and its suffix in lower case."""
+    """Yield every file that is not hidden, and its suffix in lower case."""
 
     def unreadable(error: OSError) -> None:
         skipped[UNREADABLE] += 1
@@ -150,7 +150,7 @@ def _begins_like_an_image(path: Path, installed: Collection[ExtraFormat]) -> boo
 
 
 def _not_a_file(path: Path) -> str:
-    """Why there is nothing to read at a path; empty for a regular file."""
+    """Return why there is nothing to read at a path; empty for a regular file."""
     if path.is_file():
         return ""
     return SPECIAL if path.exists() else BROKEN_LINK

@@ -1,4 +1,4 @@
-"""What Pillow does not read of the header of a JPEG 2000 file: repeated colors of its palette, and channels' meanings.
+"""Read JPEG 2000 headers where Pillow does not: repeated colors of the palette, and the meanings of channels.
 
 Source: ITU-T T.800 (2002), annex I.5.3: the boxes pclr (palette), cmap (component mapping), cdef (channel definition).
 """
@@ -13,7 +13,7 @@ SRGB = 16
 
 
 def palette_of(data: bytes) -> ImagePalette.ImagePalette | None:
-    """The palette for the samples as Pillow gives them, RGB or RGBA; ``None`` for a file without one.
+    """Return the palette for the samples as Pillow gives them, RGB or RGBA; ``None`` for a file without one.
 
     Raises NotImplementedError for a palette that is not of 8-bit sRGB colors, with or without alpha, and for a file
     without one whose channels are in another order than red, green, blue and alpha.
@@ -42,7 +42,7 @@ def palette_of(data: bytes) -> ImagePalette.ImagePalette | None:
 
 
 def _channels(boxes: dict[bytes, bytes], columns: int) -> list[int]:
-    """The column of the palette for red, green, blue and, if it has that, alpha."""
+    """Return the column of the palette for red, green, blue and, if it has that, alpha."""
     mapped = [*struct.iter_unpack(">HBB", boxes.get(b"cmap", b""))] or [(0, 1, column) for column in range(columns)]
     of_palette = {channel: column for channel, (component, kind, column) in enumerate(mapped) if kind == 1}
     if any(component for component, kind, _ in mapped if kind == 1):

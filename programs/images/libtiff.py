@@ -1,4 +1,4 @@
-"""What libtiff says about a damaged file, which it would print to stderr by itself."""
+"""Capture libtiff's messages about a damaged file, which it would print to stderr by itself."""
 
 import ctypes
 import threading
@@ -17,7 +17,7 @@ _installed: list[Any] = []  # libtiff calls it, so it lives as long as the proce
 
 
 def load(image: Image.Image) -> list[str]:
-    """Decode the pixels of an image. Returns what libtiff says about them: the first three lines that differ.
+    """Decode the pixels of an image. Returns libtiff's messages about them: the first three distinct lines.
 
     Raises what ``Image.load`` does; the text of an error is libtiff's where it says something.
     """
@@ -41,12 +41,12 @@ def load(image: Image.Image) -> list[str]:
 
 
 def _install() -> Any:
-    """Have libtiff call Python; what others decode in this process is printed as before.
+    """Make libtiff call Python; messages about images decoded by other code are printed as before.
 
     Nothing is changed where the library inside of Pillow shows no symbols, as on Windows.
     """
     try:
-        set_handler = ctypes.CDLL(Image.core.__file__).TIFFSetErrorHandler  # found in what Pillow is linked to
+        set_handler = ctypes.CDLL(Image.core.__file__).TIFFSetErrorHandler  # from Pillow's libraries
         formatted = FORMATTER(("PyOS_vsnprintf", ctypes.pythonapi))
     except (AttributeError, OSError):
         return None

@@ -1,4 +1,4 @@
-"""A loaded image: the bytes that a model is sent, the pixels that are measured, and what was computed from them."""
+"""A loaded image: the bytes that are sent to a model, the measured pixels, and results computed from them."""
 
 import hashlib
 from collections.abc import Collection
@@ -27,14 +27,14 @@ class LoadedImage:
     """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
 
     ``source`` is the name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
-    ``pixels`` is what is measured: uint8 of shape (height, width, 3), RGB, read-only. A model is sent ``file``, the
-    bytes of the file, if they show the same anywhere; else (``None``) ``shown`` without loss, by default ``pixels``.
-    ``mime`` is the media type of what is sent. ``sha256`` is the hex digest of the bytes as they were given, or of
-    ``data`` for a PIL image or an array. ``notes`` has a sentence for each change that was made.
-    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``judged_box`` is the part that is judged
-    in place of all (see ``images.borders``), in pixels of the whole picture, as the boxes of regions are. ``memo``
-    keeps what was computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and after
-    unpickling.
+    ``pixels`` are the measured pixels: uint8 of shape (height, width, 3), RGB, read-only. A model receives ``file``,
+    the bytes of the file, if every viewer shows them alike; else (``None``) ``shown`` without loss, by default
+    ``pixels``. ``mime`` is the media type of what is sent. ``sha256`` is the hex digest of the bytes as they were
+    given, or of ``data`` for a PIL image or an array. ``notes`` has a sentence for each change that was made.
+    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``judged_box`` is the part that is assessed
+    in place of the whole (see ``images.borders``), in pixels of the whole picture, as the boxes of regions are.
+    ``memo`` keeps results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and
+    after unpickling.
     """
 
     source: str
@@ -79,7 +79,7 @@ class LoadedImage:
 
     @property
     def judged(self) -> "LoadedImage":
-        """The part in ``judged_box`` as an image of its own, the same each time; this image where there is none."""
+        """The part in ``judged_box`` as an image of its own, the same object each time; by default this image."""
         if self.judged_box is None:
             return self
         left, top, right, bottom = self.judged_box
@@ -88,7 +88,7 @@ class LoadedImage:
 
     @cached_property
     def data(self) -> bytes:
-        """What a model is sent: the bytes of the file, or of a PNG or WebP made of the pixels."""
+        """The bytes that a model receives: those of the file, or of a PNG or WebP made of the pixels."""
         return lossless(self._shown, self.mime.rpartition("/")[2].upper()) if self.file is None else self.file
 
     @cached_property
@@ -98,12 +98,12 @@ class LoadedImage:
 
     @property
     def sent(self) -> str:
-        """What a model is sent, in words."""
+        """A description of the data that a model receives."""
         return "file" if self.file is not None else f"measured pixels ({FORMS[self.mime]})"
 
     @property
     def sent_size(self) -> tuple[int, int]:
-        """Width and height of what a model is sent: ``size``, or that of a smaller copy (``sent_within``)."""
+        """Width and height of the image sent to a model: ``size``, or that of a smaller copy (``sent_within``)."""
         return int(self._shown.shape[1]), int(self._shown.shape[0])
 
     @property
@@ -111,7 +111,7 @@ class LoadedImage:
         return self.pixels if self.shown is None else self.shown
 
     def same_pixels(self, other: "LoadedImage") -> bool:
-        """Whether the measured pixels of both are equal, whatever their files are."""
+        """Return whether the measured pixels of both are equal, whatever their files are."""
         return self.pixels is other.pixels or np.array_equal(self.pixels, other.pixels)
 
     def to_dspy(self) -> "dspy.Image":
@@ -124,7 +124,7 @@ class LoadedImage:
         return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
 
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":
-        """This image for a server that decodes only these media types, among them PNG: its file, or its pixels.
+        """Return this image for a server that decodes only these media types, among them PNG: its file, or its pixels.
 
         The pixels of a file go as PNG, or as lossless WebP where that is accepted and smaller. A smaller copy, and what
         was given as pixels, go as PNG.
@@ -138,11 +138,11 @@ class LoadedImage:
         return as_webp if len(as_webp.data) < len(self.data) else self
 
     def _encoded(self, mime: str) -> "LoadedImage":
-        """This image as its pixels in that format, the same object each time."""
+        """Return this image as its pixels in that format, the same object each time."""
         return self.memo.once(("sent as", mime), lambda: replace(self, file=None, mime=mime))
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
-        """This image; if its longer side exceeds ``max_side``, a model is sent a smaller copy (Lanczos)."""
+        """Return this image; if its longer side exceeds ``max_side``, a model receives a smaller copy (Lanczos)."""
         longest = max(self.size)
         if max_side is None or longest <= max_side:
             return self
@@ -152,7 +152,7 @@ class LoadedImage:
         return replace(self, file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
 
     def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":
-        """This image with other pixels, which a model is sent; ``sha256`` stays that of the file."""
+        """Return this image with other pixels, which a model receives; ``sha256`` stays that of the file."""
         return replace(self, file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
 
     @cached_property

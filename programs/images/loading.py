@@ -1,7 +1,7 @@
-"""Load images: a model is sent, the metrics measure, and every page shows the pixels that a viewer shows.
+"""Load images so that models, metrics and pages all get the pixels that a viewer shows.
 
-What happens to each kind, always noted in ``LoadedImage.notes``; ``pixels`` are those that are measured, and a model is
-sent them as PNG or lossless WebP, where it is not sent the bytes of the file.
+The table shows the treatment of each kind, always noted in ``LoadedImage.notes``. ``pixels`` are the measured pixels; a
+model receives them as PNG or lossless WebP, unless it receives the bytes of the file.
 
 ==============================  ===============  ================================================================
 kind (decided by content)       sent to a model  measured (8-bit sRGB)
@@ -20,8 +20,8 @@ PIL image, numpy array          pixels           like a file of its mode
 ==============================  ===============  ================================================================
 
 Refused, with a one-line ``ImageError``: damaged or truncated files, integer or float pixels of unknown range, 12-bit
-gray, drawings (SVG, EPS, WMF, XBM), what Pillow misreads, whatever is no image, more pixels than allowed, and web
-addresses. What an image may be given as is the table in ``images.sources``.
+gray, drawings (SVG, EPS, WMF, XBM), formats that Pillow misreads, files that are no image, more pixels than allowed,
+and web addresses. ``images.sources`` lists the supported sources.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     """Load an image given in any way that ``images.sources`` lists; a loaded image is returned as it is.
 
     ``max_pixels`` is compared with the header, before anything is decoded, in place of Pillow's own limit.
-    Raises ``ImageNotFound`` for a missing file and ``ImageError`` for whatever cannot be judged.
+    Raises ``ImageNotFound`` for a missing file and ``ImageError`` for any image that cannot be assessed.
     """
     if isinstance(source, LoadedImage):
         return source
@@ -67,14 +67,14 @@ def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.nda
 
 
 def size_of(source: ImageSource) -> tuple[int, int]:
-    """Return width and height of the pixels that ``load`` measures, from the header where that says it.
+    """Return the width and height of the pixels that ``load`` measures, from the header where that says it.
 
     Raises as ``load`` does for what is no image.
     """
     if isinstance(source, LoadedImage):
         return source.size
     if (path := path_of(source)) is not None:
-        with suppress(Exception), open_header(path) as header:  # loading says what is wrong
+        with suppress(Exception), open_header(path) as header:  # loading reports the problem
             if header.format not in MAY_BEGIN_SMALL:
                 return upright_size(header)
     return upright_size(_opened(source, MAX_PIXELS)[1])
@@ -101,5 +101,5 @@ def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[Loaded
 
 
 def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:
-    """The two image fields that every signature that sees images has."""
+    """Return the two image fields that all signatures with images have."""
     return {"reference": reference, "image": image}

@@ -17,12 +17,12 @@ INTEGERS = {3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}  # types of TIFF, as stru
 REDUCED, IS_MASK = 1, 4  # bits of NewSubfileType
 TWICE, SAME_SHAPE = 2.0, 0.02  # the sides of the full picture, and the most by which the ratio of the sides may differ
 MAY_BEGIN_SMALL = {"TIFF", "HEIF"}
-MOST_PAGES = 1000  # that are looked at
+MOST_PAGES = 1000  # that are examined
 CONVERTER = "convert it to a JPEG or a TIFF first, with RawTherapee, darktable-cli or libraw's dcraw_emu -T"
 
 
 class Picture(NamedTuple):
-    """A picture in a file: where its directory begins (of a HEIC: its number), its sides, and whether it is reduced."""
+    """A picture in a file: the offset of its directory (its number in a HEIC), its sides, and whether it is reduced."""
 
     place: int
     width: int
@@ -35,13 +35,13 @@ class Picture(NamedTuple):
         return f"{self.width}x{self.height}"
 
     def is_thumbnail_of(self, other: "Picture") -> bool:
-        """Whether the other one has its shape and at least twice its sides."""
+        """Return whether the other one has its shape and at least twice its sides."""
         across, down = other.width / max(self.width, 1), other.height / max(self.height, 1)
         return min(across, down) >= TWICE and abs(across / down - 1) <= SAME_SHAPE
 
 
 class NotDecoded(Exception):
-    """The full-resolution picture is of a kind that Pillow does not decode, or is not in the file."""
+    """Raised when Pillow cannot decode the full-resolution picture, or the file lacks it."""
 
 
 def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Image.Image]) -> tuple[Image.Image, str]:
@@ -80,7 +80,7 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
 
 
 def _of_heif(image: Image.Image) -> list[Picture]:
-    """The pictures of a HEIC or HEIF file, the primary one first."""
+    """Return the pictures of a HEIC or HEIF file, the primary one first."""
     primary = image.tell()
     found = []
     for number in range(image.n_frames):  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def _of_heif(image: Image.Image) -> list[Picture]:
 
 
 def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
-    """The pages of a TIFF in their order, and the pictures that hang on them (SubIFDs)."""
+    """Return the pages of a TIFF in their order, and their attached pictures (SubIFDs)."""
     chain, beside = list[Picture](), list[Picture]()
     for page, inner in _directories(data):
         chain.append(page)
@@ -100,7 +100,7 @@ def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
 
 
 def _directories(data: bytes, start: int | None = None) -> Iterator[tuple[Picture, tuple[int, ...]]]:
-    """The pictures of a chain of directories, by default the first, each with where those that hang on it begin."""
+    """Yield the pictures of a chain of directories, by default the first, each with the offsets of its SubIFDs."""
     order, is_big = "<" if data[:2] == b"II" else ">", b"\x2b" in data[2:4]
     layouts = ("Q", "Q", "HHQ8s") if is_big else ("H", "I", "HHI4s")
     count, link, row = (struct.Struct(order + each) for each in layouts)
@@ -125,7 +125,7 @@ def _directories(data: bytes, start: int | None = None) -> Iterator[tuple[Pictur
 
 
 def _beginning_at(data: bytes, offset: int) -> bytes:
-    """The file with another first directory."""
+    """Return the file with another first directory."""
     order = "<" if data[:2] == b"II" else ">"
     if b"\x2b" in data[2:4]:
         return data[:8] + struct.pack(f"{order}Q", offset) + data[16:]

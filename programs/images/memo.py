@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Memo:
     """Results by key, kept for as long as the memo lives. Unpickled or deeply copied it is empty.
 
-    The type of a result is that of what computes it: use one kind of key for one kind of result, such as
+    Each kind of result, and so its type, needs a kind of key of its own, such as
     ``("crop", box)``.
     """
 
@@ -20,7 +20,7 @@ class Memo:
         self._results: dict[Hashable, Future[Any]] = {}
 
     def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The result for ``key``: the kept one, or what ``compute`` returns, which is then kept.
+        """Return the result for ``key``: the kept one, or what ``compute`` returns, which is then kept.
 
         ``compute`` runs in the thread that asks first, without a lock held; other threads that ask for the same key
         wait for it. If it raises, all of them get that error and nothing is kept, so that the next caller tries again.

@@ -15,7 +15,7 @@ SHOWN = 2
 class NamedFiles:
     """The files of a table, whose paths are relative to ``folder``; ``title`` names the table in messages.
 
-    ``searched`` has the names that no file is at, each with the one file that was found for it below the folder.
+    ``searched`` has the names without a file, each with the one file found for it below the folder.
     """
 
     def __init__(self, title: str, folder: Path) -> None:
@@ -25,7 +25,7 @@ class NamedFiles:
         self._below: dict[str, list[Path]] | None = None
 
     def locate(self, name: str) -> Path | None:
-        """Return the file of a name, if it is clear; what is no file is searched only once other names had to be."""
+        """Return the file of a name, if unambiguous; search for a missing one only after ``find`` has searched."""
         path = self._path(name)
         if os.path.isfile(path):
             return path
@@ -59,7 +59,7 @@ class NamedFiles:
         return path
 
     def note(self) -> str | None:
-        """One line about the files that were searched; ``None`` without any."""
+        """Return one line about the files that were searched; ``None`` without any."""
         if not self.searched:
             return None
         name, path = next(iter(self.searched.items()))
@@ -83,7 +83,7 @@ class NamedFiles:
         return [each for each in found if each.name == parts[-1]] or found
 
     def _index(self) -> dict[str, list[Path]]:
-        """All files below the folder by their names in lower case."""
+        """Return all files below the folder by their names in lower case."""
         if self._below is None:
             self._below = {}
             paths = [path for path, _ in islice(files_below(self.folder, Counter()), MOST_SEARCHED + 1)]
@@ -93,6 +93,6 @@ class NamedFiles:
 
 
 def _shared_end(parts: list[str], path: Path) -> int:
-    """How many parts at the end of two paths are equal, whatever the case of their letters."""
+    """Return how many parts at the end of two paths are equal, ignoring case."""
     pairs = zip(reversed(parts), reversed(path.parts), strict=False)
     return len([*takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs)])

@@ -1,4 +1,4 @@
-"""Mark the pictures that this program writes, and recognize them, so that it does not assess them as photos."""
+"""Mark the pictures that this program writes, and recognize them, so that they are not assessed as photos."""
 
 import io
 import os
@@ -23,7 +23,7 @@ def webp(picture: Image.Image, method: int = 4) -> bytes:
 
 
 def is_own(path: Path, image: str = "") -> bool:
-    """Whether a file is a picture that this program wrote; with ``image``, whether its text entry ``Image`` is that.
+    """Return whether this program wrote a picture; with ``image``, whether its text entry ``Image`` equals it.
 
     Only the first and the last bytes are read.
     """

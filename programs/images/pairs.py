@@ -1,4 +1,4 @@
-"""Load an image with its reference, check how they fit, and align them where that is asked for."""
+"""Load an image with its reference, check how they match, and align them on request."""
 
 import math
 from dataclasses import replace
@@ -31,11 +31,11 @@ LARGEST_PAIR = (
     36_000_000  # pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes
 )
 REDUCED = "A pair of {} x {} pixels is compared at {} x {}, the means of {} x {} pixels: finer damage is not seen."
-GRID = 8  # pixels: JPEG's blocks, which are looked for where the image's own corner puts them
+GRID = 8  # pixels: JPEG's blocks, which start at the image's own corner
 
 
 class Pair(NamedTuple):
-    """An image, its reference, and how they fit; both of the latter are ``None`` without a reference."""
+    """An image, its reference, and the check of both; the last two are ``None`` without a reference."""
 
     image: LoadedImage
     reference: LoadedImage | None = None
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
     @property
     def compared(self) -> LoadedImage | None:
-        """The reference, if the image may be compared with it: ``None`` where it shows another picture."""
+        """Return the reference, if the image may be compared with it; ``None`` where it shows another picture."""
         return self.reference if self.check and self.check.fits else None
 
 
@@ -58,11 +58,11 @@ def load_checked(
 ) -> Pair:
     """Load an image and, if there is one, its pristine reference, and check how the image lies in the reference.
 
-    A reference of another size is refused, but with ``resize_reference`` brought to the image's size (Lanczos), for the
-    model as well; its ``sha256`` stays that of the file. With ``max_side`` a model is sent a smaller copy of images
-    whose longer side has more pixels; they are measured as they are.
+    A reference of another size is refused, unless ``resize_reference`` scales it to the image's size (Lanczos), for the
+    model as well; its ``sha256`` stays that of the file. With ``max_side`` a model receives a smaller copy of images
+    with a longer side above it; they are measured as they are.
 
-    With ``align`` a shifted pair, a part, and a picture at another scale are brought to what both show, at the image's
+    With ``align`` a shifted pair, a part, and a picture at another scale are reduced to their overlap, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
     The image's notes say what was found. Raises as ``load`` does, and ``ImageError`` for a refused reference.
     """
@@ -85,7 +85,7 @@ def load_checked(
 def _compared(
     image: LoadedImage, reference: LoadedImage, align: bool, resize_reference: bool
 ) -> tuple[LoadedImage, LoadedImage, ReferenceCheck]:
-    """Return both at one size, and how they fit. Raises ImageError where the size of the reference is refused."""
+    """Return both at one size, and their check. Raises ImageError where the size of the reference is refused."""
     is_of_one_size = image.size == reference.size
     if align or is_of_one_size or not resize_reference:
         relation = relate(image, reference)
@@ -103,7 +103,7 @@ def _compared(
 
 
 def _to_compare(image: LoadedImage) -> LoadedImage:
-    """One image of a pair, or a smaller copy of one that would take minutes; a model is sent what was given."""
+    """Return one image of a pair, or a smaller copy if it would take minutes; a model receives the given image."""
     width, height = image.size
     factor = math.ceil(math.sqrt(width * height / LARGEST_PAIR))
     if factor <= 1:
@@ -118,7 +118,7 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
 def _aligned(
     image: LoadedImage, reference: LoadedImage, relation: Relation, match: Match
 ) -> tuple[LoadedImage, LoadedImage, ReferenceCheck]:
-    """Return both, of what both show, at the image's size. Raises ImageError where that is next to nothing."""
+    """Return the overlap of both at the image's size. Raises ImageError where it is too small."""
     start, end = match.overlap
     left, top = (GRID * math.ceil((at - WHOLE) / GRID) for at in start)
     right, bottom = (math.floor(at + WHOLE) for at in end)

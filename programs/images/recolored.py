@@ -1,7 +1,7 @@
-"""Tell that a picture has its reference in other colors: a negative, solarized, channels inverted or swapped.
+"""Recognize an image with changed colors of its reference: a negative, solarized, channels inverted or swapped.
 
-Most metrics compare structure or brightness, and see little of that. Each way in which colors are commonly mixed up is
-done to a small copy of the reference; either one of them explains the image far better than any tint would, or none.
+Most metrics compare structure or brightness, and hardly respond to this. Each common color change is applied to a small
+copy of the reference. Colors count as changed if one change explains the image far better than any tint.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ Values = NDArray[np.float32]
 Span = tuple[float, float, float, float]  # left, top, right, bottom in pixels
 
 COARSE = 128  # pixels of the longer side of the copies
-EXPLAINS = 0.3  # of what the reference leaves unexplained, the one with its colors mixed up must leave at most
-BETTER = 0.7  # and of what is left by the best tint of the reference
+EXPLAINS = 0.3  # largest share of the reference's unexplained variance that a color change may leave
+BETTER = 0.7  # and of that of the reference's best tint
 VISIBLE = 4.0  # gray levels, RMS: a smaller difference is none
 COLORS = ("red", "green", "blue")
 ORDERS = {
@@ -33,7 +33,7 @@ CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is its opposite"}
 
 
 def recoloring(image: Pixels, reference: Pixels, here: Span | None = None, there: Span | None = None) -> str:
-    """How the colors of ``image`` are those of ``reference`` mixed up, in words; empty where they are not.
+    """Describe how ``image`` has the colors of ``reference`` mixed up; empty where they are not.
 
     Both are uint8 RGB (H, W, 3); ``here`` and ``there`` are what is compared of each, by default all of it. A change of
     brightness, contrast or tint is no mix-up, and neither is one that hardly shows, as in a nearly gray picture.
@@ -57,14 +57,14 @@ def _small(pixels: Pixels, size: tuple[int, int], box: Span | None) -> Image.Ima
 
 
 def _unexplained(seen: Values, colors: Values) -> float:
-    """The share of the variance that the colors, all brightened and stretched alike, do not explain: 0 to 1."""
+    """Return the share of the variance that one gain and offset for all colors do not explain: 0 to 1."""
     first, second = seen - seen.mean(), colors - colors.mean()
     agreement = float((first * second).sum()) / (float((first**2).sum()) * float((second**2).sum()) + 1e-9) ** 0.5
     return max(0.0, 1 - max(agreement, 0.0) ** 2)
 
 
 def _mixed_up(picture: Image.Image) -> Iterator[tuple[str, Values]]:
-    """Each way to mix up the channels of a picture, in words, and its pixels."""
+    """Yield each way to mix up the channels of a picture, in words, and its pixels."""
     rgb, ycc = np.asarray(picture), np.asarray(picture.convert("YCbCr"))
     for order, flip in product(permutations(range(3)), product((True, False), repeat=3)):
         words = [ORDERS[order]] if order in ORDERS else []

@@ -1,4 +1,4 @@
-"""Find how an image lies in its reference, and say it."""
+"""Find how an image lies in its reference, and describe it."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,18 +29,17 @@ ADVICE = "set align (--align) to compare what both show"
 
 
 class ReferenceCheck(BaseModel):
-    """How the image lies in its reference, by their structure.
+    """The place of an image in its reference, by their structure.
 
     ``relation``: ``identical`` pixels; ``in place``; ``shifted`` by ``shift``, (right, down) in the image's pixels;
     ``part``, where the image shows only ``box`` of the reference (left, top, right, bottom), or more than all of it, at
     ``scale`` reference pixels per pixel of its own; ``scaled``, all of the reference at another size; ``another
-    picture``, with which nothing is compared; ``unknown``, where a side is below 32 pixels or there is no structure.
+    picture``, with which no comparison is made; ``unknown``, where a side is below 32 pixels or there is no structure.
 
     ``similarity`` is the correlation of structure where both overlap, up to 1, ``confidence`` the height of the peak of
-    the phase correlation, 0 to 1. ``colors`` says how those of the image are the reference's mixed up (a negative,
-    swapped channels), and is empty where they are not. ``aligned`` says that the overlap was measured, and ``swapped``
-    that the reference looks worse than the image. ``sentence`` tells what a reader has to know, and is empty where all
-    is well.
+    the phase correlation, 0 to 1. ``colors`` says how the image has the reference's colors mixed up (a negative,
+    swapped channels), else is empty. ``aligned`` says that the overlap was measured, and ``swapped`` that the reference
+    looks worse than the image. ``sentence`` is a remark for the reader, empty if there is no problem.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,13 +57,13 @@ class ReferenceCheck(BaseModel):
 
     @property
     def fits(self) -> bool:
-        """Whether the reference may be compared with the image, as far as one can tell."""
+        """Return whether the reference may be compared with the image, as far as known."""
         return self.relation != "another picture"
 
 
 @dataclass(frozen=True)
 class Relation:
-    """How an image and its reference relate: ``turn`` is how another picture is turned, ``colors`` as in the check."""
+    """The relation of an image and its reference: ``turn`` is how the image is turned, ``colors`` as in the check."""
 
     kind: Kind
     match: Match | None = None
@@ -83,7 +82,7 @@ def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
     turn = find_turn(match) if abs(match.similarity) < SAME_ELSEWHERE else ""
     if not turn and not match.shows_same:
         same = (other for other in matches if other.shows_same)
-        # The more is tried, the more often chance finds a place: the colors themselves must be mixed up.
+        # More attempts find more chance matches, so the colors themselves must be mixed up, too.
         match = next((other for other in same if colors_at(other, image.pixels, reference.pixels)), match)
     if turn or not match.shows_same:
         return Relation("another picture", match, turn)
@@ -113,7 +112,7 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
 
 
 def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
-    """Return the check with its sentence; ``how`` says how both were aligned, by default they are measured as given."""
+    """Return the check with its sentence; ``how`` describes the alignment, by default none."""
     kind, match = relation.kind, relation.match
     found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
     sentences = []
@@ -141,7 +140,7 @@ def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceC
 
 
 def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
-    """Return why a reference of another size is refused, what was found in it, and what to do."""
+    """Return why a reference of another size is refused, the relation found, and what to do."""
     wanted, got = (f"{width}x{height}" for width, height in (image, reference))
     refused = f"expected a reference of the image's size {wanted}, got {got}"
     kind, match = relation.kind, relation.match
@@ -159,7 +158,7 @@ def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
 
 
 def place_in_words(kind: Kind, match: Match) -> str:
-    """Return where in its reference a shifted or scaled image lies, or which part of which picture the other one is."""
+    """Describe where a shifted or scaled image lies in its reference, or which picture is a part of the other."""
     across, down = match.scale.tolist()
     if kind == "shifted":
         offsets = zip(match.shift.tolist(), (("right", "left"), ("down", "up")), strict=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.signatures.types import Box, Boxes
 
-SMALLEST = 96  # pixels: the measures of noise, blur and blocking need at least some blocks and edges to look at
+SMALLEST = 96  # pixels: the measures of noise, blur and blocking need some blocks and edges
 LONGEST_NAME = 200  # characters of a region that is a place in the frame
 
 _PLACES: dict[str, tuple[int, int]] = {  # axis (0: across, 1: down), end (0: left or top, 1: right or bottom)
@@ -34,7 +34,7 @@ OF_THE_FRAME = re.compile(rf"\s+of\s+(?:the|this|my|our)\s+(?:{PICTURES})\b", re
 
 
 def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
-    """The box of a region that its name places in the frame; ``None`` for every other name.
+    """Return the box of a region named by its place in the frame; ``None`` for every other name.
 
     ``size`` is (width, height). "Left half", "top third", "bottom right quarter" mean what they say; "top left",
     "right side" and the like mean the half on each axis that they name, a corner is a third of each side, an edge a
@@ -65,7 +65,7 @@ def place_in_frame(region: str, size: tuple[int, int]) -> Box | None:
 
 
 def in_pixels(edges: Sequence[float], size: tuple[int, int], whole: float = 1.0) -> Box:
-    """The pixels that a box in shares of width and height touches; ``whole`` is what both of them count as.
+    """Return the pixels that a box in shares of width and height touches; ``whole`` is the share of a full side.
 
     ``edges`` are left, top, right, bottom in 0..whole, with left < right and top < bottom.
     """
@@ -80,17 +80,16 @@ def in_pixels(edges: Sequence[float], size: tuple[int, int], whole: float = 1.0)
 
 
 def grown(box: Box, size: tuple[int, int], smallest: int = SMALLEST) -> Box:
-    """The box grown around its center to at least ``smallest`` pixels a side, or to the whole side, in the image."""
+    """Return the box grown around its center to at least ``smallest`` pixels a side, or the image's whole side."""
     left, right = _grown_side(box[0], box[2], size[0], smallest)
     top, bottom = _grown_side(box[1], box[3], size[1], smallest)
     return left, top, right, bottom
 
 
 def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> LoadedImage:
-    """The part of an image in a box, grown as ``grown`` does; without a box what is judged of the image, mostly all.
+    """Return the part of an image in a box, grown as ``grown`` does; without a box, the assessed part of the image.
 
-    Asked again for the same part, it gives the same object, so that what is measured of it is measured once. ``data``
-    stays that of the whole image.
+    The same part is always the same object, so that it is measured only once. ``data`` stays that of the whole image.
     """
     if box is None:
         return image.judged
@@ -104,7 +103,7 @@ def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> Loade
 
 
 def account(boxes: Boxes, size: tuple[int, int]) -> list[str]:
-    """A sentence for each region that has a box: where it is, and how large a crop of it is measured."""
+    """Return a sentence for each region that has a box: its place, and the size of the measured crop."""
     width, height = size
     sentences = []
     for region, box in boxes.items():

@@ -1,4 +1,4 @@
-"""Find where one picture lies in another: in place, shifted, cropped, scaled, turned, or not at all.
+"""Find where one image lies in another: in place, shifted, cropped, scaled, turned, or not at all.
 
 Pictures are compared by structure: luma without its coarse tones, divided by its local contrast, so that changes of
 brightness, contrast and color do not count. Normalized cross-correlation of small copies finds scale and place, of the
@@ -28,14 +28,14 @@ Span = NDArray[np.floating]  # ((left, top), (right, bottom)) in pixels
 SMALLEST_SIDE = 32  # pixels: smaller images are not searched
 COARSE = 128  # pixels of the longer side of the copies that are searched
 WIDEST = 384  # pixels of the longer side of such a copy where the other picture may be a small part of it
-FEWEST = 24  # pixels of the shorter side of such a copy: in less, chance finds a place for anything
+FEWEST = 24  # pixels of the shorter side of such a copy: smaller copies match by chance
 SCALES = [2 ** (step / 7) for step in range(-14, 15)]
 SCALES_OF_ONE_SIZE = SCALES[7:-7]  # where both pictures have the same size
 WINDOW = 128  # pixels, for refining
 GRID = (0.15, 0.5, 0.85)  # of the way from the first place of a window to the last one
 PYRAMID = 4  # the next level of refining has so many times the pixels of the one before on each side
 CLEAR_PEAK = 0.25  # a lower peak of a window's phase correlation is ignored
-WHOLE_PIXELS = 0.75  # by so many pixels at its ends a scale may differ from 1 and still be 1
+WHOLE_PIXELS = 0.75  # pixels at the ends by which a scale may differ from 1 and still count as 1
 
 TURNS = {
     Image.Transpose.FLIP_LEFT_RIGHT: "mirrored",
@@ -49,11 +49,11 @@ TURNS = {
 # is at most 0.12 in place and 0.37 at the best place; of a photo and its strongest distortions at least 0.5.
 SAME_IN_PLACE = 0.25
 SAME_ELSEWHERE = 0.5
-# In smaller pictures chance finds a place more often: of 40 pairs of different CLIVE photos at 64 pixels 19 reach 0.5
+# Smaller pictures match by chance more often: of 40 pairs of different CLIVE photos at 64 pixels 19 reach 0.5
 # and none more than 0.75, of 40 shifted photos all. So the bound grows below COARSE, up to this.
 SAME_ELSEWHERE_SMALL = 0.75
 NEARLY_ALIGNED = 0.7  # pictures less similar than this in place may be better aligned at another scale
-WORTH = 0.3  # of the disagreement that a simpler match leaves, a less simple one must explain
+WORTH = 0.3  # share of a simpler match's disagreement that a less simple one must explain
 CLEARLY_BETTER = 0.1  # of a similarity, for a place that is not the expected one
 
 LEAST_OVERLAP = 0.3  # of the smaller picture's area
@@ -64,7 +64,7 @@ LOW_PASS = 0.12  # cycles per pixel: standard deviation of the weights of the ph
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Where an image lies in another picture, its reference; both are gray.
+    """The place of an image in another one, its reference; both are gray.
 
     The point (x, y) of the image, in pixels, shows the point ``origin + scale * (x, y)`` of the reference. The scale is
     1 where both have the same; its two numbers differ where one is stretched. ``similarity`` is the correlation of
@@ -90,7 +90,7 @@ class Match:
 
     @property
     def shift(self) -> Plane:
-        """By how many of its pixels the image's content lies right of, and below, its place in the reference."""
+        """Return by how many of its pixels the image's content lies right of and below its place in the reference."""
         return 0.0 - self.origin / self.scale
 
     @property
@@ -100,7 +100,7 @@ class Match:
 
     @property
     def shows_same(self) -> bool:
-        """Whether the similarity is that of two pictures of the same, in place also that of a negative."""
+        """Return whether both pictures show the same; in place, a negative counts, too."""
         if self.one_size and self.scale[0] == 1 and np.abs(self.shift).max() < 0.02 * max(self.image.size):
             return abs(self.similarity) >= SAME_IN_PLACE
         side = min(max(self.image.size), max(self.reference.size))
@@ -109,7 +109,7 @@ class Match:
         return self.similarity >= SAME_ELSEWHERE
 
     def in_reference(self, span: Span | None = None) -> Span:
-        """Return what a span of the image, by default all of it, is in the reference; it may end outside."""
+        """Map a span of the image, by default all of it, to the reference; it may end outside."""
         return self.origin + self.scale * (np.array([(0, 0), self.image.size]) if span is None else span)
 
     def within_reference(self, span: Span | None = None) -> Span:
@@ -128,7 +128,7 @@ def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
 
     Scales from 1/4 to 4 are searched where the pictures do not fit as they are. Of several places the simplest one that
     explains the pair about as well is taken: in place, then a shift, then another scale. Nothing is yielded where a
-    side is below 32 pixels, or a picture shows next to nothing.
+    side is below 32 pixels, or a picture has almost no structure.
 
     Further matches are those of the negative, the green channel, and its negative, one of which has the structure of
     the reference if the colors are mixed up.
@@ -160,7 +160,7 @@ def find_turn(found: Match) -> str:
 
 
 def _as_it_is(image: Image.Image, reference: Image.Image) -> Match:
-    """Return the match of all of the image with all of the reference."""
+    """Return the match of the whole image with the whole reference."""
     return Match(image, reference, np.divide(reference.size, image.size), np.zeros(2))
 
 
@@ -319,7 +319,7 @@ def _measured(found: Match) -> Match:
 
 
 def _planes(found: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
-    """Return a span of the image, and what it is in the reference, at this size."""
+    """Return a span of the image, and its counterpart in the reference, at this size."""
     return _resized(found.image, size, here), _resized(found.reference, size, found.within_reference(here))
 
 

@@ -1,4 +1,4 @@
-r"""What an image may be given as, and how each kind becomes a name and either the bytes of a file or a PIL image.
+r"""Read images of any supported source: each becomes a name and either the bytes of a file or a PIL image.
 
 ================================  ====================================  =====================================
 given                             read as                               named in results and messages
@@ -18,15 +18,15 @@ PIL image                         its current frame                     ``<PIL i
 The media type that a data URI declares is ignored: the content decides. http(s) and other addresses are refused,
 never fetched. A file object is neither closed nor set back.
 
-An array has shape (height, width), (height, width, 3) or (height, width, 4): gray, RGB or RGBA, in this order. Its
-type says what its values mean, never the values themselves:
+An array has shape (height, width), (height, width, 3) or (height, width, 4): gray, RGB or RGBA, in this order. Only its
+type, never its values, determines the range:
 
 * uint8: 0 to 255;
 * uint16: 0 to 65535. Gray stays at 16 bits; color is read at 8 bits (v // 256), as Pillow reads a PNG of such values;
-* float of any size: 0 to 1, rounded to 8 bits; what rounding errors left up to 0.001 outside is clipped.
+* float of any size: 0 to 1, rounded to 8 bits; values up to 0.001 outside, from rounding errors, are clipped.
 
-Everything else (other integers, floats outside 0 to 1, NaN, other shapes) is refused, because its range or its layout
-would be a guess.
+Everything else (other integers, floats outside 0 to 1, NaN, other shapes) is refused, because its range or layout is
+unclear.
 """
 
 import binascii
@@ -72,8 +72,8 @@ _IN_MEMORY = (bytes, bytearray, memoryview, np.ndarray, Image.Image)
 class UndecodedImage:
     """An image that was read but not decoded: its name, and the bytes of an image file or a PIL image.
 
-    ``load`` takes it like any other source, so it is also the way to give bytes a name. It can be sent to another
-    process, which a file object cannot. ``notes`` has a sentence for everything that was lost in reading.
+    ``load`` takes it like any other source, so it can also give bytes a name. Unlike a file object it can be sent to
+    another process. ``notes`` has a sentence for each loss in reading.
     """
 
     source: str
@@ -99,7 +99,7 @@ ImageSource: TypeAlias = Union[
 def read_source(source: ImageSource) -> UndecodedImage:
     """Read an image of any kind in the table above; a ``LoadedImage`` is not one of them (see ``load``).
 
-    Raises ImageNotFound for a missing file and ImageError for what cannot be read or is no image source.
+    Raises ImageNotFound for a missing file and ImageError for an unreadable file or unsupported source.
     """
     if isinstance(source, UndecodedImage):
         return source
@@ -110,7 +110,7 @@ def read_source(source: ImageSource) -> UndecodedImage:
 
 
 def name_of(source: object) -> str:
-    """What an image is called in results, logs and messages (see the table above), without reading it."""
+    """Return the name of an image in results, logs and messages (see the table above), without reading it."""
     if isinstance(source, str):
         if _DATA_URI.match(source):
             return "<data URI>"
@@ -133,7 +133,7 @@ def name_of(source: object) -> str:
 
 
 def is_in_memory(value: object) -> bool:
-    """Whether it is an image that is not a path: its repr or its text may hold all its bytes, ``name_of`` does not."""
+    """Return whether an image is no path: its repr or text may hold all its bytes; ``name_of`` does not."""
     if isinstance(value, str):
         return _DATA_URI.match(value) is not None
     kinds = (*_IN_MEMORY, UndecodedImage, LoadedImage)
@@ -141,7 +141,7 @@ def is_in_memory(value: object) -> bool:
 
 
 def path_of(source: ImageSource) -> Path | None:
-    """The path of an image that was given as a path or a ``file://`` URI; ``None`` for one in memory."""
+    """Return the path of an image that was given as a path or a ``file://`` URI; ``None`` for one in memory."""
     if isinstance(source, str) and _FILE_URI.match(source):
         with suppress(ImageError):  # of another machine: no such path here
             return _path_of_uri(source)
@@ -151,16 +151,16 @@ def path_of(source: ImageSource) -> Path | None:
 
 
 def picklable(source: ImageSource) -> ImageSource:
-    """The same image, with the same name, as something that can be sent to another process; file objects are read.
+    """Return the same image, with the same name, in a picklable form; file objects are read.
 
-    Raises ImageError for what cannot be read or is no image source.
+    Raises ImageError for an unreadable file or unsupported source.
     """
     kept = str | os.PathLike | bytes | bytearray | np.ndarray | Image.Image | UndecodedImage | LoadedImage
     return source if isinstance(source, kept) or _is_dspy_image(source) else read_source(source)
 
 
 def local_path(source: str | os.PathLike[str]) -> Path:
-    """The path of a file or folder that exists, given as a path or a ``file://`` URI.
+    """Return the path of an existing file or folder, given as a path or a ``file://`` URI.
 
     Raises ImageNotFound when nothing is there and ImageError for other addresses, which are never fetched.
     """
@@ -215,7 +215,7 @@ def _path_of_uri(uri: str) -> Path:
 
 
 def _decoded_uri(name: str, uri: str) -> bytes:
-    """The bytes in a data URI (RFC 2397), base64 or percent-encoded."""
+    """Return the bytes in a data URI (RFC 2397), base64 or percent-encoded."""
     header, comma, payload = uri.strip().partition(",")
     if not comma:
         refuse(name, "expected a data URI with a comma before its content, found none; write data:image/png;base64,...")
@@ -244,7 +244,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _read_object(name: str, file: Any) -> bytes:
-    """All bytes of a file object, from its start if it can seek."""
+    """Return all bytes of a file object, from its start if it can seek."""
     chunks: list[bytes] = []
     size = 0
     try:
@@ -270,7 +270,7 @@ _CHANNELS = (3, 4)  # RGB, RGBA
 
 
 def from_array(name: str, array: np.ndarray[Any, Any]) -> tuple[Image.Image, tuple[str, ...]]:
-    """A PIL image of mode L, I;16, RGB or RGBA with the array's values (copied), and what was lost, if anything.
+    """Return a PIL image of mode L, I;16, RGB or RGBA with the array's values (copied), and a note on any loss.
 
     ``name`` is for messages. Raises ImageError for an array that the conventions above do not cover.
     """
@@ -303,7 +303,7 @@ def _check_shape(name: str, shape: tuple[int, ...]) -> None:
 
 
 def _checked_floats(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in 0..1, as at least float32 so that rounding to 8 bits is exact."""
+    """Return the array in 0..1, as at least float32 so that rounding to 8 bits is exact."""
     values = array.astype(np.float32) if array.dtype.itemsize < 4 else array
     if not values.size:
         return values

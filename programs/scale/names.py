@@ -11,7 +11,7 @@ def is_shard_folder(place: str | Path) -> bool:
 
 
 def holds_results(place: str | Path) -> bool:
-    """Whether it is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
+    """Return whether it is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
     path = Path(place)
     if not path.is_file():
         return is_shard_folder(place)

@@ -74,12 +74,12 @@ class NoImage:
     why: str
 
     def read(self, size: int = -1) -> bytes:
-        """Raises ImageError."""
+        """Raise ImageError."""
         raise ImageError(f"{self.name}: {self.why}")
 
 
 def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
-    """The jobs of a shard. Raises BrokenShard, after those that can be read, where its file is damaged or not there."""
+    """Yield the jobs of a shard. Raises BrokenShard after the readable ones, if its file is damaged or missing."""
     kinds: dict[str, Callable[[Shard, SharedQuestion], Iterator[Job]]] = {
         "images": _of_images,
         "tar": _of_tar,
@@ -112,7 +112,7 @@ def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | N
 
 
 def source_at(name: str) -> ImageSource:
-    """The image at a path or an address."""
+    """Return the image at a path or an address."""
     return FarImage(name) if "://" in name and not name.startswith("file://") else name
 
 
@@ -165,7 +165,7 @@ def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 
 def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: SharedQuestion) -> Job:
-    """The job of a row, whose image is a path, or bytes, or both, as ``datasets`` keeps them."""
+    """Return the job of a row, whose image is a path, or bytes, or both, as ``datasets`` keeps them."""
     name, image = f"{file}#{place}", row[column]
     if isinstance(image, dict):
         image = image.get("bytes") or image.get("path")

@@ -203,7 +203,7 @@ def _remote_entries(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:
-    """The entries in parts of so many images or ``BYTES``, whichever are fewer."""
+    """Yield the entries in parts of so many images or ``BYTES``, whichever are fewer."""
     part: list[dict[str, Any]] = []
     size = 0
     for entry in entries:
@@ -217,7 +217,7 @@ def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[s
 
 
 def _is_index(name: str, held: set[str]) -> bool:
-    """Whether it is the table that img2dataset writes beside a tar."""
+    """Return whether it is the table that img2dataset writes beside a tar."""
     return name.endswith(".parquet") and f"{name.removesuffix('.parquet')}.tar" in held
 
 

@@ -200,5 +200,5 @@ class ShardJudge:
 
 
 def run_fingerprint(settings: Mapping[str, Any]) -> str:
-    """The fingerprint of a run, in the footer of each shard."""
+    """Return the fingerprint of a run, in the footer of each shard."""
     return digest(settings)

@@ -92,7 +92,7 @@ class ShardFolder:
         self.is_local = "file" in (self._fs.protocol if isinstance(self._fs.protocol, tuple) else (self._fs.protocol,))
 
     def shards(self) -> list[int]:
-        """The numbers of the shards that have a file, in order."""
+        """Return the numbers of the shards that have a file, in order."""
         self._fs.invalidate_cache()
         if not self._fs.isdir(self._root):
             return []
@@ -105,7 +105,7 @@ class ShardFolder:
             return dict(zip(numbers, pool.map(self._stamp, numbers), strict=True))
 
     def rows(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
-        """The rows of a shard in order: whole, as in JSON lines, or ``columns`` of them as they are in the file.
+        """Yield the rows of a shard in order: whole, as in JSON lines, or ``columns`` of them as they are in the file.
 
         Raises UserError for a file that is no shard of results.
         """
@@ -133,11 +133,11 @@ class ShardFolder:
             self._fs.pipe_file(self._path(name), content if isinstance(content, bytes) else b"".join(content))
 
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """The bytes of a file, or a part of it. Raises FileNotFoundError."""
+        """Return the bytes of a file, or a part of it. Raises FileNotFoundError."""
         return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return bool(self._fs.exists(self._path(name)))
 
     def remove(self, name: str) -> None:
@@ -146,7 +146,7 @@ class ShardFolder:
             self._fs.rm_file(self._path(name))
 
     def described(self, name: str) -> dict[str, Any] | None:
-        """The JSON object in a file; ``None`` where there is none."""
+        """Return the JSON object in a file; ``None`` where there is none."""
         try:
             found = json.loads(self.read(name))
         except (FileNotFoundError, ValueError):
@@ -166,7 +166,7 @@ class ShardFolder:
 
 
 def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
+    """Return the rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
 
     Only ``columns`` of shards are read. Rows of a file that later ones replace are left out (``latest_rows``).
     Raises UserError for a folder without shards.
@@ -177,7 +177,7 @@ def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iter
 
 
 def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """The rows of all shards in a folder, in order, one file after the other: whole, or these columns of them.
+    """Yield the rows of all shards in a folder, in order, one file after the other: whole, or these columns of them.
 
     Raises UserError for a folder without shards.
     """
@@ -191,7 +191,7 @@ def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Itera
 
 
 def columns_of(row: Mapping[str, Any]) -> Row:
-    """A row of results as its columns. Raises ValueError for NaN or infinity, which JSON lines cannot hold either."""
+    """Return a row of results as its columns. Raises ValueError for NaN or infinity, as JSON lines do."""
     flat: Row = {name: row.get(name) for name in _PLAIN}
     ends, shares = row.get("score_interval") or {}, row.get("quality_probs") or {}
     flat |= {column: ends[share][end] if ends else None for column, (share, end) in _ENDS.items()}
@@ -203,7 +203,7 @@ def columns_of(row: Mapping[str, Any]) -> Row:
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
-    """The row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed.
+    """Return the row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed.
 
     Columns that a file of an earlier version lacks are ``None``, or among ``more``.
     """
@@ -219,13 +219,13 @@ def row_of(columns: Mapping[str, Any]) -> Row:
 
 
 def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
-    """The rows of a shard with the place of each in it."""
+    """Yield the rows of a shard with the place of each in it."""
     for columns in folder.rows(number, SCHEMA.names):
         yield columns["place"], row_of(columns)
 
 
 def shard_name(number: int) -> str:
-    """The file of a shard."""
+    """Return the file of a shard."""
     return f"shard-{number:05d}.parquet"
 
 

@@ -1,4 +1,4 @@
-"""Image quality metrics, each a plain function of pixels, and the tools that a program makes of them.
+"""Image quality metrics as plain functions of pixels, and the tools built on them.
 
 ::
 
@@ -7,7 +7,7 @@
     ssim(image, reference)  # uint8 arrays of shape (H, W, 3), RGB
     niqe(image)
 
-Every file in ``metrics/`` exports the function of its name. Whatever is asked for is loaded then (PEP 562).
+Every file in ``metrics/`` exports the function of its name, loaded at its first use (PEP 562).
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Adapters: the learned scorer's score corrected by a user's own labels, as a file of a few numbers per feature."""
+"""Adapters: corrections of the learned scorer's score, fitted to a user's own labels and stored in a small file."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ from agenticiqa.programs.tools.numerics.opinion import Opinion
 
 @dataclass(frozen=True, eq=False)
 class Adapter:
-    """A score made of a level, a share of the shipped score, and ``weights`` (F,) of the scorer's features.
+    """A score computed from a constant level, a share of the shipped score, and ``weights`` (F,) of the features.
 
     ``about`` has ``level`` and ``shipped``, the share; ``images``, the SHA-256 of the labeled ones; ``kinds``, those of
     ``outside_training`` among them; and in levels ``error`` and the ``spread`` that intervals are made of, ``None``
@@ -32,7 +32,7 @@ class Adapter:
     about: Mapping[str, Any]
 
     def adapted(self, opinion: Opinion, features: NDArray[np.float32]) -> Opinion:
-        """The opinion by the user's labels, from the shipped one and the image's features (F,)."""
+        """Return the MOS predicted by the user's labels, from the shipped prediction and the image's features (F,)."""
         # A sum, not a matrix product: the last bits of that may depend on the linear algebra library.
         change = float(np.sum(features * self.weights, dtype=np.float64))
         score = self.about["level"] + self.about["shipped"] * opinion.score + change
@@ -41,7 +41,7 @@ class Adapter:
 
 def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, Any]) -> None:
     """Write an adapter that :func:`read_adapter` reads."""
-    from agenticiqa.programs.images.files import write_atomically  # here, as a metric needs neither this
+    from agenticiqa.programs.images.files import write_atomically  # imported here, as a metric needs neither this
 
     content = io.BytesIO()
     np.savez(content, weights=weights, about=np.array(json.dumps({**about, "digest": _digest(weights, about)})))

@@ -5,7 +5,7 @@ The curve is the standard form of Sheikh et al. 2006::
     beta1 * (1/2 - 1 / (1 + exp(beta2 * (x - beta3)))) + beta4 * x + beta5, clipped to [1, 5]
 
 (The paper's Eq. 6 prints it without the ``1 +``, which would make nine of its tools constant.) A curve that is not
-monotone over the metric's range would rate a worse image higher, so it is refused by name.
+monotone over the metric's range would rate a worse image higher, so it is refused.
 """
 
 import os
@@ -34,36 +34,36 @@ HEADER = """\
 
 @dataclass(frozen=True)
 class Calibration:
-    """One tool's curve. ``fitted_on`` says what it was fitted on: data set, n, date, residual, SRCC."""
+    """One tool's curve. ``fitted_on`` describes the fit: data set, n, date, residual, SRCC."""
 
     betas: Betas
     raw_range: tuple[float, float]
     fitted_on: str
 
     def __call__(self, raw: float) -> float:
-        """The score in [1, 5] of a raw value; values outside ``raw_range`` are clipped to it first."""
+        """Return the score in [1, 5] of a raw value; values outside ``raw_range`` are clipped to it first."""
         return float(np.clip(logistic5(np.clip(raw, *self.raw_range), self.betas), 1.0, 5.0))
 
     @property
     def residual(self) -> float | None:
-        """The standard deviation of opinions around the curve, in levels, that ``fitted_on`` states; else ``None``."""
+        """The standard deviation of MOS around the curve, in levels, that ``fitted_on`` states; else ``None``."""
         stated = re.search(r"residual (\d+\.\d+)", self.fitted_on)
         return float(stated[1]) if stated and float(stated[1]) > 0 else None
 
     def is_monotone(self) -> bool:
-        """Whether the curve, before clipping, only rises or only falls over the metric's range."""
+        """Return whether the curve, before clipping, only rises or only falls over the metric's range."""
         steps = np.diff(logistic5(np.linspace(*self.raw_range, 2001), self.betas))
         tolerance = 1e-9
         return bool(np.all(steps >= -tolerance) or np.all(steps <= tolerance))
 
 
 def read_yaml(text: str) -> Any:
-    """The value of a YAML text, read by libyaml where there is one: that takes a tenth of the time."""
+    """Return the value of a YAML text, read by libyaml where available: that takes a tenth of the time."""
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
-    """The standard five-parameter logistic of ``raw``, unclipped."""
+    """Return the standard five-parameter logistic of ``raw``, unclipped."""
     b1, b2, b3, b4, b5 = betas
     x = np.asarray(raw, dtype=float)
     # 1/2 - 1/(1 + exp(t)) is tanh(t/2)/2, which cannot overflow
@@ -71,7 +71,7 @@ def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
 
 
 def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
-    """The curves of a profile: the name of a shipped one ("default", "table5") or the path of a YAML file.
+    """Return the curves of a profile: the name of a shipped one ("default", "table5") or the path of a YAML file.
 
     A profile maps a tool's name to ``betas`` (five numbers), ``raw_range`` (two) and ``fitted_on`` (a sentence).
     Raises ToolError when there is no such profile or an entry is incomplete; use :func:`usable` to get a curve, which
@@ -112,7 +112,7 @@ def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
 
 
 def _curve(entry: Mapping[str, Any]) -> Calibration:
-    """One entry of a profile. Raises ValueError, TypeError or KeyError for one that is incomplete or no numbers."""
+    """Return one entry of a profile. Raises ValueError, TypeError or KeyError for an incomplete or invalid one."""
     b1, b2, b3, b4, b5 = map(float, entry["betas"])
     low, high = map(float, entry["raw_range"])
     if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
@@ -121,7 +121,7 @@ def _curve(entry: Mapping[str, Any]) -> Calibration:
 
 
 def usable(tool: str, profile: str) -> Calibration:
-    """The tool's curve in a profile. Raises ToolError when it has none or one that is not monotone."""
+    """Return the tool's curve in a profile. Raises ToolError when it has none or one that is not monotone."""
     curves = load_profile(profile)
     if tool not in curves:
         raise ToolError(f"calibration profile {profile!r} has no curve for {tool}: it has {', '.join(curves)}")

@@ -1,4 +1,4 @@
-"""The toolbox: every embedded metric, in the order of preference, and the tools that a program is given."""
+"""The toolbox: every embedded metric, in the order of preference, and the tools available to a program."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -25,11 +25,11 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in map(_tool, METRICS)}
 
 
 def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:
-    """The tools that a program may use, by name: those with a monotone curve in the calibration profile.
+    """Return the tools that a program may use, by name: those with a monotone curve in the calibration profile.
 
-    ``pyiqa`` adds metrics of that package by name, those that are not embedded under that name. ``adapter`` is a file
-    that adapts the learned scorer. Raises ToolError when there is no such profile or metric, or no tool with a usable
-    curve, and UserError for an adapter that cannot be used.
+    ``pyiqa`` adds metrics of that package by name, except embedded ones. ``adapter`` is a file that adapts the learned
+    scorer. Raises ToolError when there is no such profile or metric, or no tool with a usable curve, and UserError for
+    an adapter that cannot be used.
     """
     tools: dict[str, Tool] = {}
     if pyiqa:  # first: a metric that is listed is preferred
@@ -52,7 +52,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | 
 
 
 def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:
-    """A tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
+    """Return a tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
     try:
         return usable(name, profile), ""
     except ToolError as error:
@@ -60,7 +60,7 @@ def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:
 
 
 def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
-    """A row for every embedded and added tool, as ``agenticiqa tools`` shows them."""
+    """Return a row for every embedded and added tool, as ``agenticiqa tools`` shows them."""
     return [
         {
             "name": name,

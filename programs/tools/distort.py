@@ -5,8 +5,8 @@
 >>> KINDS["motion_blur"].category
 'Blurs'
 
-The levels 1 to 5 stand for slight, moderate, visible at a glance, severe and extreme, as equal over the kinds as one
-table can make them: WebP ends at "severe", and how visible a level is depends on the image.
+The levels 1 to 5 stand for slight, moderate, visible at a glance, severe and extreme. They are only roughly equal
+across kinds: WebP ends at "severe", and the visibility of a level depends on the image.
 """
 
 import io
@@ -32,7 +32,7 @@ YCC_TO_RGB = np.array([[1, 0, 1.402], [1, -0.344136, -0.714136], [1, 1.772, 0]])
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of distortion: the category it belongs to, what it does, and how strong its five levels are.
+    """One kind of distortion: its category, its function, and the strengths of its five levels.
 
     ``apply`` takes float64 RGB in 0..255 of shape (H, W, 3), the strength of the level and a generator of random
     numbers, and returns values of the same shape, which may lie outside 0..255.
@@ -45,11 +45,11 @@ class Kind:
 
 
 def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
-    """The image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 returns a copy.
+    """Return the image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 returns a copy.
 
-    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is the result. ``seed`` decides what is random in a
-    kind: the noise, the direction of a motion, the hue of a cast. It is the same draw at every level, so that a higher
-    level is more of the same distortion, and the same arguments always return the same bytes.
+    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is the result. ``seed`` determines the random part
+    of a kind: the noise, the direction of a motion, the hue of a cast. All levels share the draw, so that a higher
+    level is more of the same distortion. The same arguments always return the same bytes.
 
     Raises ToolError for an unknown kind or level, for anything that is not such an image, and for one that a format
     cannot hold (WebP ends at 16,383 pixels a side).
@@ -71,14 +71,14 @@ def gaussian_blur(rgb: Values, sigma: float, rng: np.random.Generator) -> Values
 
 
 def motion_blur(rgb: Values, length: float, rng: np.random.Generator) -> Values:
-    """The mean along a straight line of ``length`` pixels in a random direction."""
+    """Return the mean along a straight line of ``length`` pixels in a random direction."""
     angle = rng.uniform(0, math.pi)
     steps = np.linspace(-length / 2, length / 2, 4 * math.ceil(length) + 1)
     return _convolve(rgb, np.stack([steps * math.sin(angle), steps * math.cos(angle)]))
 
 
 def defocus(rgb: Values, radius: float, rng: np.random.Generator) -> Values:
-    """The mean over a disk of ``radius`` pixels, the blur of a lens with a round aperture."""
+    """Return the mean over a disk of ``radius`` pixels, the blur of a lens with a round aperture."""
     offsets = np.arange(-radius, radius + 0.1, 0.5)
     disk = np.stack(np.meshgrid(offsets, offsets)).reshape(2, -1)
     return _convolve(rgb, disk[:, np.hypot(*disk) <= radius + 0.1])
@@ -107,7 +107,7 @@ def white_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
 
 
 def impulse_noise(rgb: Values, share: float, rng: np.random.Generator) -> Values:
-    """A share of the pixels turned black or white."""
+    """Return a share of the pixels turned black or white."""
     draw = rng.random(rgb.shape[:2])
     white = rng.random(rgb.shape[:2]) < 0.5
     return np.where((draw < share)[..., None], np.where(white, 255.0, 0.0)[..., None], rgb)
@@ -156,7 +156,7 @@ def banding(rgb: Values, count: float, rng: np.random.Generator) -> Values:
 
 
 def scale_light(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
-    """Every value times ``gain``: underexposure below 1, overexposure with clipped highlights above."""
+    """Return every value times ``gain``: underexposure below 1, overexposure with clipped highlights above."""
     return rgb * gain
 
 
@@ -180,7 +180,7 @@ def color_cast(rgb: Values, strength: float, rng: np.random.Generator) -> Values
 
 
 def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
-    """An unsharp mask of radius 1.5 pixels, so strong that halos line the edges."""
+    """Return an unsharp mask of radius 1.5 pixels, so strong that halos line the edges."""
     return rgb + amount * (rgb - scipy.ndimage.gaussian_filter(rgb, (1.5, 1.5, 0)))
 
 
@@ -212,7 +212,7 @@ KINDS: dict[str, Kind] = {name: Kind(CATEGORY_OF_KIND[name], *made) for name, ma
 
 
 def _convolve(rgb: Values, offsets: Values) -> Values:
-    """The mean over the points at ``offsets``, (2, N) rows and columns; each counts at its nearest pixel."""
+    """Return the mean over the points at ``offsets``, (2, N) rows and columns; each counts at its nearest pixel."""
     taps, counts = np.unique(np.rint(offsets).astype(int), axis=1, return_counts=True)
     margin = int(np.abs(taps).max())
     height, width = rgb.shape[:2]

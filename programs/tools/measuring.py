@@ -1,4 +1,4 @@
-"""A metric of whatever an image may be given as: a path, bytes, PIL, an array, a tensor, or a batch of them."""
+"""Measure images with a metric: given as path, bytes, PIL image, array, tensor, or a batch of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
 
 
 def list_metrics() -> list[dict[str, Any]]:
-    """Every embedded metric: name, kind (FR compares with a reference, NR does not), better, range, unit, source, ...
+    """List the embedded metrics: name, kind (FR needs a reference, NR does not), better, range, unit, source, ...
 
     ``better`` is "higher" or "lower", ``range`` where values usually lie, ``smallest`` the least side in pixels.
     """
@@ -38,17 +38,17 @@ def list_metrics() -> list[dict[str, Any]]:
 
 
 def measure(metric: str, image: Any, reference: Any = None) -> Measured:
-    """The value of a metric, on its own scale: a float for one image, an array of shape (N,) for a batch.
+    """Return the value of a metric on its own scale: a float for one image, an array of shape (N,) for a batch.
 
     ``metric`` is its name in any case ("ssim", "MS-SSIM"), or ``pyiqa:NAME`` for one of that package. An image is a
     path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1,
-    3 or 4 channels, in uint8 0..255, uint16 0..65535 or float 0..1. Whatever it is, its 8-bit RGB pixels are measured,
-    upright, over white. A batch is a list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a
-    single reference serves all of it.
+    3 or 4 channels, in uint8 0..255, uint16 0..65535 or float 0..1. Its 8-bit RGB pixels are measured, upright, over
+    white. A batch is a list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a single reference
+    applies to all of it.
     Where both ends of a shape could be channels, an array has them last and a tensor first.
 
-    Raises ToolError for an unknown metric, one that does not apply and a reference that a metric does not look at,
-    ImageError for what is no image.
+    Raises ToolError for an unknown metric, one that does not apply and a reference that a metric does not use,
+    ImageError for an invalid image.
     """
     tool = metric_named(metric)
     images, batch = _images_in(image)
@@ -76,7 +76,7 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
 
 
 def metric_named(name: str) -> Tool:
-    """An embedded metric, or one of pyiqa. Raises ToolError where there is none, or where pyiqa is missing."""
+    """Return an embedded metric, or one of pyiqa. Raises ToolError for an unknown one, or where pyiqa is missing."""
     if name.lower().startswith(PYIQA):
         from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # here: it loads pydantic
 
@@ -85,7 +85,7 @@ def metric_named(name: str) -> Tool:
 
 
 def function_of(name: str) -> Callable[..., Measured]:
-    """``measure`` of one metric, as a function of its name: ``ssim(image, reference)``, ``niqe(image)``."""
+    """Return ``measure`` for one metric, named after it: ``ssim(image, reference)``, ``niqe(image)``."""
     tool = get_tool(name, TOOLS)
 
     def metric(image: Any, reference: Any = None) -> Measured:
@@ -97,7 +97,7 @@ def function_of(name: str) -> Callable[..., Measured]:
 
 
 def pixels_of(source: ImageSource) -> RGB:
-    """The pixels that are measured of one image, (H, W, 3) uint8: as ``images.load`` has them, without what is sent."""
+    """Return the measured pixels of one image, (H, W, 3) uint8, as in ``images.load``, without data for a model."""
     if isinstance(source, LoadedImage):
         return source.pixels
     if isinstance(source, np.ndarray) and source.dtype == np.uint8 and source.ndim == 3 and source.shape[2] == 3:
@@ -110,7 +110,7 @@ def _value(tool: Tool, image: Any, reference: Any) -> float:
 
 
 def _images_in(source: Any) -> tuple[Sequence[Any], bool]:
-    """The images of a source, and whether it is a batch."""
+    """Return the images of a source, and whether it is a batch."""
     if isinstance(source, list | tuple):
         found = [_images_in(each) for each in source]
         if any(several for _, several in found):
@@ -129,7 +129,7 @@ def _images_in(source: Any) -> tuple[Sequence[Any], bool]:
 
 
 def _channels_last(array: NDArray[Any], axes: tuple[int, int]) -> NDArray[Any]:
-    """The array with its channels last, or without them where there is one; they are the first that can be."""
+    """Return the array with its channels last, or without them where there is one; they are the first that can be."""
     for axis in axes:
         if array.shape[axis] in CHANNELS:
             moved = np.moveaxis(array, axis, -1)

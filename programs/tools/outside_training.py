@@ -1,8 +1,8 @@
-"""Images outside of what the quality model was trained on, photos of usual size: what they look like instead.
+"""Recognize images unlike the quality model's training set, which are photos of usual size.
 
-The look of a picture is told by logistic regression on cheap measurements (``statistics.pictorial``) and on what the
-quality model's backbone, a recognition network, sees in it. ``eval.research.outside_photos`` makes the pictures, fits
-the regression and the constants below, and measures both on other pictures.
+Logistic regression classifies the look of a picture from cheap measurements (``statistics.pictorial``) and features of
+the quality model's backbone, a recognition network. ``eval.research.outside_photos`` makes the pictures, fits the
+regression and the constants below, and measures both on other pictures.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,16 +36,16 @@ Backbone: TypeAlias = Callable[[RGB], NDArray[np.float32]]
 WEIGHTS = Path(__file__).with_name("outside_training.npz")
 SHA256 = "5fccee636b84e627a8f3e60b5f8518346820ea0a2930dbaf37662648e9c52286"
 
-SMALL_PHOTO = 400  # pixels of the longer side: photos below were not learned from
+SMALL_PHOTO = 400  # pixels of the longer side: smaller photos were not in the training set
 SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
 THIN = 6.0  # ratio of the sides
 BLANK_RANGE = 3  # 8-bit levels between the lowest and the highest value of each channel
 MOST_PHOTO = 0.5  # with less than this probability of "photo" an image is taken for something else
 DEVIATIONS = 4.0  # standard deviations: features farther from the training mean are clipped to this
-SEEN_SIDE = 256  # pixels of the longer side of the copy that the backbone sees
+SEEN_SIDE = 256  # pixels of the longer side of the copy for the backbone
 SEEN_LEAST = 32  # pixels of its shorter side
 
-# Standard deviation of the true opinion around the score, in levels, at least. Root mean squares of the errors: 1.5 to
+# Least standard deviation of the true MOS around the score, in levels. Root mean squares of the errors: 1.5 to
 # 2.6 on 28 drawn pictures; on 12 photos 2.0 for parts of 8 x 8 pixels, 0.4 for gray ones. Small: the spread of other
 # photos, .75, and the shift of copies of the worst-rated photos of CLIVE at half and at a quarter of their size, .58
 # and .96. Studies at commit 0a7818c. Color: the shift of 40 photos of CLIVE that are read as sRGB although they are in
@@ -94,7 +94,7 @@ SHORT: Mapping[str, str] = {
 
 
 def reasons_for(image: "LoadedImage", backbone: Backbone) -> tuple[Reason, ...]:
-    """Why a loaded image of any size is outside of the training; empty for a usual photo in color.
+    """Return why a loaded image of any size is unlike the training set; empty for a usual photo in color.
 
     Raises ToolError for damaged weights.
     """
@@ -126,7 +126,7 @@ def _is_blank(image: RGB) -> bool:
 
 
 def look_features(image: RGB, copy: RGB, backbone: Backbone, luma: Luma | None = None) -> Values:
-    """Return the features (F,) by which a look is recognized, of an image of at least 64 x 64 pixels.
+    """Return the features (F,) that classify the look of an image of at least 64 x 64 pixels.
 
     ``copy`` is the image in working size; ``luma`` is that of the image, where it is known.
     """
@@ -139,7 +139,7 @@ def look_features(image: RGB, copy: RGB, backbone: Backbone, luma: Luma | None =
 
 
 def looks(weights: Mapping[str, Values], features: Values) -> Values:
-    """The probabilities (.., 5) of ``LOOKS`` from features (.., F)."""
+    """Return the probabilities (.., 5) of ``LOOKS`` from features (.., F)."""
     scaled = np.clip((features - weights["mean"]) / weights["spread"], -DEVIATIONS, DEVIATIONS)
     # einsum, not a matrix product: the last bits of that may depend on the threads of the linear algebra library.
     logits = np.einsum("...f,fc->...c", scaled, weights["weight"]) + weights["bias"]
@@ -148,16 +148,16 @@ def looks(weights: Mapping[str, Values], features: Values) -> Values:
 
 
 def widened(opinion: Opinion, reasons: Collection[Reason]) -> Opinion:
-    """The opinion with at least the spread that the reasons ask for."""
+    """Return the predicted MOS with at least the spread that the reasons require."""
     return replace(opinion, spread=max(opinion.spread, least_spread(reasons)))
 
 
 def least_spread(reasons: Collection[Reason]) -> float:
-    """The standard deviation of the true opinion around the score that the reasons ask for; 0 without any."""
+    """Return the least standard deviation of the true MOS around the score for these reasons; 0 without any."""
     return max((LEAST_SPREAD[reason] for reason in reasons), default=0.0)
 
 
 def in_words(reasons: Sequence[Reason], size: tuple[int, int]) -> str:
-    """What to tell people about the reasons, in one sentence each; ``size`` is width and height in pixels."""
+    """Describe the reasons to users, in one sentence each; ``size`` is width and height in pixels."""
     width, height = size
     return " ".join(SENTENCES[reason].format(width=width, height=height) for reason in reasons)

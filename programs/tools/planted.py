@@ -1,4 +1,4 @@
-"""Photos with damage planted in a part of them, as questions are asked about."""
+"""Plant damage in a part of a photo, for questions about regions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Any metric of IQA-PyTorch (pyiqa) as a tool: an optional extra, imported only when it is asked for.
+"""Use any metric of IQA-PyTorch (pyiqa) as a tool: an optional extra, imported only on request.
 
 pyiqa is under the PolyForm Noncommercial license. A learned metric's weights are downloaded when its tool is made.
 """
@@ -24,11 +24,11 @@ INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Non
 
 
 def pyiqa_tool(name: str, profile: str) -> Tool:
-    """A pyiqa metric as a tool that runs on the CPU.
+    """Return a pyiqa metric as a tool that runs on the CPU.
 
-    Its curve is the profile's, if that has one of this name; else the metric's stated range is mapped linearly. Raises
-    ToolError when pyiqa is missing or broken, has no such metric, the metric has neither a curve nor a finite range, or
-    it cannot be made (its weights cannot be downloaded, for example).
+    Its curve is the profile's curve of this name, if there is one; else the metric's stated range is mapped linearly.
+    Raises ToolError when pyiqa is missing or broken, has no such metric, the metric has neither a curve nor a finite
+    range, or it cannot be made (its weights cannot be downloaded, for example).
     """
     known = _configuration(name)
     curve = _curve(name, profile, known["score_range"], not known.get("lower_better", False))
@@ -36,7 +36,7 @@ def pyiqa_tool(name: str, profile: str) -> Tool:
 
 
 def pyiqa_metric(name: str) -> Tool:
-    """A pyiqa metric under the name ``pyiqa:NAME``, on its own scale. Raises ToolError as ``pyiqa_tool``."""
+    """Return a pyiqa metric under the name ``pyiqa:NAME``, on its own scale. Raises ToolError as ``pyiqa_tool``."""
     known = _configuration(name)
     return Tool(
         name=f"{PYIQA}{name}",
@@ -53,7 +53,7 @@ def pyiqa_metric(name: str) -> Tool:
 
 @cache
 def load_metric(name: str) -> Callable[..., float]:
-    """A pyiqa metric as a function of uint8 pixels (H, W, 3), made once. Raises ToolError if it cannot be made.
+    """Return a pyiqa metric as a function of uint8 pixels (H, W, 3), made once. Raises ToolError if it cannot be made.
 
     It takes the image and, if the metric compares, the reference. Threads take turns.
     """
@@ -61,7 +61,7 @@ def load_metric(name: str) -> Callable[..., float]:
 
 
 def created_metric(name: str) -> Any:
-    """A pyiqa metric on the CPU, as ``pyiqa.create_metric`` makes it. Raises ToolError if it cannot be made."""
+    """Return a pyiqa metric on the CPU, as ``pyiqa.create_metric`` makes it. Raises ToolError if it cannot be made."""
     _configuration(name)
     create_metric = _package().create_metric
     try:
@@ -73,7 +73,7 @@ def created_metric(name: str) -> Any:
 
 
 def measure_by(metric: Callable[..., Any]) -> Callable[..., float]:
-    """A metric of tensors, (1, 3, H, W) in [0, 1], as a function of uint8 pixels (H, W, 3). Threads take turns."""
+    """Convert a metric of tensors (1, 3, H, W) in [0, 1] to one of uint8 pixels (H, W, 3). Threads take turns."""
     turn = threading.Lock()
 
     def measure(image: np.ndarray, reference: np.ndarray | None = None) -> float:
@@ -85,7 +85,7 @@ def measure_by(metric: Callable[..., Any]) -> Callable[..., float]:
 
 
 def _configuration(name: str) -> Any:
-    """What pyiqa declares of a metric. Raises ToolError when it has none of that name."""
+    """Return pyiqa's configuration of a metric. Raises ToolError for an unknown name."""
     known = _package().default_model_configs.DEFAULT_CONFIGS
     if name not in known:
         raise ToolError(f"pyiqa has no metric {name!r}; it has {', '.join(sorted(known))}")
@@ -121,7 +121,7 @@ def _tensor(pixels: np.ndarray) -> Any:
 def _package() -> Any:
     try:
         import pyiqa
-    except Exception as error:  # torch and torchvision that do not fit each other raise other things than ImportError
+    except Exception as error:  # incompatible torch and torchvision raise other errors than ImportError
         if isinstance(error, ModuleNotFoundError) and error.name == "pyiqa":
             raise ToolError(INSTALL) from error
         raise ToolError(f"pyiqa is installed but cannot be imported: {_in_one_line(error)}") from error

@@ -1,4 +1,4 @@
-"""Saliency: the mask of an image's subject by U2-Net small, and from it the boxes of subject and background.
+"""Predict the mask of an image's subject with U2-Net small, and derive the boxes of subject and background.
 
 X. Qin, Z. Zhang, C. Huang, M. Dehghan, O. R. Zaiane, M. Jagersand, "U2-Net: Going deeper with nested U-structure for
 salient object detection", Pattern Recognition 106 (2020). The network is the authors' u2netp as an ONNX file of 4.6 MB.
@@ -29,13 +29,13 @@ LEAST_SUBJECT = 0.005  # of the image: a smaller part is a speck
 COMPANION = 0.25  # of the largest part: a smaller part does not belong to the subject
 BACKGROUND_BELOW = 0.2
 LEAST_BACKGROUND = 0.25  # of the image
-CELL = 8  # pixels of the mask, the grid on which free rectangles are looked for
+CELL = 8  # pixels of the mask, the grid for the search of free rectangles
 
 Mask = NDArray[np.float32]
 
 
 def saliency(image: LoadedImage) -> Mask:
-    """How salient each part of an image is: float32 of shape (320, 320), 0..1, over the whole image.
+    """Return how salient each part of an image is: float32 of shape (320, 320), 0..1, over the whole image.
 
     Computed once per loaded image. Raises ToolError when the network's file is damaged.
     """
@@ -43,7 +43,7 @@ def saliency(image: LoadedImage) -> Mask:
 
 
 def predict(pixels: RGB) -> Mask:
-    """The saliency of an image, uint8 RGB of shape (H, W, 3) and any size. The same bits each time.
+    """Return the saliency of an image, uint8 RGB of shape (H, W, 3) and any size. The same bits each time.
 
     Raises ToolError for another array, and when the network's file is damaged.
     """
@@ -59,7 +59,7 @@ def predict(pixels: RGB) -> Mask:
 
 
 def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:
-    """The box around the subject in an image of ``size`` (width, height); ``None`` when nothing is salient.
+    """Return the box around the subject in an image of ``size`` (width, height); ``None`` when nothing is salient.
 
     The largest connected part with a saliency of at least 0.5, together with parts of at least a quarter of its area:
     two people side by side are one subject.
@@ -74,7 +74,7 @@ def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:
 
 
 def background_box(seen: Mask, size: tuple[int, int]) -> Box | None:
-    """The largest rectangle beside the subject in an image of ``size`` (width, height).
+    """Return the largest rectangle beside the subject in an image of ``size`` (width, height).
 
     ``None`` when it is less than a quarter of the image, or when there is no subject.
     """
@@ -89,7 +89,7 @@ def background_box(seen: Mask, size: tuple[int, int]) -> Box | None:
 
 
 def largest_rectangle(free: NDArray[np.bool_]) -> Box:
-    """The largest rectangle of ``True`` in a small grid (H, W): left, top, right, bottom, all 0 without any.
+    """Return the largest rectangle of ``True`` in a small grid (H, W): left, top, right, bottom, all 0 without any.
 
     Of several as large, the uppermost, then the flattest, then the leftmost.
     """

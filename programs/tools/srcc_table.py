@@ -1,4 +1,4 @@
-"""The table that tools are chosen by: how well each tool follows each category of distortion, measured as SRCC."""
+"""Read the table for choosing tools: how well each tool follows each category of distortion, as SRCC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from agenticiqa.programs.tools.calibration import read_yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"
-LEVELS_SOURCE = "distortion_levels"  # how the names of sources begin that are no data sets, also with ", held out"
+LEVELS_SOURCE = "distortion_levels"  # prefixes of sources that are no data sets, also with ", held out"
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """SRCC with the level or the opinion over ``n`` images, positive where the tool's direction is the stated one."""
+    """SRCC with the level or the MOS over ``n`` images, positive where the tool's direction is the stated one."""
 
     srcc: float
     n: int
@@ -24,7 +24,7 @@ class Agreement:
 
 @cache
 def opinion_srcc(tool: str) -> float | None:
-    """The tool's SRCC with the opinion scores of the labeled data sets, mean over their images; ``None`` if unknown."""
+    """Return the tool's SRCC with the MOS of the labeled data sets, mean over their images; ``None`` if unknown."""
     rows = _table()["categories"].get(OVERALL, {}).get(tool, {})
     sets = [row for source, row in rows.items() if not source.startswith(LEVELS_SOURCE)]
     return sum(row["srcc"] * row["n"] for row in sets) / sum(row["n"] for row in sets) if sets else None
@@ -32,16 +32,16 @@ def opinion_srcc(tool: str) -> float | None:
 
 @dataclass(frozen=True)
 class Errors:
-    """What scores on 1..5 miss opinions by, over one source of images: a standard deviation by tool, in levels.
+    """The errors of scores on 1..5 against MOS, over one source of images: a standard deviation by tool, in levels.
 
-    ``correlation`` has, by two tools in alphabetical order, how much their errors go together.
+    ``correlation`` has the correlation of two tools' errors, by their names in alphabetical order.
     """
 
     error: Mapping[str, float]
     correlation: Mapping[tuple[str, str], float]
 
     def covariance(self, a: str, b: str) -> float | None:
-        """The covariance of two tools' errors, or one tool's variance; ``None`` where they were not measured."""
+        """Return the covariance of two tools' errors, or one tool's variance; ``None`` where they were not measured."""
         together = 1.0 if a == b else self.correlation.get((min(a, b), max(a, b)))
         if together is None or not {a, b} <= self.error.keys():
             return None
@@ -50,7 +50,7 @@ class Errors:
 
 @cache
 def errors_by_source() -> Mapping[str, Errors]:
-    """The errors of the tools that estimate quality as a whole, by source of the images; empty in an old table."""
+    """Return the errors of tools for quality as a whole, by source of the images; empty in an old table."""
     found: dict[str, Errors] = {}
     for source, rows in (_table().get("errors") or {}).items():
         tools = [*rows["tools"]]

@@ -1,4 +1,4 @@
-"""A metric as the program sees it: its description, how it is found by name, chosen for a distortion, and run.
+"""Describe a metric as a tool, find it by name, choose it for a distortion, and run it.
 
 ``agenticiqa.signatures.types`` is imported where it is needed: with pydantic it would take longer than all the rest of
 ``from agenticiqa.programs.tools import ssim``.
@@ -36,7 +36,7 @@ RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen
 
 @dataclass(frozen=True)
 class SharedMeasure:
-    """A measure of pixels whose number, or one that it is made of, is kept in a loaded image's memo for others too."""
+    """A measure of pixels that keeps its value, or an intermediate one, in a loaded image's memo for other tools."""
 
     of_pixels: "Callable[[RGB], float]"
     of_loaded: "Callable[[LoadedImage], float]"
@@ -51,17 +51,17 @@ class Tool:
     """One metric.
 
     ``measure`` takes the pixels (uint8, H x W x 3, RGB), for a full-reference metric ("FR") also the reference's, and
-    returns the raw value. A no-reference metric ("NR") that is computed for others too has a ``SharedMeasure``.
+    returns the raw value. A no-reference metric ("NR") that other tools share has a ``SharedMeasure``.
 
     ``calibration`` maps the raw value to 1..5, higher is better. ``raw_range`` is where raw values usually lie, in
     ``unit`` if they have one. ``good_at`` names the distortion categories that the metric is made for, "Overall" for
     quality as a whole.
-    ``measured`` says how well it was measured to follow each category, which decides what it is chosen for; it is empty
-    where nobody measured it. ``trained_on`` names the data sets that the metric was fitted to: figures on these would
-    flatter it. ``cost_ms`` is the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown;
-    ``smallest`` the least side in pixels. ``spread`` gives the standard deviation, in levels, of people's mean opinion
-    around the score of an image, for a tool that knows it of each image, and ``judged_as`` what it took an image for.
-    ``adapter`` is what adapts its score to a user's labels.
+    ``measured`` is the measured SRCC for each category, by which the tool is chosen; empty if not measured.
+    ``trained_on`` names the data sets that the metric was fitted to; its figures on these are too good. ``cost_ms`` is
+    the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown; ``smallest`` the least side in
+    pixels. ``spread`` returns the standard deviation, in levels, of the MOS around the score of an image, for a tool
+    that predicts it for each image; ``judged_as`` says what kind of image it assumed. ``adapter`` adapts its score to a
+    user's labels.
 
     ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
     fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
@@ -94,26 +94,26 @@ class Tool:
     adapter: "Adapter | None" = None
 
     def strength(self, category: str) -> float:
-        """How well it follows a category, as SRCC; where nobody measured it, 1 for what it is made for, else 0."""
+        """Return how well it follows a category, as SRCC; if not measured, 1 for a category it is made for, else 0."""
         if not self.measured:
             return float(category in self.good_at)
         return self.measured[category].srcc if category in self.measured else 0.0
 
     @property
     def rates_overall(self) -> bool:
-        """Whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
+        """Return whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
         return self.kind == "FR" or not self.good_at or "Overall" in self.good_at
 
     def spread_for(self, image: "LoadedImage") -> float:
-        """The standard deviation, in levels, of people's mean opinion around the tool's score for an image.
+        """Return the standard deviation, in levels, of the MOS around the tool's score for an image.
 
-        What the tool says of the image; for most tools the same for all: ``usual_spread``.
+        It is the tool's own value for the image; for most tools the same for all images: ``usual_spread``.
         """
         return self.spread(image) if self.spread is not None else self.usual_spread
 
     @property
     def usual_spread(self) -> float:
-        """The larger of the residual of the curve and of what the correlation with opinions leaves, in levels."""
+        """The larger of the curve's residual and the residual by the correlation with MOS, in levels."""
         from agenticiqa.programs.tools.srcc_table import opinion_srcc
 
         srcc = opinion_srcc(self.name)
@@ -122,14 +122,14 @@ class Tool:
         return max(filter(None, (left, residual)), default=OPINION_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
-        """The measured categories that it follows reliably, and quality overall, the best first."""
+        """Return the measured categories that it follows reliably, and quality overall, the best first."""
         from agenticiqa.signatures.types import OVERALL
 
         reliable = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
-        """One line for a reader: name, kind, description, and how well it was measured to do."""
+        """Return one line for a reader: name, kind, description, and the measured performance."""
         if self.measured:
             best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
         else:
@@ -139,7 +139,7 @@ class Tool:
     def line_for(self, categories: Collection[str]) -> str:
         """One line for a model that chooses a tool for these categories: how well it follows each of them (SRCC).
 
-        Where that was not measured, what the tool does.
+        Where that was not measured, the line has the tool's description.
         """
         from agenticiqa.signatures.types import OVERALL
 
@@ -149,7 +149,7 @@ class Tool:
 
 
 def find_tool(name: str, tools: Collection[str]) -> str | None:
-    """The tool's name as ``tools`` spells it, whatever the case, hyphens, underscores and blanks of ``name``.
+    """Return the tool's name as ``tools`` spells it, ignoring case, hyphens, underscores and blanks of ``name``.
 
     ``None`` when there is no such tool.
 
@@ -160,7 +160,7 @@ def find_tool(name: str, tools: Collection[str]) -> str | None:
 
 
 def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
-    """The tool that ``find_tool`` finds. Raises ToolError, naming the known tools, when there is none."""
+    """Return the tool that ``find_tool`` finds. Raises ToolError, naming the known tools, when there is none."""
     found = find_tool(name, tools)
     if found is None:
         raise unknown_tool(name, tools)
@@ -168,12 +168,12 @@ def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 
 def unknown_tool(name: str, tools: Collection[str]) -> ToolError:
-    """The error for a name that ``find_tool`` does not find, with the most similar name and all known ones."""
+    """Return the error for a name that ``find_tool`` does not find, with the most similar name and all known ones."""
     return ToolError(f"unknown tool {name!r}{did_you_mean(name, tools)}: known tools are {', '.join(tools)}")
 
 
 def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
-    """The tool that follows a distortion best, or if none does so reliably, the one that is best overall.
+    """Return the tool that follows a distortion best, or if none does so reliably, the one that is best overall.
 
     The first of equals; ``None`` where no tool is good at either.
     """
@@ -187,7 +187,7 @@ def best_for(distortion: str, tools: Sequence[Tool]) -> Tool | None:
 
 
 def with_unit(raw: float, unit: str | None) -> str:
-    """A raw value as people read it: four significant digits, and its unit if it has one.
+    """Format a raw value for readers: four significant digits, and its unit if it has one.
 
     >>> with_unit(31.2345, "dB"), with_unit(0.65559, None)
     ('31.23 dB', '0.6556')
@@ -196,7 +196,7 @@ def with_unit(raw: float, unit: str | None) -> str:
 
 
 def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> float:
-    """A tool's value on its own scale for pixels, uint8 (H, W, 3), and those of the reference if it is full-reference.
+    """Return a tool's value on its own scale for pixels, uint8 (H, W, 3), and for the reference's if it needs one.
 
     Raises ToolError where the tool does not apply, without a reference that it needs, and for a value that is not
     finite.
@@ -211,10 +211,10 @@ def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> floa
 def run_tool(
     tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", *, region: str, distortion: str
 ) -> "ToolCall":
-    """Run a tool on an image, once: asked again, it returns what was measured first, for this region and distortion.
+    """Run a tool on an image once; later calls return the first result, for their region and distortion.
 
-    ``reference`` has the image's size and is not looked at by a no-reference tool. A tool that fails is recorded in the
-    call's ``error`` and logged; nothing is raised.
+    ``reference`` has the image's size; a no-reference tool ignores it. A tool that fails is recorded in the call's
+    ``error`` and logged; nothing is raised.
     """
     key = ("tool", tool.name, tool.measure, tool.calibration, reference.sha256 if reference else None)
     call = image.memo.once(key, lambda: _kept_or_measured(tool, image, reference, region, distortion))
@@ -222,13 +222,13 @@ def run_tool(
 
 
 class KeptCalls(Protocol):
-    """Where calls are kept beyond the life of a loaded image, by a text that names tool and pixels."""
+    """A store of calls beyond the life of a loaded image, by a text that names tool and pixels."""
 
     def measured(self, key: str) -> str | None:
-        """A call as JSON; ``None`` when there is none."""
+        """Return a call as JSON; ``None`` when there is none."""
 
     def keep_measured(self, key: str, value: str) -> None:
-        """Keep one."""
+        """Store one call."""
 
 
 _kept_calls: list[KeptCalls] = []  # by content, so that one store can serve all threads of the process
@@ -236,7 +236,7 @@ _kept_calls: list[KeptCalls] = []  # by content, so that one store can serve all
 
 @contextmanager
 def kept_calls(store: KeptCalls) -> Iterator[None]:
-    """Inside, what was measured of the same pixels, in this process or an earlier one, is taken from the store."""
+    """Use the store in the block: earlier measurements of the same pixels, in any process, are reused."""
     _kept_calls.append(store)
     try:
         yield

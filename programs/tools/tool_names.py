@@ -52,7 +52,7 @@ class Mention:
 
 
 def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
-    """Every name of a tool in the text, in order; of two that overlap, the longer.
+    """Return every name of a tool in the text, in order; of two that overlap, the longer.
 
     Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
     the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``. Only the first 2000
@@ -84,14 +84,14 @@ def _spelled(known: frozenset[str]) -> re.Pattern[str]:
 
 
 def names_tools(query: str, tools: Collection[str]) -> list[str]:
-    """The tools of those given that a query names."""
+    """Return the tools of those given that a query names."""
     return unique(mention.tool for mention in tool_mentions(query, tools) if mention.tool)
 
 
 def spelled_tools(query: str, tools: Collection[str]) -> list[str]:
-    """The tools of those given whose names stand in a question, in any spelling, also where they may be plain words.
+    """Return the given tools that a question names, in any spelling, also where the name may be a plain word.
 
-    What the options name is no part of the question.
+    Names in the options do not count.
 
     >>> spelled_tools("Is it noisy by ssimulacra 2? A. As NIQE says B. No", ["NIQE", "SSIMULACRA2"])
     ['SSIMULACRA2']
@@ -101,13 +101,13 @@ def spelled_tools(query: str, tools: Collection[str]) -> list[str]:
 
 
 def without_options(query: str) -> str:
-    """The words that may ask for a tool: a metric that an option names is an answer."""
+    """Return the words that may request a tool: a metric that an option names is an answer."""
     question = question_part(query)
     return "" if parse_options(query) and question == without_instructions(query) else question
 
 
 def requested_tools(query: str, mentions: Collection[Mention], known: Collection[str]) -> list[str]:
-    """The known tools that the question requests. Raises ToolError if it requests one that is not known."""
+    """Return the known tools that the question requests. Raises ToolError if it requests one that is not known."""
     if asks_about_tools(query):
         return []
     for mention in mentions:
@@ -117,7 +117,7 @@ def requested_tools(query: str, mentions: Collection[Mention], known: Collection
 
 
 def asks_about_tools(query: str) -> bool:
-    """Whether a question is about the tools themselves, or reports the result of one."""
+    """Return whether a question is about the tools themselves, or reports the result of one."""
     return bool(_ABOUT_TOOLS.search(query))
 
 

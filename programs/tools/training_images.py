@@ -1,10 +1,10 @@
-"""The images that the shipped tools were fitted on, known again by digests; the images do not ship.
+"""Recognize images that the shipped tools were fitted on, by digests; the images do not ship.
 
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
-was (``Calibration.fitted_on``). Agreement with opinions on such images is better than on new ones. The digests are in
+was (``Calibration.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
-the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is known, too. Of other
-images one in a hundred thousand is taken for one of them.
+the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is recognized, too. One in
+a hundred thousand other images is taken for one of them.
 The detector and what finds local damage, which are no tools, were trained on the photos of the packages as well.
 """
 
@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("training_images.csv")
 COLUMNS = ("set", "split", "size", "digests")
 DIGEST = 4  # bytes
 IN_A_LINE = 1000  # images: a line of the file that is much longer is no CSV for Python
-REFERENCE = "reference"  # the split of what other images were made from, and of all that synthetic levels are made of
-PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that ladders of distortions were made of
+REFERENCE = "reference"  # the split of source images, and of all images from which synthetic levels are made
+PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that distortion series were made from
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
 ADAPTER = "adapter"  # the "set" of an image whose label the scorer was adapted to
@@ -51,7 +51,7 @@ def digests_of(path: Path) -> tuple[str, bytes, bytes]:
 
 
 def lines_of(images: Iterable[tuple[str, str, str, bytes, bytes]]) -> list[tuple[str, ...]]:
-    """The lines of the file, from set, split and ``digests_of`` of every image."""
+    """Return the lines of the file, from set, split and ``digests_of`` of every image."""
     lines = []
     for part, group in groupby(sorted(images), key=lambda image: image[:3]):
         digests = [b"".join(image[3:]) for image in group]
@@ -61,7 +61,7 @@ def lines_of(images: Iterable[tuple[str, str, str, bytes, bytes]]) -> list[tuple
 
 
 def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
-    """The parts of the sets in ``file`` (default: the shipped one) that an image is in; none for an unreadable image.
+    """Return the parts of the sets in ``file`` (default: shipped) that contain an image; none if it is unreadable.
 
     An image is decoded only if one of its size is in the file.
     """
@@ -77,7 +77,7 @@ def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
 
 
 def fitted_on(tool: Tool, parts: Collection[Part]) -> frozenset[Way]:
-    """Whether a tool's model was trained on an image of these parts, and whether its calibration curve was fitted."""
+    """Return whether a tool's model was trained on an image of these parts, and whether its curve was fitted on one."""
     ways: set[Way] = set()
     if any(part.set in tool.trained_on for part in parts):
         ways.add("model")
@@ -89,7 +89,7 @@ def fitted_on(tool: Tool, parts: Collection[Part]) -> frozenset[Way]:
 
 
 def trained_on_count(tool: Tool, images: Iterable[Path]) -> int:
-    """How many of these images a tool's model was trained on."""
+    """Return how many of these images a tool's model was trained on."""
     return sum("model" in fitted_on(tool, parts_of(image)) for image in images) if tool.trained_on else 0
 
 
@@ -109,7 +109,7 @@ def _of_file(path: Path) -> bytes:
 
 @lru_cache(maxsize=4)
 def _known(file: Path) -> dict[str | bytes, frozenset[Part]]:
-    """The parts by digest of file or pixels; the sizes are keys, too."""
+    """Return the parts by digest of file or pixels; the sizes are keys, too."""
     found: dict[str | bytes, set[Part]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):

@@ -90,7 +90,7 @@ class Batches:
     # While an image is judged, in any thread.
 
     def answered(self, id: str) -> Request | None:
-        """A request with its answer; ``None`` while it has none."""
+        """Return a request with its answer; ``None`` while it has none."""
         kept = self.manifest.request(id)
         return kept if kept is not None and kept.status is not None else None
 

@@ -103,13 +103,13 @@ class Manifest:
             self._guard.close()
 
     def request(self, id: str) -> Request | None:
-        """A request by its id."""
+        """Return a request by its id."""
         with self._lock:
             row = self._rows.execute("SELECT * FROM request WHERE id = ?", (id,)).fetchone()
         return Request(*row) if row else None
 
     def batches(self, states: Collection[str] = OPEN) -> list[Batch]:
-        """The batches in these states, the oldest first."""
+        """Return the batches in these states, the oldest first."""
         marks = ",".join("?" * len(states))
         with self._lock:
             rows = self._rows.execute(f"SELECT {FIELDS} FROM batch WHERE state IN ({marks}) ORDER BY n", tuple(states))

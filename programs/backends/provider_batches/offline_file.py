@@ -28,7 +28,7 @@ class OfflineFile(Service):
         return str(asked)
 
     def uploaded(self, name: str) -> str | None:
-        """The file, if it is there."""
+        """Return the file, if it is there."""
         asked = self._asked(name)
         return str(asked) if asked.exists() else None
 

@@ -62,12 +62,12 @@ class OpenAIFiles(Service):
         self.client = openai_client(server, _http_client(server))
 
     def upload(self, path: Path, name: str) -> str:
-        """The file's id."""
+        """Return the file's id."""
         with _in_words(self.server), path.open("rb") as file:
             return _id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
 
     def uploaded(self, name: str) -> str | None:
-        """The newest of this name, among the newest; ``None`` also where a gateway lists no files."""
+        """Return the newest of this name, among the newest; ``None`` also where a gateway lists no files."""
         with suppress(ServiceError), _in_words(self.server):
             files = islice(self.client.files.list(purpose="batch", limit=1000), LOOKED_THROUGH)
             return next((str(file.id) for file in files if file.filename == f"{name}.jsonl"), None)
@@ -155,7 +155,7 @@ def _in_words(server: Server) -> Iterator[None]:
 
 
 def _id_of(made: object) -> str:
-    """The id of what the provider says that it made."""
+    """Return the id of what the provider says that it made."""
     id = getattr(made, "id", None)
     if not isinstance(id, str) or not id:
         raise ServiceError("its answer does not name what it made")

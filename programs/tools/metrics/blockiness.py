@@ -23,7 +23,7 @@ def blockiness(image: RGB) -> float:
 
 
 def blockiness_map(image: RGB) -> Plane:
-    """How much stronger luma steps are on the 8 x 8 grid than between its lines, in each cell of 32 x 32 pixels.
+    """Return how much stronger luma steps are on the 8 x 8 grid than between its lines, in each cell of 32 x 32 pixels.
 
     (ceil(H / 32), ceil(W / 32)); what exceeds the ratio that uncompressed photos reach: 0 to about 24. Raises ToolError
     as ``blockiness``.

@@ -10,11 +10,11 @@ from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import BLURS
 
 USUAL = 0.42  # where sharp photos end
-FAINT_GRADIENT = 4.0  # of Sobel's operator, half a gray level per pixel: too little to judge blur by
+FAINT_GRADIENT = 4.0  # of Sobel's operator, half a gray level per pixel: too little to measure blur
 
 
 def blur_extent(image: RGB) -> float:
-    """How little the image changes when it is blurred again: 0 (completely) to 1 (not at all: already blurred).
+    """Return how little the image changes when it is blurred again: 0 (completely) to 1 (not at all: already blurred).
 
     ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
     ``statistics.parts``). A flat image gets 0. Raises ToolError for anything else.
@@ -26,8 +26,8 @@ def blur_extent(image: RGB) -> float:
 def blur_extent_map(image: RGB) -> Plane:
     """By how much the blur extent of each cell of 32 x 32 pixels exceeds that of sharp photos: 0 to 0.58.
 
-    (ceil(H / 32), ceil(W / 32)); also 0 where there is hardly any gradient by which blur could be judged. Raises
-    ToolError as ``blur_extent``.
+    (ceil(H / 32), ceil(W / 32)); also 0 where gradients are too weak to measure blur. Raises ToolError as
+    ``blur_extent``.
     """
     check_image(image)
     worst = np.zeros(cell_counts(image))

@@ -1,6 +1,6 @@
 """BRISQUE: quality predicted from the statistics of natural photos. Lower is better.
 
-It has the same kind of features as NIQE, of the whole image at once, and a support vector machine that its authors
+It computes the same kind of features as NIQE, over the whole image, for a support vector machine that its authors
 trained on opinion scores.
 """
 
@@ -35,11 +35,11 @@ def brisque(image: RGB) -> float:
     """Blind/Referenceless Image Spatial Quality Evaluator, trained by its authors on the whole of LIVE release 2.
 
     ``image`` is (H, W, 3) uint8 RGB with sides of at least 32 pixels. Returns a predicted DMOS, lower is better: 0 to
-    100 for most photos. It is not clipped: the best fall below 0, the worst reach about 130, and an image unlike all
-    that it was trained on tends to 153.6. Agreement with opinions on LIVE release 2 is agreement on its training data.
-    Equals the authors' release, to 0.01 where nothing in the image is flat, else to 3 points: in flat areas the release
-    counts the sign of a rounding error, so its value depends on the order of its sums, and here such pixels count as
-    zero (see ``mscn``). MATLAB's own function of this name has another model.
+    100 for most photos. It is not clipped: the best fall below 0, the worst reach about 130, and an image unlike its
+    training set tends to 153.6. Agreement with MOS on LIVE release 2 is agreement on its training data. Equals the
+    authors' release, to 0.01 where nothing in the image is flat, else to 3 points: in flat areas the release counts the
+    sign of a rounding error, so its value depends on the order of its sums, and here such pixels count as zero (see
+    ``mscn``). MATLAB's own function of this name has another model.
 
     Raises ToolError for a smaller image or one without any contrast.
     Source: Mittal, Moorthy, Bovik, "No-Reference Image Quality Assessment in the Spatial Domain", IEEE TIP 2012.

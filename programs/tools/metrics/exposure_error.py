@@ -1,4 +1,4 @@
-"""EXPOSURE-ERROR: how far the exposure of an image is off. Lower is better."""
+"""EXPOSURE-ERROR: under- or overexposure of an image. Lower is better."""
 
 from typing import TYPE_CHECKING
 
@@ -19,22 +19,22 @@ AROUND = 8  # the map is of the means over this part of the longer side
 
 
 def exposure_error(image: RGB) -> float:
-    """How far the exposure is off: 0 (good) to 1 (all lost).
+    """Return the exposure error: 0 (good) to 1 (all lost).
 
-    The larger of the distance of the mean luma from 80..160, as a share of the way to black or white, and the share of
-    the image that is white, where what was there is lost. Black parts do not count: objects are black. ``image`` is
-    uint8 RGB, (H, W, 3), of any size. Night and snow scenes are dark and bright on purpose; no pixel statistic can tell
-    these from a wrong exposure. Raises ToolError for anything else.
+    The larger of two values: the distance of the mean luma from 80..160, as a share of the way to black or white, and
+    the share of the image that is white, where content is lost. Black parts do not count, because objects may be black.
+    ``image`` is uint8 RGB, (H, W, 3), of any size. Night and snow scenes are dark and bright on purpose; no pixel
+    statistic can tell these from a wrong exposure. Raises ToolError for anything else.
     """
     return max(float(_error(statistic("mean_luma", image))), statistic("clipped_bright", image))
 
 
 def exposure_error_map(image: RGB) -> Plane:
-    """How far the exposure of each block of 8 x 8 pixels is off: 0 to 1; (ceil(H / 8), ceil(W / 8)).
+    """Return the exposure error of each block of 8 x 8 pixels: 0 to 1; (ceil(H / 8), ceil(W / 8)).
 
-    A white block is lost: 1. The others count only where the image as a whole is too dark or too bright, by the error
-    of what is around them, so that a dark photo is dark all over and a black object in a good one is no damage. Raises
-    ToolError as ``exposure_error``.
+    A white block is lost: 1. Other blocks count only where the image as a whole is too dark or too bright, by the error
+    around them. So all of a dark photo is marked, and a black object in a good photo is not. Raises ToolError as
+    ``exposure_error``.
     """
     check_image(image)
     tone = Tone(image)
@@ -50,7 +50,7 @@ def _of_loaded(image: "LoadedImage") -> float:
 
 
 def _error(level: "float | Plane") -> Plane:
-    """The distance of luma from 80..160 as a share of the way to black or white."""
+    """Return the distance of luma from 80..160 as a share of the way to black or white."""
     return np.clip(np.maximum((DARKEST - level) / DARKEST, (level - BRIGHTEST) / (255 - BRIGHTEST)), 0, 1)
 
 

@@ -23,7 +23,7 @@ SMALLEST_SIDE = 8
 
 @dataclass(frozen=True)
 class Member:
-    """A metric and its curve: 5 at ``best``, 3 where it is off by ``middle``, falling towards 1 beyond."""
+    """A metric and its curve: 5 at ``best``, 3 at the distance ``middle`` from it, falling towards 1 beyond."""
 
     tool: Tool
     best: float
@@ -31,11 +31,11 @@ class Member:
     steepness: float
 
     def distance(self, raw: float) -> float:
-        """How far a raw value is from the best, 0 or more."""
+        """Return the distance of a raw value from the best, 0 or more."""
         return max(0.0, self.best - raw if self.tool.higher_is_better else raw - self.best)
 
     def quality(self, raw: float) -> float:
-        """The score in 1..5 of a raw value."""
+        """Return the score in 1..5 of a raw value."""
         return 1 + 4 / (1 + (self.distance(raw) / self.middle) ** self.steepness)
 
 
@@ -48,9 +48,9 @@ MEMBERS: dict[str, Member] = {
 
 
 def fr_fusion(image: RGB, reference: RGB) -> float:
-    """``full_reference_quality`` of a pair of images, uint8 RGB (H, W, 3): 1..5, 5 for identical ones.
+    """Return ``full_reference_quality`` of a pair of images, uint8 RGB (H, W, 3): 1..5, 5 for identical ones.
 
-    An image too small for a member is judged by the others. Raises ToolError for a pair that is not two uint8 RGB
+    An image too small for a member is assessed by the others. Raises ToolError for a pair that is not two uint8 RGB
     images of one size, and for sides under 8 pixels.
     """
     members = _fitting(image, reference)
@@ -58,7 +58,7 @@ def fr_fusion(image: RGB, reference: RGB) -> float:
 
 
 def fr_fusion_map(image: RGB, reference: RGB) -> Plane:
-    """The mean of the members' maps, each scaled to its share of the lost quality: (H, W).
+    """Return the mean of the members' maps, each scaled to its share of the lost quality: (H, W).
 
     A member's map is scaled to the mean (5 - score) / 4, so that the mean of the result is the share of quality lost:
     0 for identical images, up to 1. Raises ToolError as ``fr_fusion``.
@@ -78,10 +78,10 @@ def fr_fusion_map(image: RGB, reference: RGB) -> Plane:
 
 
 def full_reference_quality(raws: Mapping[str, float], members: Mapping[str, Member] = MEMBERS) -> float:
-    """The mean of the members' scores, in 1..5: 5 exactly for an image that equals its reference.
+    """Return the mean of the members' scores, in 1..5: 5 exactly for an image that equals its reference.
 
     ``raws`` maps names of metrics to raw values; names that are not members' are ignored, and members may be missing.
-    Raises ToolError when no member is there.
+    Raises ToolError without any member.
     """
     scores = [member.quality(raws[name]) for name, member in members.items() if name in raws]
     if not scores:
@@ -90,7 +90,7 @@ def full_reference_quality(raws: Mapping[str, float], members: Mapping[str, Memb
 
 
 def _fitting(image: RGB, reference: RGB) -> list[tuple[str, Member]]:
-    """The members that an image is large enough for."""
+    """Return the members that an image is large enough for."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     return [(name, member) for name, member in MEMBERS.items() if member.tool.smallest <= min(image.shape[:2])]
 

@@ -1,4 +1,4 @@
-"""FSIM with color (FSIMc): similarity to a reference of the features that the eye picks out first. Higher is better."""
+"""FSIM with color (FSIMc): similarity to a reference of visually salient features. Higher is better."""
 
 from functools import partial
 

@@ -21,8 +21,8 @@ CONSTANT = 170
 def gmsd(image: RGB, reference: RGB) -> float:
     """Gradient magnitude similarity deviation of the gray levels: 0 for equal ones, in practice up to about 0.35.
 
-    The standard deviation of the similarity between Prewitt gradients at half resolution, constant 170. Symmetric;
-    color is not seen, and brightness only at the border, outside of which the authors' code takes the image as black.
+    The standard deviation of the similarity between Prewitt gradients at half resolution, constant 170. Symmetric. It
+    ignores color, and brightness except at the border, where the authors' code pads the image with black.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Xue, Zhang, Mou and Bovik, "Gradient magnitude similarity deviation", IEEE TIP 23(2), 2014.

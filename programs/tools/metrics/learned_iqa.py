@@ -1,6 +1,6 @@
 """LEARNED-IQA: mean opinion score predicted from frozen EfficientNet-Lite0 features and statistics. Higher is better.
 
-How the head was trained and what it cannot do is in ``quality_model.md``.
+``quality_model.md`` describes the training of the head and its limits.
 """
 
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
-FEATURES = "Clip_655"  # the standardized features, by the name of what gives them in the model
+FEATURES = "Clip_655"  # the standardized features, by their output's name in the model
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
@@ -35,11 +35,11 @@ TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 # head was not trained on (``eval/research/train_quality_model.py``); of AI-generated pictures the mean (square) of the
 # errors on prompts, .45, and on families of generators, .59, that were not (``eval/research/generated_reading.py``).
 SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED = 0.75, 0.675, 0.52
-MOSTLY = 0.5  # share of the reading for AI-generated pictures from which on an image is judged as one
+MOSTLY = 0.5  # weight of the head for AI-generated images from which on an image counts as one
 
 
 def learned_iqa(image: RGB) -> float:
-    """The predicted mean opinion score of an image, uint8 RGB of shape (H, W, 3), both sides at least 32 pixels.
+    """Return the predicted MOS of an image, uint8 RGB of shape (H, W, 3), both sides at least 32 pixels.
 
     In 1..5, higher is better. Raises ToolError for another array, and for a missing or damaged model file.
     """
@@ -47,10 +47,10 @@ def learned_iqa(image: RGB) -> float:
 
 
 def learned_iqa_map(image: RGB) -> Plane:
-    """How much worse than excellent each part is by itself, 0..4: a map of 48-pixel cells. Raises as ``learned_iqa``.
+    """Return how far each part by itself is below excellent, 0..4, in 48-pixel cells. Raises as ``learned_iqa``.
 
-    Tiles of 192 pixels, half overlapping, are judged one by one, in the working size; a cell has the mean of the tiles
-    that cover it. Good photos have about 1 all over.
+    Tiles of 192 pixels, half overlapping, are assessed one by one, in the working size; a cell has the mean of the
+    tiles that cover it. Good photos have about 1 all over.
     """
     check_image(image, SMALLEST_SIDE)
     image = in_working_size(image)
@@ -68,13 +68,13 @@ def learned_iqa_map(image: RGB) -> Plane:
 
 
 def opinion(image: RGB) -> Opinion:
-    """The predicted mean opinion score with its uncertainty. Same image and ToolError as for ``learned_iqa``."""
+    """Return the predicted MOS with its uncertainty. Same image and ToolError as for ``learned_iqa``."""
     check_image(image, SMALLEST_SIDE)
     return _opinion_by(run_network(MODEL, SHA256, "reading", as_input(image))[0])
 
 
 def opinion_and_features(image: RGB) -> tuple[Opinion, NDArray[np.float32]]:
-    """``opinion``, and the standardized features (F,) that it is made of."""
+    """Return ``opinion``, and the standardized features (F,) from which it is computed."""
     check_image(image, SMALLEST_SIDE)
     reading, features = run_for(MODEL, SHA256, ("reading", FEATURES), as_input(image))
     return _opinion_by(reading[0]), features[0]
@@ -88,9 +88,9 @@ def _opinion_by(reading: NDArray[np.float32]) -> Opinion:
 
 
 def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
-    """``opinion`` of a loaded image's pixels, widened where it is unlike the training's; computed once per image.
+    """Return ``opinion`` of a loaded image, widened if the image is unlike the training set; computed once per image.
 
-    With an adapter it is the opinion by the labels that this was fitted to.
+    With an adapter it is the MOS predicted by the labels that the adapter was fitted to.
     """
 
     def computed() -> Opinion:
@@ -103,12 +103,12 @@ def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
 
 
 def adapter_in(file: str | os.PathLike[str]) -> Adapter:
-    """The adapter of this scorer in a file. Raises UserError as ``read_adapter`` does."""
+    """Return the adapter of this scorer in a file. Raises UserError as ``read_adapter`` does."""
     return read_adapter(file, SHA256)
 
 
 def adapted_tool(adapter: Adapter) -> Tool:
-    """The tool that gives the adapted score, which is on 1..5 as it is."""
+    """Return the tool for the adapted score, which is on 1..5 without a curve."""
     origin = f"as it is; adapter {adapter.about['digest']}"
     return replace(
         TOOL,
@@ -125,7 +125,7 @@ def _adapted_score(adapter: Adapter, image: RGB) -> float:
 
 
 def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
-    """Why a loaded image is unlike the photos of the training; empty for a usual photo. Computed once per image."""
+    """Return why a loaded image is unlike the training photos; empty for a usual photo. Computed once per image."""
     return image.memo.once("outside_training", lambda: reasons_for(image, last_stage))
 
 
@@ -148,7 +148,7 @@ def _judged_as(image: "LoadedImage", adapter: Adapter | None = None) -> "JudgedA
 
 
 def as_input(image: RGB) -> NDArray[np.float32]:
-    """An image in working size as the network takes it: float32 (1, 3, H, W) in 0..255."""
+    """Return an image in working size as input of the network: float32 (1, 3, H, W) in 0..255."""
     return np.ascontiguousarray(in_working_size(image).transpose(2, 0, 1)[None], dtype=np.float32)
 
 

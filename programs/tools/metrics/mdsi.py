@@ -26,7 +26,7 @@ LHM_WEIGHTS = ((0.2989, 0.5870, 0.1140), (0.30, 0.04, -0.35), (0.34, -0.60, 0.17
 
 
 def mdsi(image: RGB, reference: RGB) -> float:
-    """Mean deviation similarity index: 0 for identical images, in practice up to about 0.6. Not quite symmetric.
+    """Compute the mean deviation similarity index: 0 for identical images, up to about 0.6. Not quite symmetric.
 
     The mean deviation of the fourth root of a similarity that is 0.6 gradients (Prewitt, of luma, and of each image
     with the mean of both) and 0.4 chromaticity; at a shorter side of about 256 pixels, by block means. Constants as in

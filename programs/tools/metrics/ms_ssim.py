@@ -44,7 +44,7 @@ def ms_ssim_map(image: RGB, reference: RGB) -> Plane:
 
 
 def ms_ssim_terms(image: RGB, reference: RGB) -> Plane:
-    """What MS-SSIM combines, from the finest of five scales to the coarsest: shape (5,), each -1..1.
+    """Return the terms of MS-SSIM, from the finest of five scales to the coarsest: shape (5,), each -1..1.
 
     Mean contrast and structure, at the last scale with luminance as well. From scale to scale the planes are halved
     by averaging 2 x 2 pixels. Raises ToolError as ``ms_ssim``.

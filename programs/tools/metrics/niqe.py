@@ -34,7 +34,7 @@ USUAL_DISTANCE = 9.0  # of a block of a good photo
 
 
 def niqe(image: RGB) -> float:
-    """Natural Image Quality Evaluator, "completely blind": it was not fitted to opinion scores.
+    """Compute the Natural Image Quality Evaluator, "completely blind": it was not fitted to opinion scores.
 
     ``image`` is (H, W, 3) uint8 RGB with sides of at least 192 pixels. Returns a distance >= 0, lower is better: about
     2 to 5 for good photos, 8 to 20 for bad ones; it has no upper end. The Mahalanobis-like distance between the
@@ -58,10 +58,10 @@ def niqe(image: RGB) -> float:
 
 
 def niqe_map(image: RGB) -> Plane:
-    """How much farther than usual each block of 96 x 96 pixels is from pristine photos: (ceil(H / 96), ceil(W / 96)).
+    """Return each 96 x 96 block's excess distance from pristine photos: (ceil(H / 96), ceil(W / 96)).
 
-    0 where a block is no farther than those of good photos, or has no contrast. What is left at the right and lower
-    border is no block, and has the value of the nearest one. Same image and ToolError as for ``niqe``.
+    0 where a block is no farther than blocks of good photos, or has no contrast. A remainder at the right and lower
+    border has the value of the nearest block. Same image and ToolError as for ``niqe``.
     """
     mean, spread = _pristine()
     offsets = _features(image) - mean
@@ -72,13 +72,13 @@ def niqe_map(image: RGB) -> Plane:
 
 
 def _pristine() -> tuple[Values, Values]:
-    """Mean (36,) and covariance (36, 36) of the features of pristine photos' blocks."""
+    """Return the mean (36,) and covariance (36, 36) of the features of pristine photos' blocks."""
     model = read_weights(Path(__file__).with_name("niqe.npz"), SHA256)
     return model["mu_pris_param"].ravel(), model["cov_pris_param"]
 
 
 def _features(image: RGB) -> Values:
-    """The features of the whole 96 x 96 blocks, (rows, columns, 36); NaN where a block has no contrast."""
+    """Return the features of the whole 96 x 96 blocks, (rows, columns, 36); NaN where a block has no contrast."""
     check_image(image, SMALLEST_SIDE)
     rows, columns = (side // BLOCK for side in image.shape[:2])
     levels = gray_levels(image[: rows * BLOCK, : columns * BLOCK])

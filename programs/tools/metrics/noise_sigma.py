@@ -14,7 +14,7 @@ USUAL = 2.4  # gray levels, where clean photos end
 
 
 def noise_sigma(image: RGB) -> float:
-    """Standard deviation of the noise in luma, in gray levels: 0 to about 70; it reads about 10 % low.
+    """Return the standard deviation of the noise in luma, in gray levels: 0 to about 70; it reads about 10 % low.
 
     ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
     ``statistics.parts``). Raises ToolError for anything else.
@@ -26,8 +26,8 @@ def noise_sigma(image: RGB) -> float:
 def noise_sigma_map(image: RGB) -> Plane:
     """By how many gray levels the noise around each block of 16 x 16 pixels exceeds that of clean photos: 0 to 70.
 
-    (ceil(H / 16), ceil(W / 16)). Texture reads as noise, so the least of the block and those that touch it counts, and
-    clipped ones do not. Raises ToolError as ``noise_sigma``.
+    (ceil(H / 16), ceil(W / 16)). Texture looks like noise, so the least value of the block and its neighbors counts,
+    without clipped blocks. Raises ToolError as ``noise_sigma``.
     """
     check_image(image)
     height, width = image.shape[:2]

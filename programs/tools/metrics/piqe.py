@@ -1,7 +1,7 @@
-"""PIQE: how many blocks of an image show distortion, and how strong it is. Lower is better.
+"""PIQE: the number and strength of distorted blocks in an image. Lower is better.
 
-Only blocks with structure count, where the eye looks. Such a block is impaired when a segment of its border is flat, as
-coding blocks and blur leave it, and noisy when its middle varies almost as much as the whole.
+Only blocks with structure count, because viewers look there. A block is impaired when a segment of its border is flat,
+as after block coding and blur. It is noisy when its middle varies almost as much as the whole.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ FLAT_DEVIATION = 0.1
 
 @dataclass(frozen=True)
 class Verdict:
-    """What PIQE finds in each 16 x 16 block from the top left: four arrays of shape (ceil(H / 16), ceil(W / 16)).
+    """PIQE's findings for each 16 x 16 block from the top left: four arrays of shape (ceil(H / 16), ceil(W / 16)).
 
     ``active`` marks blocks with structure; ``impaired`` those of them with visible artifacts (block edges, blur),
     ``noisy`` those with noise. A block can be both. ``variance`` is that of the block's normalized brightness.
@@ -51,7 +51,7 @@ def piqe(image: RGB) -> float:
 
 
 def piqe_map(image: RGB) -> Plane:
-    """How distorted ``piqe`` finds each block of 16 x 16 pixels: (ceil(H / 16), ceil(W / 16)), 0 for not at all.
+    """Return the distortion of each block of 16 x 16 pixels by ``piqe``: (ceil(H / 16), ceil(W / 16)), 0 for none.
 
     Raises ToolError like it.
     """
@@ -61,7 +61,7 @@ def piqe_map(image: RGB) -> Plane:
 
 
 def judge_blocks(image: RGB) -> Verdict:
-    """PIQE's verdict on each block. Same image as for ``piqe``; raises ToolError like it."""
+    """Return PIQE's findings for each block. Same image as for ``piqe``; raises ToolError like it."""
     check_image(image, SMALLEST_SIDE)
     scale = _full_range(image)
     step = band_height(scale.width, SIDE)
@@ -86,7 +86,7 @@ def _full_range(image: RGB) -> Scale:
 
 
 def _judge(blocks: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], Plane]:
-    """The fields of a Verdict for blocks of coefficients, (rows, 16, columns, 16) in."""
+    """Return the fields of a Verdict for blocks of coefficients, (rows, 16, columns, 16) in."""
     sums, squares = blocks.sum(axis=1), np.einsum("rich,rich->rch", blocks, blocks)
     variance = _variance(sums.sum(axis=-1), squares.sum(axis=-1), SIDE**2)
     # The center is the two middle columns. The surround lacks the first of them and the column after the second, as
@@ -107,7 +107,7 @@ def _variance(total: Plane, squares: Plane, count: int) -> Plane:
 
 
 def _has_flat_border(blocks: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether any 6 neighboring pixels along one of the block's four edges have nearly one value."""
+    """Return whether any 6 neighboring pixels along one of the block's four edges have nearly the same value."""
     sides = [blocks[:, 0], blocks[:, -1], blocks[..., 0].swapaxes(1, 2), blocks[..., -1].swapaxes(1, 2)]
     edges = np.stack(sides, axis=2)
     segments = np.stack([edges[..., first : first + SIDE - SEGMENT + 1] for first in range(SEGMENT)])

@@ -34,7 +34,7 @@ def psnr_map(image: RGB, reference: RGB) -> Plane:
 
 
 def _squared_error(image: RGB, reference: RGB) -> float:
-    """The sum of the squared differences: a whole number, exactly."""
+    """Return the sum of the squared differences: a whole number, exactly."""
     height, width = image.shape[:2]
     rows = max(1, CHUNK // (3 * width))
     larger, smaller = np.empty((2, rows * width * 3), np.uint8)

@@ -7,7 +7,7 @@ from agenticiqa.signatures.categories import CONTRAST
 
 
 def rms_contrast(image: RGB) -> float:
-    """Standard deviation of luma, 0 to 127.5 gray levels.
+    """Return the standard deviation of luma, 0 to 127.5 gray levels.
 
     ``image`` is uint8 RGB, (H, W, 3), of any size. Raises ToolError for anything else.
     Source: Peli, "Contrast in complex images", JOSA A 7(10), 1990, on means of 8 x 8 pixels.

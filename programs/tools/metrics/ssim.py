@@ -11,7 +11,7 @@ from agenticiqa.programs.tools.tool import Tool
 def ssim(image: RGB, reference: RGB) -> float:
     """Structural similarity of the gray levels, at full resolution (no automatic downsampling).
 
-    ``image`` and ``reference`` are uint8 RGB, (H, W, 3). Returns -1..1, 1 for equal gray levels; color is not seen.
+    ``image`` and ``reference`` are uint8 RGB, (H, W, 3). Returns -1..1, 1 for equal gray levels; color is ignored.
     Symmetric. Gaussian window of 11 x 11 with sigma 1.5, wholly inside the image; K1 = 0.01, K2 = 0.03.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 11 pixels.

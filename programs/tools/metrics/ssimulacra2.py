@@ -33,7 +33,7 @@ MARGIN = len(WINDOW) // 2
 
 STRUCTURE, ADDED, MISSING = range(3)
 
-# What each error counts by scale (finest first) in X, Y and B: for structure, for edges that were added and for edges
+# The weights of each error by scale (finest first) in X, Y and B: for structure, for added edges and for edges
 # that are missing, the weight of the mean and that of the fourth root of the mean of fourth powers.
 WEIGHTS = {
     ("X", ADDED): (
@@ -114,11 +114,10 @@ WEIGHTS = {
 def ssimulacra2(image: RGB, reference: RGB) -> float:
     """SSIMULACRA 2.1: 100 for identical images, 90 for invisible changes, 30 for low quality, below 0 for very low.
 
-    Color is seen; not symmetric. On each of six scales, halved in linear light, and in each plane of XYB:
+    It includes color and is not symmetric. On each of six scales, halved in linear light, and in each plane of XYB:
     1 - structural similarity, edges that were added (ringing, blocks, noise) and edges that are missing (blur), pooled
     by the mean and by the 4-norm, and the 108 norms weighted as the authors fitted them. An image too small for six
-    scales is judged by those it has room for, each with its own weights, where the authors' code moves weights on to
-    other planes.
+    scales is assessed on those that fit, each with its own weights; the authors' code moves weights to other planes.
 
     Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Sneyers, "SSIMULACRA 2", Cloudinary 2022, weights of April 2023.
@@ -169,7 +168,7 @@ def _halve(first: NDArray[Any], second: NDArray[Any]) -> Maps:
 
 
 def _weighted_norms(scale: int, first: NDArray[Any], second: NDArray[Any]) -> tuple[float, list[float]]:
-    """One scale's part of the weighted sum, and the 4-norm of each of its error maps."""
+    """Return one scale's part of the weighted sum, and the 4-norm of each of its error maps."""
     sums = np.array(
         [
             [
@@ -187,7 +186,7 @@ def _weighted_norms(scale: int, first: NDArray[Any], second: NDArray[Any]) -> tu
 
 
 def _parts(first: NDArray[Any], second: NDArray[Any], *, scale: int, norms: list[float]) -> Maps:
-    """The weighted sum spread over the pixels: a fourth power counts by what its map's 4-norm comes to."""
+    """Return the weighted sum spread over the pixels: a fourth power counts by what its map's 4-norm comes to."""
     total = np.zeros(first.shape[:2], np.float32)
     errors = _errors(first, second, scale=scale)
     for (mean, fourth), norm, error in zip(_used(scale).values(), norms, errors, strict=True):
@@ -198,7 +197,7 @@ def _parts(first: NDArray[Any], second: NDArray[Any], *, scale: int, norms: list
 
 
 def _errors(image: NDArray[Any], reference: NDArray[Any], *, scale: int) -> Maps:
-    """The error maps of one scale that have a weight there, in the order of ``_used``."""
+    """Return the error maps of one scale that have a weight there, in the order of ``_used``."""
     used = _used(scale)
     found: dict[tuple[str, int], Plane32] = {}
     for name, values, originals in zip("XYB", _xyb(_linear(image)), _xyb(_linear(reference)), strict=True):
@@ -258,7 +257,7 @@ def _curve() -> Plane32:
 
 @cache
 def _used(scale: int) -> dict[tuple[str, int], tuple[float, float]]:
-    """The pairs of weights of a scale that are not both zero, by plane and kind of error."""
+    """Return the pairs of weights of a scale that are not both zero, by plane and kind of error."""
     return {key: weights[scale] for key, weights in WEIGHTS.items() if any(weights[scale])}
 
 

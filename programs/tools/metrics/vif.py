@@ -1,4 +1,4 @@
-"""VIF: the share of the visual information in the reference that is left in the image. Higher is better."""
+"""VIF: the share of the reference's visual information that the image preserves. Higher is better."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -54,7 +54,7 @@ class Band(NamedTuple):
 def vif(image: RGB, reference: RGB) -> float:
     """Visual information fidelity of the gray levels, in the wavelet domain.
 
-    0 (nothing left) to 1 (equal); above 1 where the contrast was raised cleanly, which no other metric here rewards.
+    0 (nothing preserved) to 1 (equal); above 1 where the contrast was raised cleanly, unlike all other metrics here.
     Not symmetric. In the authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale
     mixtures over blocks of 3 x 3 coefficients, variance of the eye's noise 0.4. A reference without any detail has no
     information to lose; the value is then the formula's limit for faint detail that is kept with gain 1: 1 for an image
@@ -99,7 +99,7 @@ def vif_map(image: RGB, reference: RGB) -> Plane:
 
 
 def _bands(image: RGB, reference: RGB) -> Iterator[Band]:
-    """Two oriented subbands per level, finest level first; sides halve (rounded up) from level to level."""
+    """Yield two oriented subbands per level, finest level first; sides halve (rounded up) from level to level."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     band_pass = np.pad(_BAND_PASS, ((0, 3), (0, 0)), mode="reflect")
     band_pass = np.pad(band_pass, ((0, 0), (0, 3)), mode="reflect", reflect_type="odd")
@@ -114,7 +114,7 @@ def _bands(image: RGB, reference: RGB) -> Iterator[Band]:
 
 
 def _measure(band: Plane32, reference: Plane32, window: int) -> Band:
-    """The information in a subband, from its blocks that are clear of the border."""
+    """Return the information in a subband, from its blocks that are clear of the border."""
     clear = _clear(window)
     band, reference = _whole_blocks(band), _whole_blocks(reference)
     gain, noise = whole(partial(_channel, window=window), band, reference, margin=clear * BLOCK, step=BLOCK)
@@ -126,7 +126,7 @@ def _measure(band: Plane32, reference: Plane32, window: int) -> Band:
 
 
 def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
-    """The distortion as gain and added noise variance about the center of each block, by regression.
+    """Return the distortion as gain and added noise variance about the center of each block, by regression.
 
     Zero for blocks whose window reaches beyond the planes.
     """
@@ -154,7 +154,7 @@ def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
 
 
 def _beyond_rounding(variance: Plane32) -> Plane32:
-    """A variance, or 0 where it is too small to tell from rounding."""
+    """Return a variance, or 0 where it is too small to distinguish from rounding."""
     return np.where(variance > NEGLIGIBLE, variance, np.float32(0))
 
 
@@ -184,14 +184,14 @@ def _mixture(band: Plane32) -> tuple[Plane32, Plane32]:
 
 
 def _shifted(strip: Plane32, offset: int) -> NDArray[np.float32]:
-    """One of the nine places of a block, for all blocks that lie inside the strip, overlapping: a vector."""
+    """Return one of the nine places of a block, for all blocks that lie inside the strip, overlapping: a vector."""
     row, column = divmod(offset, BLOCK)
     height, width = strip.shape
     return strip[row : height - BLOCK + row + 1, column : width - BLOCK + column + 1].reshape(-1)
 
 
 def _information(signal: Plane32, variances: Plane32) -> Plane32:
-    """Bits in each block: the sum of log2(1 + signal x variance) over the variances."""
+    """Return the bits in each block: the sum of log2(1 + signal x variance) over the variances."""
     bits = np.zeros(signal.shape, np.float32)
     for variance in variances:
         bits += np.log2(1 + signal * variance)
@@ -224,7 +224,7 @@ def _correlate_both(
 
 @cache
 def _separated(weights: tuple[tuple[float, ...], ...]) -> list[tuple[tuple[float, ...], tuple[float, ...]]]:
-    """A kernel as a sum of few products of a column and a row, by its singular values."""
+    """Return a kernel as a sum of few products of a column and a row, by its singular values."""
     columns, sizes, rows = np.linalg.svd(np.array(weights))
     used = sizes > 1e-9 * sizes[0]
     return [
@@ -234,7 +234,7 @@ def _separated(weights: tuple[tuple[float, ...], ...]) -> list[tuple[tuple[float
 
 
 def _clear(window: int) -> int:
-    """How many blocks at each border have a window that reaches beyond the plane."""
+    """Return how many blocks at each border have a window that reaches beyond the plane."""
     return -(-(window // 2) // BLOCK)
 
 

@@ -55,7 +55,7 @@ def strips(
     step: int = 1,
     pixels: int = STRIP_PIXELS,
 ) -> Iterator[Maps]:
-    """What ``compare`` returns for two images (H, W, ...), strip by strip from the top, in little memory.
+    """Yield what ``compare`` returns for two images (H, W, ...), strip by strip from the top, in little memory.
 
     ``compare`` returns maps with one row for every ``step`` rows (rounded up) of its input, and may depend on
     ``margin`` rows, a multiple of ``step``, above and below. Strips overlap by that, and the overlap is cut off, so
@@ -80,7 +80,7 @@ def whole(
     step: int = 1,
     pixels: int = STRIP_PIXELS,
 ) -> Maps:
-    """The maps of the whole image, put together from ``strips``, which has the same arguments."""
+    """Return the maps of the whole image, put together from ``strips``, which has the same arguments."""
     rows = -(-image.shape[0] // step)
     maps: Maps = ()
     done = 0
@@ -94,7 +94,7 @@ def whole(
 
 @lru_cache(maxsize=64)
 def _banded(weights: tuple[float, ...], step: int) -> Plane32:
-    """The matrix that takes a block of samples, as a row, to its ``BLOCK`` filtered values."""
+    """Return the matrix that takes a block of samples, as a row, to its ``BLOCK`` filtered values."""
     matrix = np.zeros(((BLOCK - 1) * step + len(weights), BLOCK), np.float32)
     for column in range(BLOCK):
         matrix[column * step : column * step + len(weights), column] = weights

@@ -1,9 +1,9 @@
 """Run an ONNX network that ships with the package: one core, the same bits each time.
 
-onnxruntime computes all layers, whatever is asked for, so that a model is cut to those that lead to one output. An ONNX
-file is a protobuf message. The few fields that matter here are read as onnx.proto numbers them, so that nobody needs
-the onnx package for it: ``ModelProto.graph`` is 7; in a graph ``node`` is 1, ``initializer`` 5, ``output`` 12 and
-``value_info`` 13; in a node ``input`` is 1 and ``output`` 2; a tensor's name is 8, an output's 1.
+onnxruntime always computes all layers, so a model is reduced to those that lead to the requested outputs. An ONNX file
+is a protobuf message. This module reads the few fields that it needs by their numbers in onnx.proto, without the onnx
+package: ``ModelProto.graph`` is 7; in a graph ``node`` is 1, ``initializer`` 5, ``output`` 12 and ``value_info`` 13; in
+a node ``input`` is 1 and ``output`` 2; a tensor's name is 8, an output's 1.
 """
 
 import os
@@ -23,7 +23,7 @@ KEPT_PIXELS = 512 * 512  # of an input: the working memory for more of them is r
 def run_network(
     file: Path, sha256: str, output: str, given: NDArray[np.float32] | NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """One named output of a network with one input, pixels (1, C, H, W) or tokens (1, N).
+    """Return one named output of a network with one input, pixels (1, C, H, W) or tokens (1, N).
 
     Only the layers that lead to the output are computed.
 
@@ -35,7 +35,7 @@ def run_network(
 def run_for(
     file: Path, sha256: str, outputs: tuple[str, ...], given: NDArray[np.float32] | NDArray[np.int64]
 ) -> list[NDArray[np.float32]]:
-    """As ``run_network``, several outputs; what a layer inside of the network gives may be one."""
+    """Return several outputs, as ``run_network`` does; the output of an inner layer may be one."""
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
     if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
@@ -46,7 +46,7 @@ def run_for(
 
 
 def silent_onnxruntime() -> Any:
-    """The module ``onnxruntime``, which then sends no telemetry, unless the user has asked for it."""
+    """Return the module ``onnxruntime``, which then sends no telemetry, unless the user has asked for it."""
     # From 1.32 on it keeps a device id and events in the user's cache folder, and looks up the host to send them to.
     # It reads the variable once, while it is imported.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -89,10 +89,10 @@ class Field(NamedTuple):
 def layers_to(model: bytes, *outputs: str) -> bytes:
     """The model with these outputs alone, and only the nodes and weights that lead to them; they compute the same bits.
 
-    What a node inside gives becomes an output where it is named.
+    The output of an inner node becomes an output of the model where it is named.
 
-    Nodes must not have graphs of their own (``If``, ``Loop``): what those read from outside is not seen. A model that
-    has no such output is left with none.
+    Nodes must not have graphs of their own (``If``, ``Loop``): what those read from outside is not seen. A model
+    without these outputs is left with none.
     """
     fields = list(_fields(memoryview(model)))
     return b"".join(
@@ -151,7 +151,7 @@ def _fields(message: memoryview) -> Iterator[Field]:
 
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
-    """The number that begins at a place, in seven bits a byte, and the place after it."""
+    """Return the number that begins at a place, in seven bits a byte, and the place after it."""
     value = shift = 0
     while True:
         byte = message[place]

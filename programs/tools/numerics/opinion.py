@@ -15,7 +15,7 @@ QUALITY_LEVELS = (1, 2, 3, 4, 5)
 class Opinion:
     """A score in [1, 5], higher is better, and the standard deviation of the true mean opinion score around it.
 
-    ``judged_as`` says by whose opinions the image was judged: those of photos or those of AI-generated pictures.
+    ``judged_as`` says which MOS the score predicts: those of photos or those of AI-generated images.
     """
 
     score: float
@@ -23,7 +23,7 @@ class Opinion:
     judged_as: "JudgedAs" = "photo"
 
     def probabilities(self) -> dict[int, float]:
-        """Probabilities of the levels 1..5: the Gaussian's mass nearest to each, for 1 and 5 with the tails."""
+        """Return the probabilities of the levels 1..5: the Gaussian's mass nearest to each, tails at 1 and 5."""
         opinion = NormalDist(self.score, self.spread)
         below = [0.0, *(opinion.cdf(level + 0.5) for level in QUALITY_LEVELS[:-1]), 1.0]
         return {level: upper - lower for level, (lower, upper) in zip(QUALITY_LEVELS, pairwise(below), strict=True)}

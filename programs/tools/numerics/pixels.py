@@ -1,4 +1,4 @@
-"""What every metric starts from: a checked 8-bit RGB array, its luma or gray levels, and Gaussian windows."""
+"""Prepare the input of metrics: a checked 8-bit RGB array, its luma or gray levels, and Gaussian windows."""
 
 from typing import Any, TypeAlias
 
@@ -24,7 +24,7 @@ STRIP_PIXELS = 3 * 2**14  # pixels that are worked on at once, few enough for a 
 def check_image(image: np.ndarray, smallest: int = 1) -> None:
     """Refuse anything but a uint8 array of shape (H, W, 3) with both sides at least ``smallest`` pixels.
 
-    Raises ToolError: one line with what was expected and what came.
+    Raises ToolError: one line with the expected and the given array.
     """
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         got = f"{image.dtype} of shape {image.shape}" if isinstance(image, np.ndarray) else type(image).__name__
@@ -86,7 +86,7 @@ def gray_levels(rgb: RGB) -> GrayLevels:
 
 
 def gaussian(size: int, sigma: float) -> Plane:
-    """The ``size`` samples of a Gaussian centered on the middle one, with sum one; ``sigma`` in samples."""
+    """Return the ``size`` samples of a Gaussian centered on the middle one, with sum one; ``sigma`` in samples."""
     distance = np.arange(size) - (size - 1) / 2
     weights = np.exp(-(distance**2) / (2 * sigma**2))
     return weights / weights.sum()

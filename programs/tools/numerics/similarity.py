@@ -21,13 +21,13 @@ SCHARR = (3 / 16, 10 / 16, 3 / 16)
 
 
 def color_planes(rgb: NDArray[Any], weights: tuple[tuple[float, float, float], ...]) -> Plane32:
-    """Planes (k, H, W) that are weighted sums of the channels of (H, W, 3), with k rows of weights."""
+    """Return the planes (k, H, W) that are weighted sums of the channels of (H, W, 3), with k rows of weights."""
     flat = rgb.reshape(-1, 3).astype(np.float32, copy=False)
     return (np.array(weights, np.float32) @ flat.T).reshape(len(weights), *rgb.shape[:2])
 
 
 def shrink(pixels: NDArray[Any], factor: int, border: Literal["constant", "edge"] = "constant") -> NDArray[Any]:
-    """Means of blocks of ``factor`` x ``factor`` pixels, (H, W) or (H, W, 3) in, sides divided and rounded up.
+    """Average blocks of ``factor`` x ``factor`` pixels, (H, W) or (H, W, 3) in, sides divided and rounded up.
 
     The blocks start where MATLAB's ``conv2(x, ones(f) / f^2, 'same')`` sampled at ``1:f:end`` puts them, so that
     blocks hang over the image's border by part of a block; what lies outside is zero ("constant") or the nearest
@@ -56,8 +56,8 @@ def framed(
 ) -> Maps:
     """The maps of ``compare``, (.., h, w) with one value per ``factor`` x ``factor`` pixels, free of its padding.
 
-    Where a filter takes what lies outside for black, the border of an image is a strong edge that both images share.
-    Both are mirrored at their borders by FRAME values of the map before they are compared, and the maps are cut off.
+    Where a filter pads with black, the border of an image is a strong edge that both images share. Both are mirrored at
+    their borders by FRAME values of the map before they are compared, and the maps are cut off.
     """
     margin = FRAME * factor
     sides = ((margin, margin), (margin, margin), *[(0, 0)] * (image.ndim - 2))
@@ -126,7 +126,7 @@ def spread(lost: NDArray[Any], weights: NDArray[Any]) -> Plane:
 
 
 def enlarge(values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A map of blocks as ``shrink`` cuts them, enlarged to the pixels of an image of ``shape``: (H, W) out."""
+    """Return a map of blocks as ``shrink`` cuts them, enlarged to the pixels of an image of ``shape``: (H, W) out."""
     height, width = shape[:2]
     factor = -(-height // values.shape[0]) if values.shape[0] > values.shape[1] else -(-width // values.shape[1])
     if factor == 1:

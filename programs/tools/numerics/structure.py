@@ -28,7 +28,7 @@ def structure_losses(first: Gray, second: Gray, *, luminance: bool) -> Plane32:
 
 
 def _compare(first: Gray, second: Gray, *, luminance: bool) -> Maps:
-    """The loss at every pixel; within five pixels of the border it is meaningless.
+    """Return the loss at every pixel; within five pixels of the border it is meaningless.
 
     From the moments of the difference, so that equal images lose exactly 0: with d = x - y, the variance of d is
     var(x) + var(y) - 2 cov(x, y). Taken about middle gray, where single precision is at its best.

@@ -59,12 +59,12 @@ def _join(low: Values, high: Values, axis: int) -> Values:
 
 
 def _following(even: Values, count: int) -> Values:
-    """The even sample after each odd one; the last again where there is none."""
+    """Return the even sample after each odd one; the last again where there is none."""
     return _padded(even[1:], count) if len(even) > 1 else even[:count]
 
 
 def _preceding(high: Values, count: int) -> Values:
-    """The odd sample before each even one; the first again where there is none."""
+    """Return the odd sample before each even one; the first again where there is none."""
     return np.concatenate([high[:1], high])[:count]
 
 

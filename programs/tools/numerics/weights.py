@@ -1,4 +1,4 @@
-"""Reading a weight file that ships beside its metric."""
+"""Read a weight file that ships beside its metric."""
 
 import hashlib
 import io
@@ -14,10 +14,10 @@ from agenticiqa.programs.images.memo import Memo
 
 
 def read_checked(file: Path, sha256: str) -> bytes:
-    """The bytes of a weight file, whose hex digest must be ``sha256``.
+    """Return the bytes of a weight file, whose hex digest must be ``sha256``.
 
-    Raises ToolError, naming the file, when it is missing or its bytes are others: a metric with damaged weights would
-    still give plausible numbers.
+    Raises ToolError, naming the file, when it is missing or its bytes differ: a metric with damaged weights would still
+    give plausible numbers.
     """
     try:
         content = file.read_bytes()
@@ -29,7 +29,7 @@ def read_checked(file: Path, sha256: str) -> bytes:
 
 
 def read_weights(file: Path, sha256: str) -> dict[str, NDArray[np.float64]]:
-    """The arrays of an ``.npz`` file in double precision, read once. Raises as ``read_checked`` does."""
+    """Return the arrays of an ``.npz`` file in double precision, read once. Raises as ``read_checked`` does."""
     return _read.once((file, sha256), lambda: _arrays(read_checked(file, sha256)))
 
 
@@ -42,7 +42,7 @@ def _arrays(content: bytes) -> dict[str, NDArray[np.float64]]:
 
 
 def _array(content: bytes) -> NDArray[np.float64]:
-    """An array of the ``.npy`` format, version 1.0 (NumPy's documentation, ``numpy.lib.format``).
+    """Return an array of the ``.npy`` format, version 1.0 (NumPy's documentation, ``numpy.lib.format``).
 
     NumPy reads the header as Python source, for which ``ast`` may raise SystemError ("AST constructor recursion depth
     mismatch") while another thread parses some, such as one of DSPy's.

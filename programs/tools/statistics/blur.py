@@ -16,10 +16,10 @@ WINDOW = 11  # pixels, as in the paper of the blur effect
 
 
 def blur_extent(parts: Sequence[Luma]) -> float:
-    """How little the image changes when it is blurred again: 0 (completely) to 1 (not at all: already blurred).
+    """Return how little the image changes when it is blurred again: 0 (completely) to 1 (not at all: already blurred).
 
     On Sobel gradients, the worse of the two directions. Sharp photos lie between 0.2 and 0.42. A flat image has no edge
-    to judge and gets 0.
+    and gets 0.
     Source: Crete, Dolmiere, Ladret, Nicolas, "The blur effect: perception and estimation with a new no-reference
     perceptual blur metric", SPIE 6492, 2007.
     """
@@ -33,7 +33,7 @@ def blur_extent(parts: Sequence[Luma]) -> float:
 
 
 def gradients(part: Luma, axis: int) -> tuple[Luma, Luma]:
-    """Magnitude of Sobel's gradient along an axis, and what is left of it, at most, after blurring along that axis.
+    """Return the magnitude of Sobel's gradient along an axis, and its upper bound after blurring along that axis.
 
     (h, w) in, two of (h - 3, w - 3) out, for the pixels from (2, 2) on; empty for a part that is smaller than that.
     """

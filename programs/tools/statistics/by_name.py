@@ -58,7 +58,7 @@ TONAL: dict[str, Callable[[Tone], float]] = {
 
 
 def statistic(name: str, image: RGB) -> float:
-    """One of SPATIAL or TONAL, of an image, uint8 RGB of shape (H, W, 3) and any size from one pixel up.
+    """Return one of SPATIAL or TONAL, of an image, uint8 RGB of shape (H, W, 3) and any size from one pixel up.
 
     Raises ToolError for anything that is not such an image.
     """
@@ -67,12 +67,12 @@ def statistic(name: str, image: RGB) -> float:
 
 
 def all_statistics(image: "LoadedImage") -> Mapping[str, float]:
-    """All of SPATIAL and TONAL by name, read-only; computed once per loaded image, also under threads."""
+    """Return all of SPATIAL and TONAL by name, read-only; computed once per loaded image, also under threads."""
     return image.memo.once("statistics", lambda: MappingProxyType(_compute(image)))
 
 
 def loaded_statistic(name: str) -> "Callable[[LoadedImage], float]":
-    """The function of a loaded image that takes this one from ``all_statistics``; it can be pickled."""
+    """Return the function of a loaded image that takes this one from ``all_statistics``; it can be pickled."""
     return partial(_from_memo, name)
 
 

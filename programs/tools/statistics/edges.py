@@ -36,7 +36,7 @@ def edge_sharpness(parts: Sequence[Luma]) -> float:
 
 
 def overshoot(parts: Sequence[Luma]) -> float:
-    """How far the values beside a typical strong edge go beyond its two sides, as a share of the edge's height.
+    """Return how far the values beside a typical strong edge go beyond its two sides, as a share of the edge's height.
 
     The halo that sharpening leaves. Profiles across the steepest edges are compared with their own ends, 4 to 8
     pixels away; the median over the edges of overshoot plus undershoot. 0 without halos (or without edges) to about 3;
@@ -57,14 +57,14 @@ def overshoot(parts: Sequence[Luma]) -> float:
 
 
 def around(cells: Luma, extreme: np.ufunc) -> Luma:
-    """The maximum or minimum of each cell and those that touch it."""
+    """Return the maximum or minimum of each cell and those that touch it."""
     ringed = np.pad(cells, 1, mode="edge")
     rows = extreme(extreme(ringed[:-2], ringed[1:-1]), ringed[2:])
     return extreme(extreme(rows[:, :-2], rows[:, 1:-1]), rows[:, 2:])
 
 
 def _windows(part: Luma) -> tuple[Luma, Luma]:
-    """The steepest step and the range of values in each window of 3 x 3 cells, of which neighbors share six."""
+    """Return the steepest step and the range of values in each window of 3 x 3 cells, of which neighbors share six."""
     across, down = np.abs(part[:-1, 1:] - part[:-1, :-1]), np.abs(part[1:, :-1] - part[:-1, :-1])
     steepest = around(_cells(np.maximum(across, down), np.maximum), np.maximum)
     rows, columns = steepest.shape
@@ -73,14 +73,14 @@ def _windows(part: Luma) -> tuple[Luma, Luma]:
 
 
 def _cells(plane: Luma, extreme: np.ufunc) -> Luma:
-    """The maximum or minimum of each cell of 3 x 3 pixels (fewer at the right and lower border)."""
+    """Return the maximum or minimum of each cell of 3 x 3 pixels (fewer at the right and lower border)."""
     whole = np.pad(plane, [(0, -side % CELL) for side in plane.shape], mode="edge")
     rows = extreme(extreme(whole[::CELL], whole[1::CELL]), whole[2::CELL])
     return extreme(extreme(rows[:, ::CELL], rows[:, 1::CELL]), rows[:, 2::CELL])
 
 
 def _profiles(parts: Sequence[Luma], offsets: Plane) -> Plane:
-    """Values at the offsets, in pixels, across the steepest edges, from the dark to the bright side: (N, K)."""
+    """Return the values at offsets, in pixels, across the steepest edges, from the dark to the bright side: (N, K)."""
     ridges = [_ridge(part) for part in parts]
     slopes = np.concatenate([np.zeros(0), *(ridge[0] for ridge in ridges)])
     wanted = min(MOST_PROFILES, max(len(slopes) // 5, 20), len(slopes))
@@ -108,7 +108,7 @@ def _ridge(part: Luma) -> Plane:
 
 
 def _across(part: Luma, ridge: Plane, offsets: Plane) -> Plane:
-    """The values, between pixels linearly, at the offsets along the gradient of each point of a ridge."""
+    """Return the values, between pixels linearly, at the offsets along the gradient of each point of a ridge."""
     slope, row, column, down, right = ridge[..., None]
     steepness = np.sqrt(slope)
     y, x = row + down / steepness * offsets, column + right / steepness * offsets
@@ -132,7 +132,7 @@ def _smoothed(plane: Luma) -> Luma:
 
 
 def _sobel(plane: Luma) -> Luma:
-    """The slope down the columns, smoothed across: (h - 2, w - 2) out."""
+    """Return the slope down the columns, smoothed across: (h - 2, w - 2) out."""
     step = plane[2:] - plane[:-2]
     found = step[:, :-2] + step[:, 2:]
     found += 2 * step[:, 1:-1]
@@ -140,6 +140,6 @@ def _sobel(plane: Luma) -> Luma:
 
 
 def _highest_of_five(plane: Luma) -> Luma:
-    """The maximum of each five pixels down the columns: (h - 4, w) out."""
+    """Return the maximum of each five pixels down the columns: (h - 4, w) out."""
     pairs = np.maximum(plane[:-1], plane[1:])
     return np.maximum(np.maximum(pairs[:-3], pairs[2:-1]), plane[4:])

@@ -1,4 +1,4 @@
-"""How much of its pixels an image needs for its detail: an enlarged copy has an empty end of its spectrum."""
+"""Estimate the resolution that an image's detail needs: an enlarged copy has an empty upper spectrum."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ SMOOTHING = np.ones(5) / 5
 
 
 def effective_share(parts: Sequence[Luma]) -> float | None:
-    """The share of the sides, 0.12 to 1, that the detail in the luma (0..255) of an image's parts needs.
+    """Return the share of the sides, 0.12 to 1, that the detail in the luma (0..255) of an image's parts needs.
 
     A copy enlarged twice has about 0.5. The power of photos falls as 1 / f^2 (Field, "Relations between the statistics
     of natural images and the response properties of cortical cells", JOSA A 4(12), 1987); where it drops by 8 dB below
@@ -30,7 +30,7 @@ def effective_share(parts: Sequence[Luma]) -> float | None:
 
 
 def _end(parts: Sequence[Luma], axis: int) -> float | None:
-    """The frequency, as a share of the highest, where detail along an axis ends."""
+    """Return the frequency, as a share of the highest, where detail along an axis ends."""
     lines = [part.T if axis == 0 else part for part in parts if part.shape[axis] >= WINDOW]
     if not lines:
         return None

@@ -1,4 +1,4 @@
-"""The JPEG quality that an image once had, from its pixels, in whatever file they are now.
+"""Estimate an image's earlier JPEG quality from its pixels, in any file format.
 
 JPEG rounds the cosine coefficients of 8 x 8 blocks to multiples of the entries of its quantization table. Decoded
 pixels still have coefficients near those multiples, for as long as they are neither scaled nor filtered.
@@ -28,7 +28,7 @@ STANDARD = np.array(
     ]
 ).ravel()
 QUALITIES = range(5, 99)  # at 99 and 100 nothing is rounded but to whole numbers
-LARGEST = 256  # of the coefficients that are looked at
+LARGEST = 256  # of the examined coefficients
 BINS = 8  # for one unit of a coefficient
 ROUNDING = 0.35  # standard deviation of a coefficient from its multiple: pixels were rounded to whole levels
 STRAY = 0.1  # share of coefficients that lie anywhere, where pixels were clipped
@@ -36,11 +36,11 @@ FEWEST_BLOCKS = 64
 
 
 def past_quality(parts: Sequence[Luma]) -> int | None:
-    """The JPEG quality, libjpeg's 5 to 98, that the luma (0..255) of an image's parts shows; ``None`` without a trace.
+    """Return the JPEG quality, libjpeg's 5 to 98, that the luma (0..255) of an image's parts shows, or ``None``.
 
     The likelihood of the coefficients under each quality's table (Fan and de Queiroz, "Identification of bitmap
     compression history", IEEE TIP 12(2), 2003), against coefficients that lie anywhere. A cropped image is tried at the
-    offset of its grid. Of an image that was compressed twice it is the lower quality, where that left more trace.
+    offset of its grid. For an image that was compressed twice, it is the lower quality if that left more trace.
     """
     offsets = dict.fromkeys([(0, 0), tuple((int(grid_ratios(parts, axis).argmax()) + 2) % GRID for axis in (0, 1))])
     found = [_most_likely(parts, *offset) for offset in offsets]
@@ -49,7 +49,7 @@ def past_quality(parts: Sequence[Luma]) -> int | None:
 
 
 def table_quality(table: Sequence[int]) -> int:
-    """The quality whose table is nearest to a luma table of 64 entries, in any order: 1 to 100."""
+    """Return the quality whose table is nearest to a luma table of 64 entries, in any order: 1 to 100."""
     given = np.sort(np.asarray(table))
     distances = [np.abs(np.log(np.sort(_table(quality)) / given)).sum() for quality in range(1, 101)]
     return int(np.argmin(distances)) + 1
@@ -61,7 +61,7 @@ def _table(quality: int) -> NDArray[np.int_]:
 
 
 def _most_likely(parts: Sequence[Luma], top: int, left: int) -> tuple[float, int]:
-    """The gain in log-likelihood of the best quality, and that quality, for a grid that begins at this pixel."""
+    """Return the gain in log-likelihood of the best quality, and that quality, for a grid that begins at this pixel."""
     if sum(((len(part) - top) // GRID) * ((part.shape[1] - left) // GRID) for part in parts) < FEWEST_BLOCKS:
         return 0.0, 0
     counts = sum((_histograms(part[top:, left:]) for part in parts), np.zeros((64, LARGEST * BINS)))
@@ -72,7 +72,7 @@ def _most_likely(parts: Sequence[Luma], top: int, left: int) -> tuple[float, int
 
 
 def _histograms(luma: Luma) -> NDArray[np.float64]:
-    """How often each magnitude of a coefficient occurs, for each of the 64 places in a block."""
+    """Return how often each magnitude of a coefficient occurs, for each of the 64 places in a block."""
     rows, columns = (side // GRID for side in luma.shape)
     blocks = luma[: rows * GRID, : columns * GRID].reshape(rows, GRID, columns, GRID).swapaxes(1, 2) - np.float32(128)
     magnitudes = np.abs(dctn(blocks, axes=(2, 3), norm="ortho")).reshape(-1, 64)

@@ -34,7 +34,7 @@ class Scale:
 
 
 def full_scale(levels: GrayLevels) -> Scale:
-    """The plane as it is."""
+    """Return the plane as it is."""
     height, width = levels.shape
     return Scale(height, width, lambda top, bottom: levels[top:bottom])
 
@@ -61,7 +61,7 @@ def mirrored(positions: NDArray[np.intp], count: int) -> NDArray[np.intp]:
 
 
 def band_height(width: int, multiple: int = 1) -> int:
-    """How many rows to read at once: about CHUNK pixels, at least eight rows, a multiple of ``multiple``."""
+    """Return how many rows to read at once: about CHUNK pixels, at least eight rows, a multiple of ``multiple``."""
     return max(8, CHUNK // width) // multiple * multiple or multiple
 
 
@@ -92,7 +92,7 @@ def neighbor_products(torus: Plane) -> Iterator[Plane]:
 
 
 def _padded(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
-    """The rows top..bottom-1 with what lies up to 3 pixels beyond, on all sides."""
+    """Return the rows top..bottom-1 with what lies up to 3 pixels beyond, on all sides."""
     first, last = max(top - REACH, 0), min(bottom + REACH, scale.height)
     padded = np.zeros((bottom - top + 2 * REACH, scale.width + 2 * REACH))
     start, stop = first - top + REACH, last - top + REACH
@@ -152,7 +152,7 @@ def _window() -> Plane:
 
 @cache
 def _bicubic() -> Plane:
-    """The first four of its eight taps; the others mirror them."""
+    """Return the first four of its eight taps; the others mirror them."""
     distance = np.abs(np.arange(8) - 3.5) / 2
     near = 1.5 * distance**3 - 2.5 * distance**2 + 1
     far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
@@ -195,7 +195,7 @@ class _Table(NamedTuple):
 
 
 def moments(samples: Values) -> Moments:
-    """The moments of n samples, (n, ...) in."""
+    """Return the moments of n samples, (n, ...) in."""
     flat = samples.reshape(len(samples), -1)
     size = np.abs(flat)
     return Moments(
@@ -208,7 +208,7 @@ def moments(samples: Values) -> Moments:
 
 
 def fit_aggd(found: Moments, count: int) -> Fit:
-    """The asymmetric generalized Gaussians with these moments of samples of ``count`` values each."""
+    """Return the asymmetric generalized Gaussians with these moments of samples of ``count`` values each."""
     left = np.sqrt(np.maximum(found.energy - found.signed_energy, 0) / 2 / np.maximum(found.below, 1))
     right = np.sqrt(np.maximum(found.energy + found.signed_energy, 0) / 2 / np.maximum(found.above, 1))
     skewed = (found.magnitude / count) ** 2 * (left**3 + right**3) * (left + right)
@@ -221,7 +221,7 @@ def fit_aggd(found: Moments, count: int) -> Fit:
 
 
 def symmetric_shape(found: Moments, count: int) -> Values:
-    """The shapes of the symmetric generalized Gaussians with these moments; the samples must not be all zero."""
+    """Return the shapes of the symmetric generalized Gaussians with these moments; the samples must not be all zero."""
     table = _table()
     return table.shapes[np.searchsorted(table.changes, found.magnitude**2 / (found.energy * count))]
 

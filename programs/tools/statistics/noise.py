@@ -16,7 +16,7 @@ IMPULSE_HEIGHT = 40  # gray levels
 
 
 def noise_sigma(parts: Sequence[Luma]) -> float:
-    """Standard deviation of the noise in luma, in gray levels (0 to about 70; it reads about 10 % low).
+    """Return the standard deviation of the noise in luma, in gray levels (0 to about 70; it reads about 10 % low).
 
     The residual is Immerkaer's, which is zero on any plane or straight ramp. Its median magnitude is taken in blocks of
     16 x 16 pixels, scaled as for a Gaussian, and the tenth percentile over the blocks that are not clipped is the
@@ -32,7 +32,7 @@ def noise_sigma(parts: Sequence[Luma]) -> float:
 
 
 def isolated_pixels(parts: Sequence[Luma]) -> float:
-    """Share of pixels more than 40 gray levels above or below all eight neighbors: impulse noise. 0 to 0.25."""
+    """Return the share of pixels over 40 gray levels above or below all eight neighbors: impulse noise. 0 to 0.25."""
     isolated = sum(len(found) for part in parts if min(part.shape) >= 3 for found in isolated_in(part[None]))
     return isolated / sum(part.size for part in parts)
 
@@ -61,7 +61,7 @@ def _stands_out(values: Luma, around: Luma, extreme: np.ufunc) -> NDArray[np.boo
 
 
 def block_noise(part: Luma) -> tuple[Luma, NDArray[np.bool_]]:
-    """The noise of each whole block of 16 x 16 pixels in gray levels, and whether over a tenth of it is clipped.
+    """Return the noise of each whole block of 16 x 16 pixels in gray levels, and whether over a tenth of it is clipped.
 
     (h, w) in, both at least 3; two arrays (rows, columns) out, of one block where it is smaller than a block.
     """
@@ -81,7 +81,7 @@ def _second_difference(plane: Luma) -> Luma:
 
 
 def _blocks(plane: np.ndarray) -> np.ndarray:
-    """The whole 16 x 16 blocks, (rows, columns, 256), or all of a smaller plane as one: (1, 1, h * w)."""
+    """Return the whole 16 x 16 blocks, (rows, columns, 256), or all of a smaller plane as one: (1, 1, h * w)."""
     rows, columns = (side // BLOCK for side in plane.shape)
     if not rows or not columns:
         return plane.reshape(1, 1, -1)

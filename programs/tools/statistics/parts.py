@@ -1,4 +1,4 @@
-"""The parts of an image that spatial statistics are taken of, and the smaller copy that networks take.
+"""Select the parts of an image for spatial statistics, and make the smaller copy for networks.
 
 An image of up to two megapixels is read as a whole. A larger one is never scaled down, which would hide noise and
 blocking: nine parts of 448 x 448 pixels, spread evenly over it, stand for it at its own resolution.
@@ -29,7 +29,7 @@ GRID = 8  # pixels: parts begin on the grid of JPEG, so that all show it at the 
 
 
 def parts_of(image: RGB) -> list[RGB]:
-    """The parts that stand for an image's detail: all of it, or nine squares of a large one."""
+    """Return the parts that represent an image's detail: all of it, or nine squares of a large one."""
     height, width = image.shape[:2]
     if height * width <= WHOLE_PIXELS:
         return [image]
@@ -37,7 +37,7 @@ def parts_of(image: RGB) -> list[RGB]:
 
 
 def luma_parts(image: RGB) -> list[Luma]:
-    """The luma, 0..255, of each of these parts."""
+    """Return the luma, 0..255, of each of these parts."""
     return [single_luma(part) for part in parts_of(image)]
 
 
@@ -47,17 +47,17 @@ def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:
 
 
 def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
-    """The luma of all of a loaded image, if it is so small that its statistics are of all of it."""
+    """Return the luma of all of a loaded image, if it is so small that its statistics are of all of it."""
     first, *others = loaded_luma_parts(image)
     return None if others else first
 
 
-WORKING_SIDE = 1024  # pixels of the longer side at which networks judge: a larger image is scaled down to it
+WORKING_SIDE = 1024  # pixels of the longer side in networks: a larger image is scaled down to it
 SMALLEST_SIDE = 32  # pixels of the shorter side of that copy
 
 
 def in_working_size(image: RGB) -> RGB:
-    """The image, or where its longer side exceeds 1024 pixels a smaller copy of it (Lanczos).
+    """Return the image, or where its longer side exceeds 1024 pixels a smaller copy of it (Lanczos).
 
     From four times that size on it is first reduced to the means of whole pixels, which takes half the time.
     """
@@ -87,25 +87,25 @@ BAND = 4 * CELL  # rows
 
 
 def luma_bands(image: RGB, beyond: int = 0) -> Iterator[Luma]:
-    """The luma of one band of rows after the other, each with ``beyond`` rows of the next."""
+    """Yield the luma of one band of rows after the other, each with ``beyond`` rows of the next."""
     for top in range(0, len(image), BAND):
         yield single_luma(image[top : top + BAND + beyond])
 
 
 def cell_counts(image: RGB, side: int = CELL) -> tuple[int, int]:
-    """The rows and columns of cells that an image has: (ceil(H / side), ceil(W / side))."""
+    """Return the rows and columns of cells that an image has: (ceil(H / side), ceil(W / side))."""
     height, width = image.shape[:2]
     return -(-height // side), -(-width // side)
 
 
 def placed(values: np.ndarray, shape: tuple[int, ...], start: int) -> Plane:
-    """The values in a plane of that shape from (start, start) on, zeros elsewhere."""
+    """Return the values in a plane of that shape from (start, start) on, zeros elsewhere."""
     plane = np.zeros(shape)
     plane[start : start + values.shape[0], start : start + values.shape[1]] = values
     return plane
 
 
 def cell_sums(plane: Plane) -> Plane:
-    """The sum of each cell of a plane (h, w): (ceil(h / 32), ceil(w / 32))."""
+    """Return the sum of each cell of a plane (h, w): (ceil(h / 32), ceil(w / 32))."""
     rows = np.add.reduceat(plane, np.arange(0, plane.shape[0], CELL), axis=0)
     return np.add.reduceat(rows, np.arange(0, plane.shape[1], CELL), axis=1)

@@ -1,6 +1,6 @@
-"""What tells photos from pictures that were drawn, rendered, printed or taken with instruments: cheap measurements.
+"""Cheap measurements that distinguish photos from drawn, rendered, printed or instrument-made images.
 
-A camera's sensor gives every pixel a little noise; what a program draws repeats few colors exactly, in flat areas and
+A camera's sensor adds a little noise to every pixel. Computer graphics repeat few colors exactly, in flat areas and
 along straight edges. Pages are mostly paper, radiographs and night skies mostly black.
 """
 
@@ -29,7 +29,7 @@ NAMES = (
 
 
 def pictorial(image: RGB, luma: NDArray[np.float32] | None = None) -> NDArray[np.float64]:
-    """The measurements named in ``NAMES``, finite, of an image of any size: uint8 RGB of shape (H, W, 3).
+    """Return the measurements of ``NAMES``, all finite, of an image of any size: uint8 RGB of shape (H, W, 3).
 
     Shares are 0 to 1. ``colors`` is the logarithm of the number of distinct colors (5 bits a channel) relative to the
     pixels, ``edges_of_steps`` the share of strong steps among all visible ones, ``straight_edges`` of those along rows
@@ -52,7 +52,7 @@ def pictorial(image: RGB, luma: NDArray[np.float32] | None = None) -> NDArray[np
 
 
 def _middle(image: Pixels) -> Pixels:
-    """The image, or of a large one the middle, so that details keep their scale."""
+    """Return the image, or of a large one the middle, so that details keep their scale."""
     height, width = image.shape[:2]
     if height * width <= MOST_PIXELS:
         return image
@@ -68,7 +68,7 @@ def _thinned(image: Pixels) -> Pixels:
 
 
 def _planes(image: RGB) -> NDArray[np.uint8]:
-    """The channels one after the other, (3, H, W): read several times faster than in turn."""
+    """Return the channels one after the other, (3, H, W): read several times faster than in turn."""
     return np.ascontiguousarray(np.moveaxis(image, -1, 0))
 
 

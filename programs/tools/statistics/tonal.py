@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
 BLOCK = 8  # pixels
-BLACK, WHITE = 5, 250  # luma from which on nothing differs visibly from the darkest and the brightest
+BLACK, WHITE = 5, 250  # luma beyond which nothing visibly differs from black and white
 
 
 class Tone:
@@ -71,27 +71,27 @@ def tone_of(image: "LoadedImage") -> Tone:
 
 
 def mean_luma(tone: Tone) -> float:
-    """Mean brightness of all pixels, 0 (black) to 255 (white)."""
+    """Return the mean brightness of all pixels, 0 (black) to 255 (white)."""
     return float(np.average(tone.luma, weights=tone.pixels))
 
 
 def shadow_level(tone: Tone) -> float:
-    """The first percentile of luma, 0..255: how dark the darkest parts are."""
+    """Return the first percentile of luma, 0..255: how dark the darkest parts are."""
     return float(np.percentile(tone.luma, 1))
 
 
 def highlight_level(tone: Tone) -> float:
-    """The 99th percentile of luma, 0..255: how bright the brightest parts are."""
+    """Return the 99th percentile of luma, 0..255: how bright the brightest parts are."""
     return float(np.percentile(tone.luma, 99))
 
 
 def clipped_dark(tone: Tone) -> float:
-    """Share of the image that is black, luma 5 or less: 0 to 1."""
+    """Return the share of the image that is black, luma 5 or less: 0 to 1."""
     return float(np.mean(tone.luma <= BLACK))
 
 
 def clipped_bright(tone: Tone) -> float:
-    """Share of the image that is white, luma 250 or more: 0 to 1."""
+    """Return the share of the image that is white, luma 250 or more: 0 to 1."""
     return float(np.mean(tone.luma >= WHITE))
 
 
@@ -121,10 +121,10 @@ def colorfulness(tone: Tone) -> float:
 
 
 def color_cast(tone: Tone) -> float:
-    """Strength of the tint of what should be neutral: its distance from gray in CIELAB's a*b* plane, 0 to about 130.
+    """Return the tint of neutral areas: their distance from gray in CIELAB's a*b* plane, 0 to about 130.
 
-    Nearly every scene holds something without color, so the least saturated fifth of the pixels (chroma over L*) is
-    taken for it; black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
+    Nearly every scene has neutral areas, so the least saturated fifth of the pixels (chroma over L*) represents them;
+    black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
     """
     return math.hypot(*neutral_tint(tone))
 
@@ -142,12 +142,12 @@ def neutral_tint(tone: Tone) -> tuple[float, float]:
 
 
 def red_tint(tone: Tone) -> float:
-    """Mean of CIELAB a*: positive towards red, negative towards green, about -90 to 100."""
+    """Return the mean of CIELAB a*: positive towards red, negative towards green, about -90 to 100."""
     return float(tone.lab[..., 1].mean())
 
 
 def yellow_tint(tone: Tone) -> float:
-    """Mean of CIELAB b*: positive towards yellow, negative towards blue, about -110 to 95."""
+    """Return the mean of CIELAB b*: positive towards yellow, negative towards blue, about -110 to 95."""
     return float(tone.lab[..., 2].mean())
 
 
@@ -167,7 +167,7 @@ def monochrome(tone: Tone) -> Monochrome | None:
     """Return "gray", "toned", or ``None`` for an image with colors.
 
     The chroma of a toned image follows from its luma, so what a polynomial of luma does not predict is near zero. Only
-    warm tones (yellow to orange) count as meant: an image that is all blue or green may well have a color cast. On 300
+    warm tones (yellow to orange) count as intended: an image that is all blue or green may have a color cast. On 300
     authentic photos 5 were called monochrome, gray and sepia ones of 300 photos all were.
     """
     chroma, luma = _chroma(tone), tone.luma.ravel()
@@ -183,7 +183,7 @@ def monochrome(tone: Tone) -> Monochrome | None:
 
 
 def _predicted(chroma: Plane, luma: Plane) -> Plane:
-    """What the best polynomial of luma says of the chroma, (N, 2).
+    """Return the chroma that the best polynomial of luma predicts, (N, 2).
 
     By the normal equations: least squares over all blocks would start the threads of the linear algebra library, which
     then wait busily for more, on every core.
