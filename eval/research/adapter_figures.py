@@ -31,14 +31,14 @@ Numbers = NDArray[np.float64]
 
 SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
 COUNTS, DRAWS = (10, 20, 40, 50, 60, 100, 200), 10
-RATER = 0.8  # levels by which one rater is off
+RATER = 0.8  # levels: standard error of one rater
 STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # as in quality_head
 HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error before, saved, 80 % covers, width, seconds"
 
 
 @dataclass(frozen=True)
 class RatedImages:
-    """N images: features (N, F), scores by the scorer that is adapted, opinions on 1..5, contents and generators."""
+    """N images: features (N, F), scores by the scorer to adapt, MOS on 1..5, contents and generators."""
 
     features: NDArray[np.float32]
     score: Numbers
@@ -47,13 +47,13 @@ class RatedImages:
     generator: NDArray[np.str_]
 
     def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "RatedImages":
-        """Some of the images, with other scores if they are given."""
+        """Return a subset of the images, with other scores if they are given."""
         own = self.score[rows] if score is None else score
         return RatedImages(self.features[rows], own, self.opinion[rows], self.content[rows], self.generator[rows])
 
 
 def read_set(folder: Path) -> RatedImages:
-    """The images of a set, scored by the shipped scorer."""
+    """Read the images of a set, scored by the shipped scorer."""
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
     seen = seen_images([item.image for item in items])
     score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
@@ -63,7 +63,7 @@ def read_set(folder: Path) -> RatedImages:
 
 
 def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numbers:
-    """The scores (N,) of images by ridge regression on the opinions of others."""
+    """Return the scores (N,) of images by ridge regression on the MOS of others."""
     weight = np.ones(images.features.shape[1], np.float32)
     weight[-STATISTICS:] = STATISTICS_WEIGHT
     taught = np.concatenate([each.features for each in others]) * weight
@@ -74,7 +74,7 @@ def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numb
 
 
 def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows that are labeled, and those of other contents; of few contents those of other images."""
+    """Draw labeled rows; return them and the rows of other contents (with few contents, of other images)."""
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
     few = len(place) < 2 * adapter_fit.OUTER
@@ -86,7 +86,7 @@ def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], 
 
 
 def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[float, ...] | None:
-    """What one draw gives; ``None`` where too few images are left. ``labels`` are scores, shuffled, rated or pairs."""
+    """Return the figures of one draw; ``None`` for too few images. ``labels`` are scores, shuffled, rated or pairs."""
     train, test = draw(images, 2 * count if labels == "pairs" else count, seed)
     if len(train) < count or len(test) < 20:
         return None
@@ -118,7 +118,7 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
 def _measured_pairs(
     images: RatedImages, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int
 ) -> tuple[float, ...]:
-    """As ``measured``, of pairs that one rater orders, whose opinion of each image is a level off."""
+    """Return the same for pairs ordered by one rater with a standard error of one level per image."""
     rated = images.opinion[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
     better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
     ones, contents = np.ones(len(ends)), images.content[ends].copy()
@@ -134,7 +134,7 @@ def _measured_pairs(
 
 
 def line(sets: Sequence[RatedImages], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
-    """A line of the table: the mean over sets and draws."""
+    """Return a line of the table: the mean over sets and draws."""
     found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, labels))]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""What the commands of this folder have in common."""
+"""Shared code of the commands in this folder."""
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
@@ -8,12 +8,12 @@ from agenticiqa.programs.errors import AgenticIQAError
 
 
 def parser_of(description: str | None) -> ArgumentParser:
-    """A parser whose help begins with a module's docstring."""
+    """Return a parser whose help begins with a module's docstring."""
     return ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
 
 
 def run_command(parser: ArgumentParser, run: Callable[[Namespace], None], argv: Sequence[str] | None) -> int:
-    """Run with the parsed arguments; the exit status, 2 after an error of ours, which is told in one line."""
+    """Run with the parsed arguments and return the exit status: 2 after an expected error, printed in one line."""
     args = parser.parse_args(argv)
     try:
         run(args)

@@ -1,8 +1,8 @@
-"""Seeded samples with known distortions, for training and testing the distortion detector.
+"""Make seeded samples with known distortions, for training and testing the distortion detector.
 
 For each kind of distortion a frame is made from each photo (resized, sometimes mirrored, sometimes saved as
-high-quality JPEG as a camera would) and distorted at its five levels. A few frames get two distortions in succession.
-Good photos are used in some of ``styles``, each by itself, which is no damage, and with one distortion on top of it.
+high-quality JPEG like a camera's) and distorted at its five levels. A few frames get two distortions in succession.
+Good photos are also used in some of ``styles``: each style alone, which is not damage, and with one distortion on top.
 """
 
 import csv
@@ -64,7 +64,7 @@ SUBTYPE_OF = {
     "color_cast": "color cast",
     "oversharpen": "oversharpening",
 }
-# Two styles are what they are called, and slight damage as well: grain can be seen, and fog takes contrast.
+# Two styles are also slight damage: grain is visible, and fog reduces contrast.
 ALSO_SLIGHT: dict[str, DetectableDistortion] = {"film grain": NOISE, "fog": CONTRAST}
 STYLES_EACH = 6  # styles of a good photo
 # These also blur, by an unknown amount.
@@ -101,10 +101,10 @@ Photo = tuple[str, Path]  # content and file
 def read_samples(
     manifests: Sequence[Path], packages: Path, cache: Path, seed: int, styled: Sequence[Photo] = ()
 ) -> Samples:
-    """The samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
+    """Return the samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
 
-    A manifest is as for ``listed_photos``, of which photos those marked "test" are not used. ``packages`` is the folder
-    that the files are relative to. ``styled`` are good photos for styles. Raises UserError where photos are missing.
+    A manifest is as for ``listed_photos``; its photos marked "test" are not used. Files are relative to the folder
+    ``packages``. ``styled`` are good photos for styles. Raises UserError if photos are missing.
     """
     given = [(photo, samples_of) for manifest in manifests for photo in listed_photos(manifest, packages)]
     given += [(photo, styled_samples_of) for photo in styled]
@@ -126,8 +126,8 @@ def read_samples(
 def listed_photos(manifest: Path, folder: Path) -> list[Photo]:
     """Return the photos of a manifest that are for training: content, and file in the folder.
 
-    A manifest has the columns content, file and package, and may have split: "test" marks photos that nothing is taught
-    on. Raises UserError, naming the packages, where photos are missing.
+    A manifest has the columns content, file and package, and may have split: "test" marks photos that are not used for
+    training. Raises UserError, naming the packages, if photos are missing.
     """
     with manifest.open(encoding="utf-8", newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row.get("split") != "test"]
@@ -137,14 +137,14 @@ def listed_photos(manifest: Path, folder: Path) -> list[Photo]:
 
 
 def samples_of(file: Path, content: str, seed: int) -> Samples:
-    """The samples made from one photo."""
+    """Return the samples made from one photo."""
     photo = opened_photo(file, LARGEST_PHOTO)
     number = zlib.crc32(file.name.encode())
     return _measured(content, number, [*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)])
 
 
 def styled_samples_of(file: Path, content: str, seed: int) -> Samples:
-    """The samples made from one good photo: plain and in a few styles, without and with a distortion on top."""
+    """Return the samples made from one good photo: plain and in a few styles, without and with a distortion on top."""
     number = zlib.crc32(file.name.encode())
     return _measured(content, number, _in_styles(opened_photo(file, LARGEST_PHOTO), seed, number))
 
@@ -248,7 +248,7 @@ def _vector(findings: dict[DetectableDistortion, Finding]) -> list[float]:
 
 
 def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
-    """By category and subtype, the true severities (N) and whether each is known, 1 or 0 (N)."""
+    """Return, by category and subtype, the true severities (N) and whether each is known, 1 or 0 (N)."""
     of_category = {name: name for name in DETECTABLE}
     of_subtype = {kind: name for name, kinds in SUBTYPES.items() for kind in kinds}
     truth = {name: np.zeros(len(samples.kind)) for name in of_category | of_subtype}

@@ -1,4 +1,4 @@
-"""Pictures that are no photos, drawn from a seed: what ``outside_photos`` fits and tests its thresholds on.
+"""Draw pictures that are not photos from a seed, for ``outside_photos`` to fit and test its thresholds on.
 
 Each function of ``KINDS`` takes a random generator and draws one picture; the same seed gives the same pixels with the
 same releases of Pillow, numpy and matplotlib.
@@ -31,7 +31,7 @@ MARGIN = 0.08  # share of a page
 
 
 def plot(random: Generator) -> RGB:
-    """A chart by matplotlib: lines, bars, points, a pie, an image or contours."""
+    """Return a chart by matplotlib: lines, bars, points, a pie, an image or contours."""
     width, height = _size(random)
     figure = Figure(
         figsize=(width / 100, height / 100), dpi=100, facecolor=random.choice(["white", "white", "#eeeeee"])
@@ -105,7 +105,7 @@ def line_drawing(random: Generator) -> RGB:
 
 
 def gradient(random: Generator) -> RGB:
-    """A smooth gradient between two colors, straight or round."""
+    """Return a smooth gradient between two colors, straight or round."""
     width, height = _size(random)
     y, x = np.mgrid[0:height, 0:width].astype(float)
     angle, first, last = random.uniform(0, 2 * math.pi), *(np.array(_color(random), float) for _ in range(2))
@@ -128,7 +128,7 @@ def qr_code(random: Generator) -> RGB:
 
 
 def window(random: Generator) -> RGB:
-    """A program's window or a web page: bars, buttons, lists and text, sometimes with a picture in it."""
+    """Return a program's window or a web page: bars, buttons, lists and text, sometimes with a picture in it."""
     dark = random.random() < 0.35
     image, draw, (width, height) = _sheet(random, _dark(random) if dark else _pale(random))
     ink, accent = (_pale(random) if dark else _dark(random)), _color(random)
@@ -165,7 +165,7 @@ def terminal(random: Generator) -> RGB:
 
 
 def page(random: Generator) -> RGB:
-    """A page of text, with headings, columns or a table."""
+    """Return a page of text, with headings, columns or a table."""
     width, height = [(600, 800), (850, 1100), (480, 640), (800, 600), (640, 260)][random.integers(5)]
     paper = tuple(int(level) for level in 255 - random.integers(0, 12) * np.array([0, 1, 2]))
     image = Image.new("RGB", (width, height), paper)
@@ -188,7 +188,7 @@ def page(random: Generator) -> RGB:
 
 
 def scan(random: Generator) -> RGB:
-    """A page under uneven light, turned a little, soft, with noise, in gray or on yellowed paper."""
+    """Return a page under uneven light, turned a little, soft, with noise, in gray or on yellowed paper."""
     image = Image.fromarray(page(random))
     image = image.rotate(random.normal(0, 2), Image.Resampling.BICUBIC, fillcolor=(220, 220, 220))
     blurred = np.asarray(image.filter(ImageFilter.GaussianBlur(random.uniform(0, 1.2))), float)

@@ -28,7 +28,7 @@ class EightBits(nn.Module):
         self.register_buffer("scale", scale)
 
     def forward(self) -> Tensor:
-        """The matrix in single precision."""
+        """Return the matrix in single precision."""
         return self.values.float() * self.scale
 
 
@@ -42,7 +42,7 @@ class HalfPrecision(nn.Module):
         self.register_buffer("values", values.half())
 
     def forward(self) -> Tensor:
-        """The array in single precision."""
+        """Return the array in single precision."""
         return self.values.float()
 
 
@@ -56,7 +56,7 @@ class Compact(nn.Module):
         self.stored = nn.ModuleList(stored.values())
 
     def forward(self, given: Tensor) -> Any:
-        """What the network gives."""
+        """Return the output of the network."""
         weights = {name: each() for name, each in zip(self.names, self.stored, strict=True)}
         return functional_call(self.network, weights, (given,))
 
@@ -82,6 +82,6 @@ def save_onnx(
     assert program is not None  # it is for exporters that write the file themselves
     model = program.model_proto
     for each in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
-        del each.metadata_props[:]  # the exporter writes where each line of the code lies on this machine
+        del each.metadata_props[:]  # the exporter writes the local path of each line of code
     onnx.checker.check_model(model)
     write_atomically(file, model.SerializeToString(deterministic=True))

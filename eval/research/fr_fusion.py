@@ -27,7 +27,7 @@ HELD_OUT = "FR fusion, held out"
 
 
 def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Member:
-    """The member with the curve nearest to the qualities (n,) in 1..5, outliers counting less (soft L1 loss)."""
+    """Return the member with the curve nearest to the qualities (n,) in 1..5, outliers counting less (soft L1 loss)."""
     distances = np.array([member.distance(value) for value in raw])
     start = (np.log(np.median(distances)), 0.0)
 
@@ -40,7 +40,7 @@ def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Me
 
 
 def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], contents: Sequence[str]) -> list[float]:
-    """The fusion's score of every image, by members fitted on the images of other contents."""
+    """Return the fusion's score of every image, by members fitted on the images of other contents."""
     result = [0.0] * len(quality)
     fold_of = folds_by_content(contents, len(set(contents)))
     for fold in np.unique(fold_of):
@@ -55,7 +55,7 @@ def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], cont
 
 
 def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
-    """The fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
+    """Return the fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
     mos = [item.mos for item in items]
     quality = [scale.to_1_5(value) for value in mos]
     fits = {name: fitted(member, raws[name], quality) for name, member in MEMBERS.items()}

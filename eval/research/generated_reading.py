@@ -49,7 +49,7 @@ DISTORTED, VIEWED = 150, 60  # images of each set that distorted copies, and oth
 DIRECTIONS, SPANNED = 128, 6000  # principal directions, and the images that they are computed from
 CENTERS = 1600  # of the radial basis functions: a third each generated, judged photos, pristine photos distorted
 RIDGE = 1.0
-GENERATED_WEIGHT, LADDER_WEIGHT = 3.0, 0.5  # of an image, beside 1 of a photo
+GENERATED_WEIGHT, LADDER_WEIGHT = 3.0, 0.5  # weight of an image, relative to 1 for a photo
 # What the teller gives is near 1 for generated pictures and near 0 for photos: where it begins to count, and in full.
 PHOTO, GENERATED = 0.4, 0.7
 PRISTINE = "pristine"
@@ -57,9 +57,9 @@ PRISTINE = "pristine"
 
 @dataclass(frozen=True)
 class Pictures:
-    """N pictures: ``standard`` features (N, F), ``whole`` where people judged a picture as it is.
+    """N pictures: ``standard`` features (N, F); ``whole`` marks pictures that people rated unchanged.
 
-    ``source`` is the family of its generator, else the set of photos; ``opinion`` is on 1..5, NaN without one.
+    ``source`` is the generator's family, or the set of photos; ``opinion`` is the MOS on 1..5, NaN without one.
     """
 
     standard: NDArray[np.float16]
@@ -72,14 +72,14 @@ class Pictures:
 
     @property
     def weight(self) -> Floats:
-        """How much each counts for the teller."""
+        """Return each picture's weight for the classifier of generated pictures."""
         photos = np.where(self.source == PRISTINE, LADDER_WEIGHT, 1.0)
         return np.where(self.generated, GENERATED_WEIGHT, photos).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Teller:
-    """Principal directions (F, D), centers (C, D) and width of the basis functions, their weights (C,), the level."""
+    """A classifier: principal directions (F, D), basis functions with centers (C, D), width, weights (C,), level."""
 
     directions: Floats
     centers: Floats
@@ -89,7 +89,7 @@ class Teller:
 
 
 def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, network: Path, cache: Path) -> Pictures:
-    """All pictures, those of the first labels being generated; computed once and kept in the folder ``cache``."""
+    """Return all pictures; those of the first labels are generated. They are computed once and kept in ``cache``."""
     digest = sha256_of(network)
     rows: list[tuple[NDArray[np.float16], bool, bool, str, str, str, float]] = []
 
@@ -135,7 +135,7 @@ def projected(standard: NDArray[np.float16], directions: Floats) -> Floats:
 
 
 def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mask], Floats]]:
-    """The teller fitted to all pictures, and what it tells of each of them (N,) if fitted on those of a mask only."""
+    """Fit the classifier to all pictures; return it, and its outputs (N,) for each if fitted on the mask only."""
     rng = np.random.default_rng(seed)
     whole, ladders = np.flatnonzero(pictures.whole), np.flatnonzero(pictures.source == PRISTINE)
     spanned = rng.choice(np.concatenate([whole, rng.choice(ladders, len(ladders) // 4)]), SPANNED, replace=False)
@@ -163,7 +163,7 @@ def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mas
 
 
 def share_of(told: Floats, seen: Floats) -> Floats:
-    """How much a picture counts as generated, 0..1, by what the teller says and how surely damage is seen."""
+    """Return how much a picture counts as generated, 0..1, from the classifier and the confidence about damage."""
     return np.clip((told - PHOTO) / (GENERATED - PHOTO), 0, 1) * (1 - seen)
 
 
@@ -194,7 +194,7 @@ NODES = """telling (float[n, f] standard, float[n, 1] score, float[n, 1] novelty
 
 
 def with_generated(model: onnx.ModelProto, teller: Teller, own: Floats, level: float) -> onnx.ModelProto:
-    """The model whose reading is the score, the novelty and the share of "generated", (1, 3)."""
+    """Return the model whose reading is the score, the novelty and the share of "generated", (1, 3)."""
     made = onnx.ModelProto.FromString(model.SerializeToString())
     graph = made.graph
     last = next(node for node in graph.node if "reading" in node.output)
@@ -228,12 +228,12 @@ def with_generated(model: onnx.ModelProto, teller: Teller, own: Floats, level: f
 
 
 def seen_in(graph: onnx.GraphProto) -> str:
-    """The name of how surely the networks see damage, (1, 1) in 0..1: their last sigmoid."""
+    """Return the name of the networks' confidence about damage, (1, 1) in 0..1: their last sigmoid."""
     return [node.output[0] for node in graph.node if node.op_type == "Sigmoid"][-1]
 
 
 def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """What the model gave before: the score, and how surely it sees damage, of the pictures of ``rows``."""
+    """Return the previous model's score and confidence about damage for the pictures of ``rows``."""
     standard, seen = projections_of(model.graph)[0], seen_in(model.graph)
     extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
     head = extractor.extract_model([standard], ["reading", seen]).SerializeToString()
@@ -244,7 +244,7 @@ def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.int
 
 
 def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Floats, scores: Floats) -> None:
-    """Print what the pictures of a mask are taken for, how far scores move, and how scores follow opinions."""
+    """Print how pictures of a mask are classified, how far scores move, and how scores correlate with MOS."""
     line = f"{name}: n = {mask.sum()}, generated {(shares[mask] > 0.5).mean():.3f}"
     line += f", moved by {np.sqrt(((scores - before)[mask] ** 2).mean()):.3f}"
     if pictures.generated[mask].any():

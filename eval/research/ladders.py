@@ -1,8 +1,8 @@
-"""Ladders of distortions for training the quality model: pristine and labeled photos, distorted more and more.
+"""Make distortion series (ladders) for training the quality model from pristine and labeled photos.
 
-A ladder has the undistorted frame and the same frame with the same distortion at rising levels. Beside the ladders of
-one kind there are ladders of two or three kinds at once and ladders of damage to a part of the image. Labeled photos
-are also taken in other views, which people would judge alike: cut, in another size, mirrored.
+A ladder has the undistorted frame and the same frame with the same distortion at rising levels. Most ladders have one
+kind; others have two or three kinds at once, or damage to a part of the image. Labeled photos are also used in other
+views that people would rate alike: cropped, resized, mirrored.
 """
 
 import io
@@ -36,9 +36,9 @@ MIXED, LOCAL = 2, 3  # ladders of several kinds and of a part, per pristine phot
 MIXED_LEVELS = (1.5, 3.0, 4.5)
 LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
 TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
-COMPARED = 9  # of so many training photos one has its ladders compared by FR-FUSION
+COMPARED = 9  # one in this many training photos has its ladders scored by FR-FUSION
 PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
-JUDGED, VIEW = "", "view"  # instead of a kind: a photo as people have judged it, and another view of it
+JUDGED, VIEW = "", "view"  # instead of a kind: a photo as people have rated it, and another view of it
 VIEWS = 4  # of a labeled photo
 
 # Distorted images are computed on one side of this seam, their features on the other.
@@ -67,10 +67,10 @@ Rung = tuple[str, float, float, RGB]  # kind, level, share, pixels
 
 
 def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """The ladders of a photo, computed once and kept in the folder ``cache``.
+    """Return the ladders of a photo, computed once and kept in the folder ``cache``.
 
-    ``how`` is "train" or "measure" for a pristine photo, "labeled" for one that people have judged, "labeled well" for
-    one that they judged to be better than most, and "views" for other views of it.
+    ``how`` is "train" or "measure" for a pristine photo, "labeled" for one with a MOS, "labeled well" for one with a
+    MOS above most others, and "views" for other views of a labeled photo.
     """
     kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}-{how}.npz"
     if not kept.is_file():
@@ -83,7 +83,7 @@ def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Ru
 
 
 def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """The ladders of a photo: all kinds of a pristine one, one kind of a labeled one, and tones of a good one."""
+    """Return the ladders of a photo: all kinds of a pristine one, one kind of a labeled one, tones of a good one."""
     number = zlib.crc32(file.name.encode())
     rng = np.random.default_rng(number)
     ladders: list[Iterator[Rung]]
@@ -121,14 +121,14 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
 
 
 def _levels(how: str, rng: np.random.Generator) -> Sequence[float]:
-    """All levels to measure; for training three, of which the last is often the highest."""
+    """Return all levels to measure; for training three, of which the last is often the highest."""
     if how == "measure":
         return DISTORTION_LEVELS
     return [float(rng.uniform(0.5, 2)), float(rng.uniform(2, 3.5)), min(float(rng.uniform(3.5, 6)), 5.0)]
 
 
 def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Generator) -> Iterator[Rung]:
-    """The frame and one distortion at the levels."""
+    """Yield the frame and one distortion at the levels."""
     draw = int(rng.integers(1 << 31))
     yield kind, 0.0, 0.0, frame
     for level in levels:
@@ -169,7 +169,7 @@ def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MI
 
 
 def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
-    """A frame of a photo that people have judged, distorted: mostly by one kind, sometimes by several."""
+    """Return a distorted frame of a labeled photo: mostly with one kind, sometimes with several."""
     levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
     draw = rng.random()
     if draw < 0.8:
@@ -179,7 +179,7 @@ def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
 
 
 def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[Rung]]:
-    """Ladders of kinds that change brightness, contrast or color, of which one is seldom sure without a reference."""
+    """Return ladders of brightness, contrast or color changes, which are hard to detect without a reference."""
     kinds = rng.choice([kind for kind in KINDS if KINDS[kind].category in TONE], count, replace=False)
     return [
         one_kind(frame, str(kind), [float(rng.uniform(0.6, 2.6)), float(rng.uniform(2.6, 5))], rng) for kind in kinds
@@ -187,7 +187,7 @@ def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[R
 
 
 def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
-    """A photo as people would judge it alike: cut, a bit smaller, saved as JPEG of a good quality, or mirrored."""
+    """Return views of a photo that people would rate alike: cropped, a bit smaller, as good JPEG, or mirrored."""
     image = Image.fromarray(photo)
     made = [
         _cut(image, 0.8, 0.95, rng),
@@ -201,7 +201,7 @@ def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
 
 
 def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
-    """As ``distort``, at any level from 0 to 5; below level 1 the strength falls to that of no distortion."""
+    """Distort as ``distort`` does, at any level from 0 to 5; below level 1 the strength falls to no distortion."""
     if level <= 0.2:
         return pixels
     strengths = np.array(KINDS[kind].strengths, float)
@@ -229,7 +229,7 @@ NEUTRAL = {
 
 
 def _part(photo: RGB, rng: np.random.Generator) -> RGB:
-    """A part of a photo, of ``LABELED_SIDE`` pixels."""
+    """Return a part of a photo, of ``LABELED_SIDE`` pixels."""
     height, width = (min(side, LABELED_SIDE) for side in photo.shape[:2])
     top, left = (int(rng.integers(all_ - part + 1)) for all_, part in zip(photo.shape, (height, width), strict=False))
     return photo[top : top + height, left : left + width]
@@ -241,7 +241,7 @@ def _order(kind: str) -> int:
 
 
 def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
-    """The photo in some size, for training also mirrored, saved as JPEG, or a part of it."""
+    """Return the photo in some size, for training also mirrored, saved as JPEG, or a part of it."""
     longest = float(np.exp(rng.uniform(*np.log(LONGEST)))) if how == "train" else HELD_OUT_LONGEST
     if how == "train" and rng.random() < 0.4:
         photo = _cut(photo, 0.5, 0.9, rng)
@@ -255,7 +255,7 @@ def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
 
 
 def _cut(photo: Image.Image, low: float, high: float, rng: np.random.Generator) -> Image.Image:
-    """A part of which each side is that share of the photo's."""
+    """Return a part of which each side is that share of the photo's."""
     width, height = (round(side * rng.uniform(low, high)) for side in photo.size)
     left, top = int(rng.integers(photo.width - width + 1)), int(rng.integers(photo.height - height + 1))
     return photo.crop((left, top, left + width, top + height))
@@ -272,13 +272,13 @@ def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Imag
 PRISTINE_SCORE = 4.3  # of a pristine photo: people hardly rate any image higher on average
 KEPT_AT_LEVEL = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of a score above 1 that is kept at the levels 0..5
 COMPARED_SHARE = 0.4  # how much FR-FUSION counts beside the level
-LOWEST_COMPARED = 1.7  # FR-FUSION of an image of which nothing is left
-AREA_EXPONENT = 0.4  # a loss in a share of the image counts as this power of the share: one looks at the worst part
+LOWEST_COMPARED = 1.7  # FR-FUSION of a completely destroyed image
+AREA_EXPONENT = 0.4  # a loss in a share of the image counts as this power of the share: the worst part matters most
 MIXTURE_LEVEL = 0.8  # the levels of a mixture's kinds are its own or below: this share of it on average
 
 
 def kept_by_compared(compared: Floats) -> Floats:
-    """The share of quality kept by an FR-FUSION score."""
+    """Return the share of quality kept by an FR-FUSION score."""
     return np.clip((compared - LOWEST_COMPARED) / (5 - LOWEST_COMPARED), 0, 1)
 
 
@@ -297,7 +297,7 @@ def kept_curves(kinds: NDArray[np.str_], levels: Floats, compared: Floats) -> di
 
 
 def kept_quality(kind: str, level: float, share: float, compared: float, curves: dict[str, Floats]) -> float:
-    """The share of quality, 0 to 1, that a rung of a ladder keeps; see ``Rungs`` for the arguments."""
+    """Return the share of quality, 0 to 1, that a rung of a ladder keeps; see ``Rungs`` for the arguments."""
     if level == 0:
         return 1.0
     kinds = kind.removeprefix(PART).split(SEVERAL)

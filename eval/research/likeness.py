@@ -1,7 +1,7 @@
-"""Photos that show nearly the same: series of one scene and copies, told by small gray copies of the photos.
+"""Find photos that show nearly the same (series of one scene and copies) by small gray copies of the photos.
 
-Public sets hold them, also on both sides of an official split (of BIQ2021's test photos, every fifth is like one of the
-training split), so that folds by file name would flatter a model.
+Public sets hold them, also on both sides of an official split: every fifth test photo of BIQ2021 resembles a training
+photo. Folds by file name would therefore overestimate a model.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SIDE = 16  # pixels of a gray copy
-ALIKE = 0.9  # correlation of two copies from which on the photos are alike
+ALIKE = 0.9  # least correlation of the copies of two similar photos
 
 
 def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
-    """Of each photo its gray copy of 16 x 16 pixels, with mean 0 and length 1, (N, 256)."""
+    """Return gray copies of the photos, 16 x 16 pixels, with mean 0 and length 1, (N, 256)."""
     copies = np.empty((len(files), SIDE * SIDE), np.float32)
     for copy, file in zip(copies, files, strict=True):
         with Image.open(file) as image:
@@ -28,7 +28,7 @@ def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
 
 
 def groups_of(contents: Sequence[str], copies: NDArray[np.float32]) -> NDArray[np.intp]:
-    """The number of the group (N,) of each photo: of one content, or alike, directly or by way of others."""
+    """Return the group number (N,) of each photo; a group shares a content or is similar, directly or via others."""
     names, content = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     alike = np.argwhere(np.triu(copies @ copies.T >= ALIKE, 1))
     photos = np.concatenate([alike, np.stack([np.arange(len(content)), len(content) + content], axis=1)])

@@ -72,7 +72,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class PictureSample:
-    """One picture: its true look, the group that it is counted with, whether it is fitted on, its features."""
+    """One picture: its true look, its group in the report, whether it is used for fitting, and its features."""
 
     look: Look
     group: str
@@ -102,20 +102,20 @@ def write_weights(weights: Mapping[str, Values], file: Path) -> str:
 
 
 def told_as(weights: Mapping[str, Values], sample: PictureSample) -> Look:
-    """What the program takes a sample for."""
+    """Return the look that the program assigns to a sample."""
     shares = looks(weights, sample.values)
     return "photo" if shares[0] >= MOST_PHOTO else LOOKS[1 + int(shares[1:].argmax())]
 
 
 def drawn_samples(count: int) -> Iterator[PictureSample]:
-    """``count`` pictures of each drawn kind; every second one is fitted on."""
+    """Return ``count`` pictures of each drawn kind; every second one is used for fitting."""
     for kind in KINDS:
         for seed in range(count):
             yield PictureSample(LOOK_OF[kind], f"drawn: {kind}", seed % 2 == 0, measured(drawn(kind, seed)))
 
 
 def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[PictureSample]:
-    """All images of a folder that are large enough."""
+    """Yield all images of a folder that are large enough."""
     for path in sorted(each for each in folder.rglob("*") if each.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")):
         pixels = load(path).pixels
         if min(pixels.shape[:2]) >= SMALL_SIDE:
@@ -123,7 +123,7 @@ def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[PictureSa
 
 
 def skimage_samples() -> Iterator[PictureSample]:
-    """The pictures of scikit-image's wheel."""
+    """Yield the pictures of scikit-image's wheel."""
     import skimage.data
 
     for name, look in SKIMAGE.items():
@@ -137,7 +137,7 @@ def skimage_samples() -> Iterator[PictureSample]:
 def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
     """Photos of a data set, gray versions and distorted ones; ``most`` photos, drawn by the checksum of their names.
 
-    Half of them are fitted on, by the checksum too. Generated images count as a group of their own.
+    Half of them are used for fitting, by the checksum too. Generated images are a separate group.
     """
     items = sorted(read_labels(labels), key=lambda item: zlib.crc32(f"{item.content}{item.name}".encode()))
     for item in items[:most]:
@@ -152,23 +152,23 @@ def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
 
 
 def measured(image: RGB) -> Values:
-    """The features that the program tells an image's look by."""
+    """Return the features that the program uses to recognize an image's look."""
     return look_features(image, in_working_size(image), last_stage)
 
 
 def distorted(image: RGB, name: str) -> RGB:
-    """The image with one of the distortions at level 3 to 5, chosen by the checksum of a name."""
+    """Return the image with one of the distortions at level 3 to 5, chosen by the checksum of a name."""
     choice = zlib.crc32(name.encode())
     return distort(image, list(DISTORTIONS)[choice % len(DISTORTIONS)], 3 + choice // 64 % 3)
 
 
 def in_gray(image: RGB) -> RGB:
-    """The image without color."""
+    """Return the image without color."""
     return np.asarray(Image.fromarray(image).convert("L").convert("RGB"))
 
 
 def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> list[str]:
-    """Markdown rows by group, of the samples that were not fitted on."""
+    """Return Markdown rows by group, for samples that were not used for fitting."""
     lines = [
         "| pictures | n | told to be no photos [95 %] | of these with the right look |",
         "| --- | --- | --- | --- |",

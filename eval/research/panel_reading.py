@@ -40,7 +40,7 @@ RIDGE = 1.0  # relative to the mean squared feature, for one photo
 
 
 def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:
-    """Raises UserError for an item whose file, or the source of which, the first column of a table names."""
+    """Raise UserError for an item whose file, or the source of which, the first column of a table names."""
     with table.open(encoding="utf-8-sig", newline="") as file:
         never = {Path(row[0]).name for row in csv.reader(file) if row}
     if found := sorted({Path(item.source or item.name).name for item in items} & never):
@@ -48,7 +48,7 @@ def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:
 
 
 def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.TensorProto]:
-    """The name of the standardized features, and weights and intercepts of the projections. Raises UserError."""
+    """Return the name of the standardized features, and weights and intercepts of the projections. Raises UserError."""
     held = {each.name: each for each in graph.initializer}
     made = {output: node for node in graph.node for output in node.output}
     for node in graph.node:
@@ -61,7 +61,7 @@ def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.
 
 
 def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
-    """The model that also gives the ``standard`` features (1, F) of an image, written into a folder."""
+    """Return the model that also gives the ``standard`` features (1, F) of an image, written into a folder."""
     network = onnx.ModelProto.FromString(model.SerializeToString())
     network.graph.node.append(onnx.helper.make_node("Identity", [projections_of(model.graph)[0]], ["standard"]))
     network.graph.output.append(onnx.helper.make_tensor_value_info("standard", onnx.TensorProto.FLOAT, None))
@@ -70,7 +70,7 @@ def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
 
 
 def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
-    """The standardized features (N, F), in half precision in ``cache``."""
+    """Return the standardized features (N, F), in half precision in ``cache``."""
     digest, rows = sha256_of(network), []
     for file in files:
         kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}.npy"

@@ -1,15 +1,15 @@
-"""The quality model's head: linear projections of all features, then small networks, fitted in two steps.
+"""Fit the quality model's head: linear projections of all features, then small networks, in two steps.
 
-First step, ridge regression: one projection is the mean opinion by photos that people have judged, in several views
-each, and by pristine ones; one is that of each panel; the others are by all images: the score, the share of quality
-that a distortion left, and the severity of each kind. Second step: small networks from the projections and the
-statistics of the pixels to the score. They are fitted on projections of images that the ridge regression was not fitted
-on, with a loss on the score and one on the order within a ladder.
+The first step is ridge regression. One projection predicts the MOS of labeled photos, in several views each, and of
+pristine ones; each panel also has its own. The other projections use all images: the score, the share of quality that
+remains after a distortion, and the severity of each kind. The second step fits small networks from the projections and
+the pixel statistics to the score. They are fitted on held-out projections of the ridge regression, with a loss on the
+score and another on the order within a ladder.
 
-Panels are the people who judged one set. One linear reading of the opinions of all panels follows each of them less
-than its own reading does. So there is one of each large set as well, which counts for images that look like the photos
-of that set. They are learned together, as a common part and a panel's own (T. Evgeniou and M. Pontil, "Regularized
-multi-task learning", KDD 2004).
+A panel is the group of people who rated one set. A single linear head for all panels fits each of them worse than a
+head of its own. So each large set has a head as well, used for images that look like its photos. The heads are learned
+together, as a common part and a part for each panel (T. Evgeniou and M. Pontil, "Regularized multi-task learning",
+KDD 2004).
 """
 
 from collections.abc import Sequence
@@ -46,11 +46,11 @@ BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
 
 @dataclass(frozen=True)
 class Wanted:
-    """What N images are to give: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
+    """The targets of N images: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
-    ``authentic`` marks the images that people have judged, ``judged`` these and other views of them, ``ladder`` numbers
-    the ladders, ``weight`` is of both steps. ``panel`` (N,) numbers the panel that judged an image, or the photo that
-    it is made of. ``frame`` marks the undistorted frames of pristine photos, each once.
+    ``authentic`` marks the images that people have rated, ``judged`` these and other views of them. ``ladder`` numbers
+    the ladders, and ``weight`` applies to both steps. ``panel`` (N,) numbers the panel that rated an image or its
+    source photo. ``frame`` marks the undistorted frames of pristine photos, each once.
     """
 
     targets: Array
@@ -64,7 +64,7 @@ class Wanted:
 
     @property
     def panels(self) -> int:
-        """The number of panels."""
+        """Return the number of panels."""
         return int(self.panel.max(initial=NO_PANEL)) + 1
 
 
@@ -92,17 +92,17 @@ def ridge_regression(coordinates: Array, wanted: Array, weight: Floats, ridge: f
 
 
 def members(panel: NDArray[np.intp], count: int) -> Array:
-    """Which of ``count`` panels judged each of N images: 1 or 0, (N, count)."""
+    """Return which of ``count`` panels rated each of N images: 1 or 0, (N, count)."""
     return (panel[:, None] == np.arange(count)).astype(np.float32)
 
 
 def opinions(
     coordinates: Array, opinion: Floats, weight: Floats, panel: NDArray[np.intp], count: int
 ) -> tuple[Array, Array]:
-    """Coefficients (B, P) from coordinates (N, B) to the opinion of each of P panels, and intercepts (P,).
+    """Return coefficients (B, P) from coordinates (N, B) to the MOS of each of P panels, and intercepts (P,).
 
-    ``panel`` (N,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's, which only adds to what all
-    have in common. From that a panel departs as far as the penalty allows; one without images does not.
+    ``panel`` (N,) numbers the panel that rated an image; ``NO_PANEL``, for a small set, contributes only to the common
+    part. Each panel departs from the common part as far as the penalty allows; one without images does not.
     """
     judged = members(panel, count)
     center = np.average(opinion, weights=weight)
@@ -140,7 +140,7 @@ def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Network
 
 
 def _fitted(network: Perceptron, inputs: Tensor, opinion: Array, wanted: Wanted, rows: Rows) -> Perceptron:
-    """Train a network to change the opinions into the scores, a number of ladders in each step."""
+    """Train a network to change the predicted MOS into the scores, with a number of ladders in each step."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     start, score, weight = (
         torch.from_numpy(each.astype(np.float32)) for each in (opinion, wanted.score, wanted.weight)

@@ -98,7 +98,7 @@ class Backbone(nn.Module):
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """The statistics and the last stage's output."""
+        """Return the statistics and the last stage's output."""
         x = self.stem((image - CENTER) / SCALE)
         inside = image.new_zeros((1, 0))
         for block in self.blocks:
@@ -123,7 +123,7 @@ def backbone(state: Sequence[Tensor]) -> Backbone:
 
 
 def pretrained() -> Backbone:
-    """The backbone with its ImageNet weights. Raises UserError without the package of the weights."""
+    """Return the backbone with its ImageNet weights. Raises UserError without the package of the weights."""
     found = find_spec(PACKAGE)
     folders = found.submodule_search_locations if found else None
     if not folders or not (files := sorted((Path(folders[0]) / "models").glob("*.pth"))):
@@ -152,7 +152,7 @@ class Statistics(nn.Module):
         self.register_buffer("to_luma_tints", torch.tensor(TO_LUMA_TINTS).T[:, None, :, None, None])
 
     def forward(self, image: Tensor) -> Tensor:
-        """All statistics."""
+        """Return all statistics."""
         # Not a convolution: onnxruntime computes 16 channels for these three, in three times the time.
         red, green, blue = (image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
         tints = red + green + blue
@@ -251,7 +251,7 @@ class FeatureNetwork(nn.Module):
         self.backbone, self.statistics = network, Statistics()
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """The features and the last stage."""
+        """Return the features and the last stage."""
         inside, late = self.backbone(image)
         return torch.cat([inside, self.statistics(image)], 1), late
 
@@ -271,7 +271,7 @@ class Projections(nn.Module):
         self.panels = panels
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        """The projections and the standardized features."""
+        """Return the projections and the standardized features."""
         standard = standardized(features, self.mean, self.spread)
         return with_panels(standard @ self.weight + self.bias, self.panels), standard
 
@@ -288,7 +288,7 @@ class Perceptron(nn.Module):
         nn.init.zeros_(self.third.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The change."""
+        """Return the change."""
         hidden = self.dropout(functional.silu(self.first(x)))
         return (self.third(functional.silu(self.second(hidden))) + self.straight(x))[:, 0]
 
@@ -309,7 +309,7 @@ class Networks(nn.Module):
         self.perceptrons = nn.ModuleList(perceptrons)
 
     def forward(self, given: Tensor) -> Tensor:
-        """The scores."""
+        """Return the scores."""
         x = standardized(given, self.mean, self.spread)
         change = torch.stack([each(x) for each in self.perceptrons]).mean(0)
         seen = torch.sigmoid(-(change + DAMAGE) / WIDTH)
@@ -328,7 +328,7 @@ class QualityModel(nn.Module):
         self.features, self.projections, self.networks = features, projections, networks
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """The reading and the last stage's output."""
+        """Return the reading and the last stage's output."""
         features, late = self.features(image)
         projected, standard = self.projections(features)
         score = self.networks(networks_input(projected, standard))

@@ -1,4 +1,4 @@
-"""All images that the quality model is trained on or measured with: labeled photos, and ladders of distortions."""
+"""Collect all images to train and measure the quality model: labeled photos, and distortion series (ladders)."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -50,12 +50,12 @@ class Rows:
 
     @property
     def authentic(self) -> NDArray[np.bool_]:
-        """Whether people have judged the image as it is."""
+        """Return whether people have rated the unchanged image."""
         return self.rungs.kind == JUDGED
 
     @property
     def judged(self) -> NDArray[np.bool_]:
-        """Whether people have judged the image as it is, or in another view."""
+        """Return whether people have rated the image, unchanged or in another view."""
         return np.isin(self.rungs.kind, (JUDGED, VIEW))
 
 
@@ -79,7 +79,7 @@ def read_rows(
     features_of: FeaturesOf,
     report_progress: Callable[[int, int], None],
 ) -> Rows:
-    """The rows of all photos, computed once and kept in the folder ``cache``, a file per photo."""
+    """Return the rows of all photos, computed once and kept in the folder ``cache``, a file per photo."""
     sources = [(file, content, "measure" if test else "train", PRISTINE_ITEM) for file, content, test in photos]
     sources += [
         (Path(item.image), content, "labeled well" if well else "labeled", number)
@@ -109,10 +109,10 @@ def read_rows(
 
 
 def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
-    """What the rows are to give, for the opinions (items,) on the score's scale and the weights (items,) of images.
+    """Return the targets of the rows from MOS (items,) on the score's scale and the weights (items,) of images.
 
     The targets of the projections are twice the quality kept, the severity (0 to 1) of each kind, and of any in a part.
-    ``panel`` (items,) numbers the panel that judged an image, ``NO_PANEL`` for a small set's.
+    ``panel`` (items,) numbers the panel that rated an image; ``NO_PANEL`` marks a small set.
     """
     rungs = rows.rungs
     train = ~rows.test
@@ -138,7 +138,7 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.int
 
 
 def _frames(rows: Rows) -> NDArray[np.bool_]:
-    """The undistorted frames of pristine photos, each once; all ladders of a frame begin with it."""
+    """Return the undistorted frames of pristine photos, each once; all ladders of a frame begin with it."""
     begin = np.flatnonzero((rows.item == PRISTINE_ITEM) & (rows.rungs.level == 0))
     first = {rows.rungs.features[row].tobytes(): row for row in begin[::-1]}
     found = np.zeros(len(rows.item), bool)

@@ -25,19 +25,19 @@ from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Weight of a judged photo with its views in the networks' loss, beside 1 in the ridge regressions. The networks are to
-# leave its first projection as it is: fitted to its opinion they followed held-out people less (SRCC .68 for .79).
+# Weight of a rated photo with its views in the networks' loss, compared with 1 in the ridge regressions. The networks
+# should keep its first projection: fitted to its MOS they had a lower held-out SRCC (.68 instead of .79).
 JUDGED_WEIGHT = 10.0
 GOOD = 3.0  # a score above this is good
 
 
 @dataclass(frozen=True)
 class Training:
-    """The rows with what is computed of them once.
+    """The training rows with values that are computed once.
 
-    ``standard`` (N, F) are features in deviations from ``center`` by ``spread``, ``coordinates`` (N, B) what ``toward``
-    (F, B) makes of them, ``projected`` (N, K) the projections of each row by ridge regressions on the training rows of
-    other folds.
+    ``standard`` (N, F) are features standardized by ``center`` and ``spread``. ``coordinates`` (N, B) are ``standard``
+    times ``toward`` (F, B). ``projected`` (N, K) are the projections of each row by ridge regressions on the training
+    rows of other folds.
     """
 
     wanted: Wanted
@@ -67,7 +67,7 @@ class Training:
 
     @property
     def novelty(self) -> Floats:
-        """The mean square of the standardized features (N,)."""
+        """Return the mean square of the standardized features (N,)."""
         return np.square(self.standard).mean(axis=1).astype(np.float64)
 
     def held_out(self) -> Floats:
@@ -80,7 +80,7 @@ class Training:
         return scores
 
     def held_out_set(self, here: Mask) -> Floats:
-        """The score of the rows of the mask by a head fitted on all others; NaN for the others."""
+        """Return the score of the rows of the mask by a head fitted on all others; NaN for the others."""
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
         projected = _projected(self.coordinates, self.wanted, train, here)
@@ -88,7 +88,7 @@ class Training:
         return scores
 
     def fitted(self, seed: int) -> tuple[Projections, Networks]:
-        """The head fitted on all training rows."""
+        """Return the head fitted on all training rows."""
         coefficients, centers = regressions(self.coordinates, self.wanted, ~self.test)
         projections = Projections(self.center, self.spread, self.toward @ coefficients, centers, self.wanted.panels)
         return projections, self._networks(~self.test, seed)
@@ -105,21 +105,21 @@ class Training:
 
 
 def _scores(networks: Networks, projected: Array, standard: Array) -> Floats:
-    """The scores (N,) of images with these projections and standardized features."""
+    """Return the scores (N,) of images with these projections and standardized features."""
     with torch.no_grad():
         return networks(networks_input(*map(torch.from_numpy, (projected, standard)))).double().numpy()
 
 
 def _projected(coordinates: Array, wanted: Wanted, train: Mask, here: Mask) -> Array:
-    """The projections of the rows of the mask ``here`` by regressions on those of ``train``."""
+    """Return the projections of the rows of the mask ``here`` by regressions on those of ``train``."""
     coefficients, centers = regressions(coordinates, wanted, train)
     return with_panels(torch.from_numpy(coordinates[here] @ coefficients + centers), wanted.panels).numpy()
 
 
 def _spanning(rows: Rows) -> NDArray[np.intp]:
-    """The rows of images that people have judged, and of distorted ones that are drawn from all training ladders.
+    """Return the rows of rated images, and of distorted ones drawn from all training ladders.
 
-    Those of held-out folds are among them: the span is of features, no target is used.
+    Rows of held-out folds are included, as the span uses only features, not targets.
     """
     authentic = np.flatnonzero(rows.authentic)
     distorted = np.flatnonzero((rows.rungs.level > 0) & ~rows.test)
@@ -128,7 +128,7 @@ def _spanning(rows: Rows) -> NDArray[np.intp]:
 
 
 def scores_of(projections: Projections, networks: Networks, features: NDArray[np.floating]) -> Floats:
-    """The scores (N,) of images with features (N, F)."""
+    """Return the scores (N,) of images with features (N, F)."""
     with torch.no_grad():
         projected, standard = projections(torch.from_numpy(features.astype(np.float32)))
     return _scores(networks, projected.numpy(), standard.numpy())

@@ -14,7 +14,7 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
-# What damage may be called. A mosaic and a lost part are neither blur nor coding, and look like both.
+# Accepted names of damage. A mosaic and a lost part are neither blur nor coding, but look like both.
 CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     kind: (made.category,) for kind, made in KINDS.items() if made.category in DETECTABLE
 } | {
@@ -34,7 +34,7 @@ NAMED = (
 
 
 def random_box(size: tuple[int, int], rng: np.random.Generator) -> Box:
-    """A named place, or any rectangle of 4 % to 50 % of the frame."""
+    """Return a named place, or any rectangle of 4 % to 50 % of the frame."""
     if rng.random() < 0.5:
         return named_box(NAMED[rng.integers(len(NAMED))], size)
     area, shape = np.exp(rng.uniform(np.log(0.04), np.log(0.5))), np.exp(rng.uniform(-0.6, 0.6))
@@ -47,7 +47,7 @@ def random_box(size: tuple[int, int], rng: np.random.Generator) -> Box:
 
 
 def seed_of(name: str, number: int) -> int:
-    """A seed for the ``number``-th draw of a photo, by the photo's name."""
+    """Return a seed for the ``number``-th draw of a photo, by the photo's name."""
     return zlib.crc32(f"{name} {number}".encode())
 
 
@@ -62,12 +62,12 @@ def random_planted(pixels: RGB, name: str, number: int) -> Planted:
 
 
 def perhaps_saved(pixels: RGB, rng: np.random.Generator) -> RGB:
-    """The pixels, in half of the draws after they were saved as JPEG of any quality that photos usually have."""
+    """Return the pixels, in half of the draws after they were saved as JPEG of any quality that photos usually have."""
     return saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))) if rng.random() < SAVED_AS_JPEG else pixels
 
 
 def saved_as_jpeg(pixels: RGB, quality: int) -> RGB:
-    """The pixels after they were saved as JPEG, with color at half the size, as most programs do."""
+    """Return the pixels after they were saved as JPEG, with color at half the size, as most programs do."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file).convert("RGB"))

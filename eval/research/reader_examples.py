@@ -1,4 +1,4 @@
-"""What the network that reads questions learns from: the wordings of questions and of their options, with labels."""
+"""Make labeled training examples for the network that reads questions: wordings of questions and their options."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ UNKNOWN = -1  # no label
 
 @dataclass(frozen=True)
 class Example:
-    """A text, and what should be read from it.
+    """A text and its labels.
 
     ``intent`` and ``meaning`` are places in ``INTENTS`` and ``MEANINGS`` or ``UNKNOWN``, ``level`` is 0 (none of it) to
     5 or ``UNKNOWN``.
@@ -49,7 +49,7 @@ class Example:
 
 
 def taught(without: Sequence[str], random: Random) -> list[Example]:
-    """The examples of all sets that may be learned from but those, and of ``TEACHING``; of templates a part."""
+    """Return the examples of all training sets except the given ones, of ``TEACHING``, and some templates."""
     splits = [split for split in SPLITS if split not in (*MEASURED_ONLY, *without)]
     rows = [row for split in splits for row in read_wordings(wordings_file(split))] + read_wordings(TEACHING)
     filled = [row for row in rows if row.is_template]
@@ -75,7 +75,7 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
 
 
 def intent_of(wording: Wording) -> str:
-    """The intent of a wording, by its kind and truth."""
+    """Return the intent of a wording, by its kind and truth."""
     kind, truth = wording.kind, wording.truth
     if truth == OF_PART:
         return f"part-{'which' if wording.about == ANY else 'degree'}"
@@ -103,7 +103,7 @@ def _of_question(wording: Wording, asked: str) -> Example:
 
 
 def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> list[Example]:
-    """Each option by itself, as far as it says enough alone, and behind its question."""
+    """Return each option by itself, as far as it says enough alone, and behind its question."""
     found = []
     for letter, text in offered.items():
         tag = wording.tags.get(letter, "")
@@ -121,12 +121,12 @@ def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> lis
 
 
 def _of_level(text: str, levels: str, meaning: str) -> Example:
-    """An option that says how much there is: the middle of the levels that it is true for. "" is no label."""
+    """Return an option that says how much there is: the middle of the levels that it is true for. "" is no label."""
     first, _, last = levels.partition("-")
     label = MEANINGS.index(meaning) if meaning else UNKNOWN
     return Example(text, UNKNOWN, label, (float(first) + float(last or first)) / 2)
 
 
 def _sure(meaning: str, levels: str) -> str:
-    """The meaning; "" for levels of which one is none, so that it may not be there."""
+    """Return the meaning; "" for levels of which one is none, so that it may not be there."""
     return "" if levels.startswith("0") else meaning

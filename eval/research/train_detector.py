@@ -48,7 +48,7 @@ IMPORTANCE = {PRISTINE: 2.0, STYLED: 2.0, "jpeg2000": 4.0}
 
 
 def inputs_of(samples: Samples, head: str) -> Values:
-    """The features that a head takes, (N, features)."""
+    """Return the features that a head takes, (N, features)."""
     if head == "compared":
         return samples.image - samples.reference
     return samples.image[:, :TEXTURE_FEATURES] if head == "texture" else samples.image[:, TEXTURE_FEATURES:]
@@ -60,7 +60,7 @@ def in_style(samples: Samples) -> NDArray[np.bool_]:
 
 
 def train(samples: Samples, seed: int) -> dict[str, Values]:
-    """The weights of every head."""
+    """Return the weights of every head."""
     truth, known = targets(samples)
     importance = np.array([IMPORTANCE.get(kind.split("+")[0], 1.0) for kind in samples.kind])
     weights: dict[str, Values] = {}
@@ -68,7 +68,7 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
         outputs = [*names, *(kind for name in names for kind in SUBTYPES[name])]
         wanted, counts = (np.stack([each[output] for output in outputs], axis=1) for each in (truth, known))
         counts = counts * importance[:, None]
-        # Beside a reference a style is seen on both sides.
+        # With a reference, the style is visible in both images.
         rows = ~in_style(samples) if head == "compared" else np.full(len(counts), True)
         fitted = fit_networks(inputs_of(samples[rows], head), wanted[rows], counts[rows], HIDDEN[head], seed)
         weights |= {f"{head}_{part}": values for part, values in fitted.items()}
@@ -76,7 +76,7 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
 
 
 def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[str]) -> Values:
-    """The severities that heads give for the samples, (N, 7)."""
+    """Return the severities that heads give for the samples, (N, 7)."""
     result = np.zeros((len(samples.kind), len(DETECTABLE)))
     for head in heads:
         severities = severities_from_outputs(head_outputs(weights, head, inputs_of(samples, head)))
@@ -86,7 +86,7 @@ def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[
 
 
 def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
-    """The severities (N, 7) without and with the reference, by networks trained on images of other contents."""
+    """Return the severities (N, 7) without and with the reference, by networks trained on images of other contents."""
     folds = folds_by_content(list(samples.content), FOLDS, seed, dealt=True)
     without = np.zeros((len(folds), len(DETECTABLE)))
     compared = np.zeros_like(without)
@@ -98,7 +98,7 @@ def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
 
 
 def tables(samples: Samples, found: Values) -> list[str]:
-    """The confusion table over all kinds and the table of false alarms; severities ``found`` (N, 7)."""
+    """Return the confusion table over all kinds and the table of false alarms; severities ``found`` (N, 7)."""
     level_srcc: dict[str, list[float]] = {}
     for frame in np.unique(samples.frame):
         rows = samples.frame == frame

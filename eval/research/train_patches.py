@@ -50,13 +50,13 @@ Values = NDArray[np.float64]
 CLEAN = "clean"
 FOLDS = 3
 PLANTED_EACH = 6  # damaged copies of a photo, beside itself and a copy that is damaged all over
-PATCHES_EACH = 40  # patches of an image that are learned from
+PATCHES_EACH = 40  # patches of an image used for training
 COPIES = 3  # sizes in which each pristine photo is used
 LONGER_SIDE = (384, 900)  # range of these sizes in pixels
 # One network, as wide as two of which the mean would cost as much time: it finds more after JPEG.
 HIDDEN, NETWORKS, EPOCHS, BATCH = 96, 1, 16, 512
 DECAY, JITTER = 1e-3, 0.1  # less than for whole images, of which there are fewer than of patches
-FOUND_FROM = 0.3  # intersection over union from which a region is the planted one
+FOUND_FROM = 0.3  # least intersection over union of a correct region
 PENALTY = 1.0  # on the squared weights of the regions' evidence, which are scaled to a deviation of one
 
 
@@ -72,12 +72,12 @@ class PatchSample:
 
     @property
     def is_local(self) -> bool:
-        """Whether the damage is in a part of the image only."""
+        """Return whether the damage is in a part of the image only."""
         return self.kind != CLEAN and float(self.share.mean()) < 0.99
 
 
 def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Iterator[tuple[str, RGB]]:
-    """The names and pixels of each set's training split, and of the pristine photos in a few sizes.
+    """Yield the names and pixels of each set's training split, and of the pristine photos in a few sizes.
 
     All draws are made by the names, so these are the same wherever the sets and packages lie.
     """
@@ -126,7 +126,7 @@ def samples_of(name: str, pixels: RGB) -> Iterator[PatchSample]:
 
 
 def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values:
-    """The mean of pixels' shares (H, W) in each cell of a grid of ``shape`` with cells of ``side`` pixels."""
+    """Return the mean of pixels' shares (H, W) in each cell of a grid of ``shape`` with cells of ``side`` pixels."""
     rows, columns = shape
     sides = [(0, rows * side - share.shape[0]), (0, columns * side - share.shape[1])]
     return np.pad(share, sides, mode="symmetric").reshape(rows, side, columns, side).mean(axis=(1, 3))
@@ -152,14 +152,14 @@ def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
 
 
 def targets(sample: PatchSample) -> tuple[Values, Values]:
-    """The severities of the patches (rows, columns, 7), and how much each is known."""
+    """Return the severities of the patches (rows, columns, 7), and how much each is known."""
     wanted = np.zeros((*sample.share.shape, len(DETECTABLE)))
     known = np.ones_like(wanted)
     if sample.kind in CORRECT:
         main, *others = (DETECTABLE.index(name) for name in CORRECT[sample.kind])
         severity = WORST if sample.kind == FLAT else SEVERITY_OF_LEVEL[sample.level]
         wanted[..., main] = severity * sample.share
-        # Of these it is not known whether they are there, or how much.
+        # It is unknown whether these are present, and how severe.
         tonal = [DETECTABLE.index(CONTRAST), DETECTABLE.index(BRIGHTNESS)]
         unsure = set(others) | (set(tonal) if main in tonal else set())
         for column in unsure - {main}:
@@ -168,7 +168,7 @@ def targets(sample: PatchSample) -> tuple[Values, Values]:
 
 
 def train(samples: Sequence[PatchSample], seed: int) -> dict[str, Values]:
-    """The weights of the networks."""
+    """Return the weights of the networks."""
     rng = np.random.default_rng(seed)
     given, wanted, known = [], [], []
     for sample in samples:
@@ -196,7 +196,7 @@ def train(samples: Sequence[PatchSample], seed: int) -> dict[str, Values]:
 
 
 def predicted(weights: dict[str, Values], sample: PatchSample) -> Values:
-    """The severities of the patches, (rows, columns, 7)."""
+    """Return the severities of the patches, (rows, columns, 7)."""
     return np.clip(head_outputs(weights, "patch", sample.features.astype(float)), 0, WORST)
 
 
@@ -212,7 +212,7 @@ class Candidate:
 
 
 def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator[Candidate]:
-    """The regions of an image that is damaged in a part or nowhere; those that are partly right are left out."""
+    """Yield the regions of an image that is damaged in a part or nowhere; those that are partly right are left out."""
     truth = sample.share > 0.5
     for column, name in enumerate(DETECTABLE):
         for region in regions(severities[..., column]):
@@ -224,7 +224,7 @@ def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator
 
 
 def fit_regions(found: Sequence[Candidate]) -> Values:
-    """The weights of ``confidence`` for each category, (7, 3, features + 1), by penalized logistic regression.
+    """Return the weights of ``confidence`` for each category, (7, 3, features + 1), by penalized logistic regression.
 
     A category without planted examples gets a bias that no region passes.
     """
@@ -265,7 +265,7 @@ def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Val
 
 
 def fold_of(photo: str) -> int:
-    """The fold of a photo, by its name."""
+    """Return the fold of a photo, by its name."""
     return zlib.crc32(photo.encode()) % FOLDS
 
 

@@ -35,7 +35,7 @@ from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 
 FOLDS = 5
-TYPICAL_SET = 50  # images: smaller sets say little of the scale
+TYPICAL_SET = 50  # images: smaller sets do not determine the scale
 SMALL_SET, MAX_WEIGHT = 300, 3.0  # images of a smaller set count more, up to three times
 SPREADS = np.linspace(0.0, 2.0, 81)  # candidates for both parameters of the spread
 
@@ -54,7 +54,7 @@ class Data:
 
     @property
     def contents(self) -> list[str]:
-        """The content of each image; images of one content are never split between training and test."""
+        """Return the content of each image; images of one content are never split between training and test."""
         return [f"{name}/{item.content}" for name, item in zip(self.sets, self.items, strict=True)]
 
 
@@ -164,7 +164,7 @@ def on_one_scale(data: Data) -> Floats:
 
 
 def panels_of(data: Data) -> NDArray[np.intp]:
-    """The number of the panel that judged each image: large sets have one of their own, small ones none."""
+    """Return the number of the panel that rated each image: each large set has a panel, small ones none."""
     names, which, sizes = np.unique(data.sets, return_inverse=True, return_counts=True)
     numbers, large = np.full(len(names), NO_PANEL), sizes >= FEWEST
     numbers[large] = np.arange(large.sum())
@@ -172,18 +172,18 @@ def panels_of(data: Data) -> NDArray[np.intp]:
 
 
 def features_of(features: FeatureNetwork, image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The features (F,) of an image as the network takes it."""
+    """Return the features (F,) of an image as the network takes it."""
     with torch.no_grad():
         return features(torch.from_numpy(image))[0][0].numpy()
 
 
 def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The mask of the rows that were made from the labeled images of a mask."""
+    """Return the mask of the rows that were made from the labeled images of a mask."""
     return (rows.item >= 0) & items[rows.item]
 
 
 def judged(rows: Rows, scores: Floats, novelty: Floats) -> HeldOut:
-    """The scores (rows,) of the images that people have judged, where they are known (not NaN)."""
+    """Return the scores (rows,) of the rated images, if known (not NaN)."""
     here = np.flatnonzero(rows.authentic & np.isfinite(scores))
     return HeldOut(rows.item[here], scores[here], novelty[here])
 
@@ -194,7 +194,7 @@ def joined(parts: Sequence[HeldOut]) -> HeldOut:
 
 
 def spreads(data: Data, across: HeldOut) -> tuple[float, float]:
-    """The standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
+    """Return the standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
 
     Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
     fits best: the scales of the sets have little in common. ``across`` has predictions for whole sets.
@@ -213,7 +213,7 @@ def spreads(data: Data, across: HeldOut) -> tuple[float, float]:
 
 
 def figures(data: Data, cases: dict[str, HeldOut]) -> str:
-    """The table of held-out figures, per set, with 95 % intervals."""
+    """Return the table of held-out figures, per set, with 95 % intervals."""
     lines = ["| trained on | tested on | n | SRCC [95 %] | KRCC | PLCC | PLCC fitted |", "| --- " * 7 + "|"]
     for trained, held in cases.items():
         for name in np.unique(data.sets[held.rows]):

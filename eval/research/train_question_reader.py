@@ -68,7 +68,7 @@ def train(
 
 
 def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> Tensor:
-    """The loss of a batch, each part over the examples that have a label for it."""
+    """Return the loss of a batch, each part over the examples that have a label for it."""
     loss = torch.zeros(())
     for name, weight in (("intent", rare), ("meaning", None)):
         labels = torch.tensor([getattr(each, name) for each in batch])
@@ -83,14 +83,14 @@ def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> T
 
 
 def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Tensor:
-    """The numbers of the tokens (texts, tokens), 0 behind the end of a text."""
+    """Return the numbers of the tokens (texts, tokens), 0 behind the end of a text."""
     found = [each.ids[:LONGEST] for each in tokenizer.encode_batch(list(texts))]
     longest = max(map(len, found))
     return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in found])
 
 
 def kept_tokens(tokenizer: Any) -> list[int]:
-    """The tokens that are kept: the special ones, and of those in ASCII the most frequent ones."""
+    """Return the tokens that are kept: the special ones, and of those in ASCII the most frequent ones."""
     numbers = tokenizer.get_vocab()
     names = sorted(numbers, key=lambda name: int(numbers[name]))
     plain = [name for name in names if name.isascii() and name not in SPECIAL and not name.startswith("[unused")]
@@ -98,7 +98,7 @@ def kept_tokens(tokenizer: Any) -> list[int]:
 
 
 def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
-    """The tokenizer with those tokens only, numbered in their order."""
+    """Return the tokenizer with those tokens only, numbered in their order."""
     names = {number: name for name, number in full.get_vocab().items()}
     places = {names[number]: place for place, number in enumerate(kept)}
     made = json.loads(full.to_str())
@@ -112,7 +112,7 @@ def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
 
 
 def share_text(count: int, n: int) -> str:
-    """A share in percent with its interval: "83.1 [79.7, 86.0]"."""
+    """Return a share in percent with its interval: "83.1 [79.7, 86.0]"."""
     low, high = wilson(count, n)
     return f"{100 * count / n:.1f} [{100 * low:.1f}, {100 * high:.1f}]" if n else "-"
 
@@ -173,7 +173,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _batches(examples: Sequence[Example], rng: random.Random) -> list[list[Example]]:
-    """The examples in a new order, in batches of similar length, so that little is computed behind the ends."""
+    """Return the examples in a new order, in batches of similar length, so that little is computed behind the ends."""
     mixed = sorted(examples, key=lambda each: len(each.text) * rng.uniform(0.8, 1.25))
     batches = [mixed[start : start + BATCH] for start in range(0, len(mixed), BATCH)]
     rng.shuffle(batches)

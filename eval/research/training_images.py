@@ -24,7 +24,7 @@ Image = tuple[str, str, str, bytes, bytes]  # set, split, size, digests
 
 
 def images_of(labels: Path) -> list[Image]:
-    """Every image and reference of a labels file. Raises UserError and ImageError."""
+    """Return every image and reference of a labels file. Raises UserError and ImageError."""
     name = labels.resolve().parent.name
     images: dict[Path, str] = {}
     for item in read_labels(labels):
@@ -35,13 +35,13 @@ def images_of(labels: Path) -> list[Image]:
 
 
 def photos_of(packages: Path) -> list[Image]:
-    """Every photo of the packages that something was trained on. Raises UserError."""
+    """Return every photo of the packages that something was trained on. Raises UserError."""
     trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
     return [(PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained]
 
 
 def kept_lines(file: Path) -> list[tuple[str, ...]]:
-    """The lines of the packages' photos in a file of digests; none without the file."""
+    """Return the lines of the packages' photos in a file of digests; none without the file."""
     if not file.is_file():
         return []
     with file.open(encoding="utf-8", newline="") as lines:

@@ -50,7 +50,7 @@ class Wording:
 
 
 def wordings_file(split: str) -> Path:
-    """The file with the wordings of a split."""
+    """Return the file with the wordings of a split."""
     return DATA / f"wordings_{split}.csv"
 
 

@@ -1,4 +1,4 @@
-"""A small labeled set, made on the spot."""
+"""Make a small labeled set for tests."""
 
 import csv
 from collections.abc import Callable

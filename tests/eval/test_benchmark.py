@@ -1,4 +1,4 @@
-"""Judging a labeled set from Python: finished rows are kept, the rest is judged, the order is that of the labels."""
+"""Assess a labeled set from Python: finished rows are kept, others are assessed, in the order of the labels."""
 
 from collections.abc import Callable
 from pathlib import Path

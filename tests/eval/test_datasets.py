@@ -1,4 +1,4 @@
-"""What is read from a labels.csv, the one-line message for each mistake in it, the scale of its scores, the folds."""
+"""The reader of labels.csv, the one-line message for each mistake in it, the scale of its scores, the folds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Intervals: they cover what they promise, widen with dependence, and narrow when differences are paired."""
+"""Intervals have their nominal coverage, widen with dependence, and narrow if differences are paired."""
 
 from collections.abc import Sequence
 

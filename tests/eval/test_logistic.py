@@ -1,4 +1,4 @@
-"""The curves: SciPy's least squares, a fit where a search over all parameters gave up, and none from too little."""
+"""The curves: SciPy's least squares, a fit where a search over all parameters fails, and none for too few images."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Correlations: SciPy's values, what a monotone map may change, and what is undefined."""
+"""Correlations: SciPy's values, the effect of monotone maps, and undefined cases."""
 
 from random import Random
 

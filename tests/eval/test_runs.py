@@ -1,4 +1,4 @@
-"""What a run is pinned to: a resumed run never mixes two configurations."""
+"""The description of a run: a resumed run never mixes two configurations."""
 
 import json
 from pathlib import Path
@@ -72,7 +72,7 @@ def test_the_same_model_at_another_address_is_the_same_run_and_no_address_is_kep
 def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_residual_did(
     tmp_path: Path, labels: Path
 ) -> None:
-    """The residual is how far a tool is trusted in the fusion."""
+    """The residual determines the weight of a tool in the fusion."""
     file = tmp_path / "curves.yaml"
     curve = "tools: {NIQE: {betas: [-3, 1, 5, 0, 3], raw_range: [2, 20], fitted_on: 'mine, residual 0.40'}}\n"
     file.write_text(curve)

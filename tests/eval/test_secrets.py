@@ -1,4 +1,4 @@
-"""A key, and the password in an address, are sent to their server and written nowhere else."""
+"""Keys, and passwords in addresses, are sent to their server and written nowhere else."""
 
 import base64
 import json

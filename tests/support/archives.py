@@ -19,14 +19,14 @@ def images(folder: Path, names: Iterable[str]) -> None:
 
 
 def cells(names: Iterable[str], shape: tuple[int, int]) -> np.ndarray:
-    """A MATLAB cell array of texts."""
+    """Return a MATLAB cell array of texts."""
     made = np.empty(shape, dtype=object)
     made.ravel()[:] = list(names)
     return made
 
 
 def live_r2(root: Path, *, mirrored: bool = False) -> Path:
-    """All 982 rows, of three scenes; every fourth is an undamaged copy with DMOS 0. No images."""
+    """Write all 982 rows, with three scenes; every fourth is an undamaged copy with DMOS 0. No images."""
     folder = root / "databaserelease2"
     folder.mkdir(parents=True)
     count = sum(LIVE_FOLDERS.values())
@@ -85,7 +85,7 @@ def csiq(root: Path, *, mirrored: bool = False) -> Path:
 
 
 def tid(root: Path, name: str, *, mirrored: bool = False) -> Path:
-    """TID2008 or TID2013, with files of another case than in the list."""
+    """Write TID2008 or TID2013, with file names in another case than in the list."""
     folder = root / name
     images(folder, ["reference_images/I01.BMP", "reference_images/i25.bmp"])
     images(folder / "distorted_images", ["i01_01_1.bmp", "I25_09_4.bmp"])

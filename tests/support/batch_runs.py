@@ -1,4 +1,4 @@
-"""Runs of ``assess`` with and without ``--batch`` against one provider, and what they leave."""
+"""Run ``assess`` with and without ``--batch`` against one provider, and read the results."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ ROW = (*ROW, "rejected_answers", "replan_history", "iteration_count", "score_int
 
 
 def always(name: str, answers: list[Any]) -> Any:
-    """The answer by how often it was asked before, read from the request itself: the same for the same request."""
+    """Return the answer by the attempt number in the request itself: the same for the same request."""
 
     def answer(request: Body) -> Any:
         text = json.dumps(request)
@@ -32,7 +32,7 @@ def always(name: str, answers: list[Any]) -> Any:
 
 
 def script(**changes: Any) -> Any:
-    """Answers that depend on the request alone: a rejected analysis, whatever else the full run has."""
+    """Return answers that depend only on the request: a rejected analysis, and the answers of the full run."""
     bad = Reply("I would call it severe.")
     answers: dict[str, Answer | list[Any]] = {
         **SCRIPT,
@@ -46,7 +46,7 @@ def script(**changes: Any) -> Any:
 
 
 def configuration(folder: Path, url: str, backend: str = "openai.m", **changes: Any) -> Path:
-    """Every stage asks this server, with a price."""
+    """Return a configuration in which every stage asks this server, with a price."""
     stage = {"backend": backend, "api_base": url, "api_key_env": KEY_VARIABLE, "price": {"input": 1.0, "output": 2.0}}
     path = folder / "asking.yaml"
     path.write_text(yaml.safe_dump({name: {**stage, **changes} for name in STAGES}))
@@ -59,13 +59,13 @@ def assess(images: Path, config: Path, out: Path, *more: str) -> int:
 
 
 def rows(out: Path) -> dict[str, Mapping[str, Any]]:
-    """The last result of each image, by name, without times."""
+    """Return the last result of each image, by name, without times."""
     read = [json.loads(line) for line in out.read_text().splitlines()]
     return {Path(row["image"]).name: {key: row.get(key) for key in ROW} for row in read}
 
 
 def usage(out: Path) -> dict[str, int]:
-    """The sums over all rows of what was asked."""
+    """Return the usage summed over all rows."""
     read = [json.loads(line) for line in out.read_text().splitlines()]
     stages = [stage for row in read for stage in row["usage_by_stage"].values()]
     return {key: sum(stage[key] for stage in stages) for key in ("calls", "cached", "input_tokens", "output_tokens")}

@@ -7,7 +7,7 @@
         assert server.asked_twice() == []
 
 Each line of a batch is read and answered as the server (``support.providers``) does for a single request, which it
-takes, too. A batch is over ``hours`` seconds after it was made. ``faults`` are named in ``FAULTS``.
+also accepts. A batch ends ``hours`` seconds after its creation. ``faults`` are named in ``FAULTS``.
 """
 
 import json
@@ -31,7 +31,7 @@ Line = dict[str, Any]
 
 @dataclass
 class Made:
-    """A batch: its requests by id as (body), when it was made, and what became of it."""
+    """A batch: its request bodies by id, its creation time, and its state."""
 
     handle: str
     name: str | None
@@ -44,11 +44,11 @@ class Made:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, ``times`` times: at which ``step`` (upload, uploaded, create, created, ended, state, results,
+    """A fault that happens ``times`` times at a ``step`` (upload, uploaded, create, created, ended, state, results,
     download).
 
-    ``do`` is given the server and what the step has: the batch, or the lines of its results. It returns a reply to be
-    sent in place of the right one, other lines, or ``None``.
+    ``do`` gets the server and the data of the step: the batch, or the lines of its results. It returns a reply to
+    send instead of the right one, other lines, or ``None``.
     """
 
     step: str
@@ -74,19 +74,19 @@ class BatchServer:
     lock: RLock = field(default_factory=RLock)
 
     def made(self) -> list[Made]:
-        """Every batch that was made."""
+        """Return every batch that was created."""
         return [*self.gone, *self.batches.values()]
 
     def ids(self) -> list[str]:
-        """The id of every request of every batch that was made."""
+        """Return the id of every request in every batch."""
         return [id for batch in self.made() for id in batch.requests]
 
     def sent_twice(self) -> list[str]:
-        """The ids that were in more than one batch."""
+        """Return the ids that were in more than one batch."""
         return [id for id, times in Counter(self.ids()).items() if times > 1]
 
     def fault(self, step: str, given: Any) -> Any:
-        """What a fault of this step does, if there is one left."""
+        """Apply a remaining fault of this step, if any, and return its result."""
         for number, fault in enumerate(self.faults):
             if fault.step == step and fault.times > 0:
                 self.faults[number] = replace(fault, times=fault.times - 1)
@@ -94,7 +94,7 @@ class BatchServer:
         return None
 
     def make(self, requests: list[tuple[str, Body]], name: str | None) -> Made:
-        """A new batch."""
+        """Create a new batch."""
         assert len(dict(requests)) == len(requests), "providers refuse the same id twice in a batch"
         handle = f"batch_{len(self.made()) + 1}"
         batch = Made(handle, name, dict(requests), time.monotonic())
@@ -112,7 +112,7 @@ class BatchServer:
         self.fault("ended", batch)
 
     def lines(self, batch: Made, write: Callable[[Line], Line]) -> bytes:
-        """The results of a batch as JSON lines, written as the provider does; a line that is ``cut`` only in part."""
+        """Return the results of a batch as JSON lines in the provider's form; a ``cut`` line is incomplete."""
         lines = batch.answers
         if (other := self.fault("results", lines)) is not None:
             lines = other
@@ -122,12 +122,12 @@ class BatchServer:
         )
 
     def answer(self, body: Body) -> Reply:
-        """The reply to one request of a batch."""
+        """Return the reply to one request of a batch."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {self.key}"}
         return self.respond_at_once(Arrived(f"{OPENAI.base}/chat/completions", headers, json.dumps(body).encode()))
 
     def respond_at_once(self, arrived: Arrived) -> Reply:
-        """The reply to a single request."""
+        """Return the reply to a single request."""
         try:
             seen = OPENAI.read(arrived, self.key)
         except Refused as refused:
@@ -251,7 +251,7 @@ def _file_of_form(arrived: Arrived) -> tuple[str, bytes]:
     raise AssertionError("no file in the form")
 
 
-# What goes wrong, by name.
+# Faults by name.
 
 
 def _lines(change: Callable[[list[Line]], list[Line]], times: int = 1) -> Fault:
@@ -264,7 +264,7 @@ def _reply(step: str, status: int, message: str = "try later", times: int = 1) -
 
 
 def _ended(state: str, kept: int, times: int = 1) -> Fault:
-    """The batch ends so, with so many answers."""
+    """Return a fault that ends the batch in this state with this many answers."""
 
     def end(server: BatchServer, batch: Made) -> None:
         batch.state = state
@@ -275,7 +275,7 @@ def _ended(state: str, kept: int, times: int = 1) -> Fault:
 
 
 def _answered(status: int, times: int = 1) -> Fault:
-    """The first request of a batch is answered with this status."""
+    """Return a fault that answers the first request of a batch with this status."""
 
     def fail(server: BatchServer, batch: Made) -> None:
         batch.answers[0] |= {"status": status, "body": {"error": {"message": "no"}}}

@@ -1,4 +1,4 @@
-"""What a chat request of the program asks: its stage, its fields, its images. Standard library only."""
+"""Read the stage, the fields and the images of the program's chat requests. Standard library only."""
 
 import base64
 import re
@@ -9,19 +9,19 @@ Body = dict[str, Any]
 
 
 def stage_of(request: Body) -> str:
-    """The stage of a request: the output field that it asks for, or ``plan`` for the planner's."""
+    """Return the stage of a request: the output field that it asks for, or ``plan`` for the planner's."""
     asked = output_field_of(request)
     return "plan" if asked == "planner_output" else asked
 
 
 def output_field_of(request: Body) -> str:
-    """The output field that a request asks for."""
+    """Return the output field that a request asks for."""
     asked = re.findall(r"order of fields: `(\w+)`", text_of(request["messages"][-1]))
     return asked[-1] if asked else "unknown"
 
 
 def text_of(message_or_request: Mapping[str, Any]) -> str:
-    """All text of a message, or of every message of a request."""
+    """Return all text of a message, or of every message of a request."""
     if "messages" in message_or_request:
         return "\n".join(text_of(message) for message in message_or_request["messages"])
     content = message_or_request["content"]
@@ -31,7 +31,7 @@ def text_of(message_or_request: Mapping[str, Any]) -> str:
 
 
 def images_of(request: Body) -> list[tuple[str, bytes]]:
-    """The images of a request, in order: mime type and bytes."""
+    """Return the images of a request, in order: mime type and bytes."""
     found = []
     for message in request["messages"]:
         for part in message["content"] if isinstance(message["content"], list) else ():
@@ -42,7 +42,7 @@ def images_of(request: Body) -> list[tuple[str, bytes]]:
 
 
 def field_of(request: Body, name: str) -> str:
-    """The text given for one input field of the last message."""
+    """Return the text given for one input field of the last message."""
     assert has_field(request, name), f"the request has no field {name}"
     found = re.search(
         rf"\[\[ ## {name} ## \]\]\n(.*?)(?=\n\n\[\[ ## |\n\nRespond with)", text_of(request["messages"][-1]), re.S
@@ -52,5 +52,5 @@ def field_of(request: Body, name: str) -> str:
 
 
 def has_field(request: Body, name: str) -> bool:
-    """Whether one input field is given in the last message."""
+    """Return whether one input field is given in the last message."""
     return f"[[ ## {name} ## ]]\n" in text_of(request["messages"][-1])

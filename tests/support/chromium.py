@@ -1,4 +1,4 @@
-"""Open a page from disk in headless Chromium, over its DevTools protocol: what it loads, logs and how it looks."""
+"""Open a page from disk in headless Chromium by its DevTools protocol, and record what it loads, logs and shows."""
 
 import asyncio
 import base64
@@ -24,7 +24,7 @@ Send = Callable[..., Awaitable[dict[str, Any]]]
 
 @dataclass
 class Seen:
-    """What a page did: errors on its console, addresses that it requested, milliseconds to its load event, values."""
+    """The record of a page: console errors, requested addresses, milliseconds to its load event, values."""
 
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)

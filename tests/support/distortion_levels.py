@@ -40,7 +40,7 @@ AT_LEVEL: dict[str, ToLevel] = {
 
 
 def scene(height: int = 192, width: int = 256, seed: int = 0) -> RGB:
-    """A synthetic picture with a photo's statistics: 1/f texture, muted colors, shapes with sharp edges."""
+    """Return a synthetic picture with a photo's statistics: 1/f texture, muted colors, shapes with sharp edges."""
     return _scene(height, width, seed).copy()
 
 

@@ -1,4 +1,4 @@
-"""The requirement documents' examples of what a model says."""
+"""Examples of model answers from the requirement documents."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The program under DSPy's own tools: four ways to build it, one server that answers whatever they ask, the checks."""
+"""Run the program under DSPy's own tools: four ways to build it, one server that answers all requests, the checks."""
 
 import hashlib
 import json
@@ -55,19 +55,19 @@ LEVELS = ("Fair", "Good", "Poor", "Excellent", "Bad")
 
 @dataclass(frozen=True)
 class Expected:
-    """Who was to be asked: our questions' model, by output field where it differs, and the models of all others."""
+    """The expected models: for our questions, by output field if it differs, and for all other requests."""
 
     model: str
     by_question: Mapping[str, str] = field(default_factory=dict)
     others: frozenset[str] = frozenset()
     images: frozenset[str] | None = None  # sha256 of what may be sent; by default the cell's photos
     shown: int = 1  # images in a question that shows the image
-    every_question: bool = False  # all of them were to be asked
+    every_question: bool = False  # all of them are expected
 
 
 @dataclass
 class Cell:
-    """One row under one column: the program, the server that it asks, and tiny photos."""
+    """A cell of the matrix: the program, the server that it asks, and tiny photos."""
 
     column: str
     server: Server
@@ -77,29 +77,29 @@ class Cell:
 
     @property
     def configured(self) -> bool:
-        """Whether the program has a model of its own."""
+        """Return whether the program has a model of its own."""
         return self.column in CONFIGURED_COLUMNS
 
     @property
     def asked(self) -> str:
-        """The model that is asked under ``model``."""
+        """Return the model that is asked under ``model``."""
         return CONFIGURED if self.configured else GIVEN
 
     @cached_property
     def digests(self) -> frozenset[str]:
-        """The sha256 of the photos' files."""
+        """Return the sha256 of the photos' files."""
         return frozenset(hashlib.sha256(photo.read_bytes()).hexdigest() for photo in self.photos)
 
     def lm(self, name: str = GIVEN, api_key: str = "none") -> dspy.LM:
-        """A model that a user of DSPy makes, on the same server."""
+        """Return a model that a user of DSPy makes, on the same server."""
         return dspy.LM(f"openai/{name}", api_base=self.server.url, api_key=api_key)
 
     def asked_for(self, name: str) -> list[Body]:
-        """The requests for one output field, in the form of any adapter."""
+        """Return the requests for one output field, in the form of any adapter."""
         return [request for request in self.server.requests if name in asked_for(request)[1]]
 
     def model(self) -> Any:
-        """A context in which the program has a model: its own, or one of DSPy's context."""
+        """Return a context in which the program has a model: its own, or one of DSPy's context."""
         return nullcontext() if self.configured else dspy.context(lm=self.lm())
 
     def ask_everything(self, program: Callable[..., Any] | None = None) -> list[Any]:
@@ -107,7 +107,7 @@ class Cell:
         return [(program or self.program)(image=self.photos[0], query=query) for query in (RATE, OF_A_CUP)]
 
     def examples(self) -> list[dspy.Example]:
-        """The photos as a data set."""
+        """Return the photos as a data set."""
         return [
             dspy.Example(image=str(photo), query=RATE, mos=3.0).with_inputs("image", "query") for photo in self.photos
         ]
@@ -115,7 +115,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that DSPy's users do: how it is written, what it does here, a remark for the page."""
+    """A row of the matrix, one use of DSPy: its code, its action here, a remark for the page."""
 
     code: str
     run: Callable[[Cell], Expected]
@@ -125,7 +125,7 @@ class Row:
 
 
 def hand_built(backend: Backend | None = None) -> AgenticIQA:
-    """The program composed of its stages, as a user writes it."""
+    """Return the program composed of its stages, as a user writes it."""
     tools = toolbox()
     return AgenticIQA(
         Planner(tools, backend=backend),
@@ -168,7 +168,7 @@ def cell(column: str, photos: list[Path], folder: Path) -> Iterator[Cell]:
 
 
 def check(cell: Cell, expected: Expected) -> None:
-    """Every request went to the model it was meant for, with the very bytes of one of the images."""
+    """Check that every request went to the expected model, with the exact bytes of one of the images."""
     images = cell.digests if expected.images is None else expected.images
     seen: dict[str, set[str]] = {}
     assert cell.server.requests, "nothing was asked"
@@ -197,26 +197,26 @@ def check(cell: Cell, expected: Expected) -> None:
 
 
 def digests_in(request: Body) -> list[str]:
-    """The sha256 of each image in a request, in order."""
+    """Return the sha256 of each image in a request, in order."""
     return [hashlib.sha256(data).hexdigest() for _, data in images_of(request)]
 
 
 class Model:
-    """Answers each of the eight questions, and what DSPy's optimizers ask, in the form of the adapter that asks.
+    """A model that answers the eight questions and DSPy's optimizers, in the form of the requesting adapter.
 
-    Each rating is another one, so that optimizers find something to choose from.
+    Ratings differ from each other, so that optimizers have a choice.
     """
 
     def __init__(self) -> None:
         self.ratings = count()
 
     def __call__(self, request: Body) -> Reply | str:
-        """An answer, in pieces where the request asks for a stream."""
+        """Return an answer, in pieces where the request asks for a stream."""
         text = self.text(request)
         return streamed(text, request["model"]) if request.get("stream") else text
 
     def text(self, request: Body) -> str:
-        """The text of an answer."""
+        """Return the text of an answer."""
         form, fields = asked_for(request)
         if not fields:
             return "```\nLook at every region, and name what a careful observer would see.\n```"
@@ -233,7 +233,7 @@ class Model:
         return "\n".join(f"{name}: {text}" for name, text in texts.items())
 
     def value(self, name: str, request: Body) -> Any:
-        """The value of one output field."""
+        """Return the value of one output field."""
         if name not in OURS:
             return ADVICE if "advice" in name else f"A careful text about {name}."
         cup = "cup" in text_of(request["messages"][-1])
@@ -275,7 +275,7 @@ _TWO_STEP = re.compile(r"Your outputs must contain:\n(.*?)\nYou should lay out",
 
 
 def asked_for(request: Body) -> tuple[str, list[str]]:
-    """The form of the adapter, and the output fields that are asked for; none for a question of another form."""
+    """Return the form of the adapter, and the output fields that are asked for; none for a question of another form."""
     last, system = text_of(request["messages"][-1]), text_of(request["messages"][0])
     for form, opening, name in (("json", _JSON, r"`(\w+)`"), ("xml", _XML, r"`<(\w+)>`")):
         if opening in last:
@@ -289,7 +289,7 @@ def asked_for(request: Body) -> tuple[str, list[str]]:
 
 
 def streamed(text: str, model: str) -> Reply:
-    """A reply as OpenAI's server streams it, piece by piece."""
+    """Return a reply as OpenAI's server streams it, piece by piece."""
     pieces: list[Body] = [*({"content": piece} for piece in re.findall(r"\s*\S{1,8}|\s+$", text)), {}]
     chunks: list[Body] = [
         {"choices": [{"index": 0, "delta": piece, "finish_reason": None if piece else "stop"}]} for piece in pieces
@@ -302,7 +302,7 @@ def streamed(text: str, model: str) -> Reply:
 
 
 def tiny_photos(folder: Path, number: int) -> list[Path]:
-    """Small photos of real JPEG and PNG bytes, each of other content."""
+    """Write small photos with real JPEG and PNG bytes and different contents."""
     paths = []
     for index in range(number):
         rows, columns = np.mgrid[0:48, 0:64]

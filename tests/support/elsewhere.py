@@ -1,4 +1,4 @@
-"""What tests have done in another process; it has to be importable there."""
+"""Functions that tests run in another process, where this module must be importable."""
 
 import logging
 import os
@@ -14,14 +14,14 @@ logger = logging.getLogger("agenticiqa.elsewhere")
 
 
 class Odd(Exception):
-    """One that pickle cannot make again: it is made of two arguments, and keeps one."""
+    """An error that cannot be unpickled: it takes two arguments, and keeps one."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} and {other}")
 
 
 def obey(order: str) -> Any:
-    """Do one of the things that a process of its own has to cope with. Raises AssertionError in the tests' process."""
+    """Do one of the things that a separate process must handle. Raises AssertionError in the tests' process."""
     assert "pytest" not in sys.modules, f"{order!r} was to be done in another process"
     match order:
         case "tell":
@@ -52,12 +52,12 @@ def obey(order: str) -> Any:
 
 
 def row_of(result: dspy.Prediction) -> tuple[int, dict[str, Any]]:
-    """The process that a result was made in, and its JSON."""
+    """Return the id of the process that made a result, and its JSON."""
     return os.getpid(), row(result)
 
 
 def row(result: dspy.Prediction) -> dict[str, Any]:
-    """A result's JSON; the process is killed for an image whose name says so, unless it is the tests' own."""
+    """Return a result's JSON; an image with such a name kills the process, unless it is the tests' own."""
     if Path(result.image.source).stem == "fatal":
         assert "pytest" not in sys.modules, "the image was to be judged in another process"
         assert "pytest" not in sys.modules, "this runs in the test's own process"

@@ -16,7 +16,7 @@ Answers = Sequence[Said] | Callable[[Body], Said]
 
 
 class ScriptedEngine:
-    """Answers in turn (the last one is repeated), or by a function of the request in the form that a server gets.
+    """An engine with answers in turn (the last one is repeated), or by a function of the request in a server's form.
 
     An answer that is an exception is raised. ``requests`` has every request as DSPy typed it, ``bodies`` the same in
     the OpenAI form, so that a script for the loopback server serves here too.
@@ -32,7 +32,7 @@ class ScriptedEngine:
         self._lock = threading.Lock()
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """One answer; its usage is one token in and one out."""
+        """Return one answer; its usage is one token in and one out."""
         body = as_body(request)
         with self._lock:
             self.requests.append(request)
@@ -51,24 +51,24 @@ class ScriptedEngine:
         )
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""
 
 
 def scripted_lm(answers: Answers, *, name: str = "test/x", cache: bool = False) -> tuple[dspy.LM, ScriptedEngine]:
-    """A language model of that script, without retries, and its engine."""
+    """Return a language model of that script, without retries, and its engine."""
     engine = ScriptedEngine(answers)
     lm = dspy.LM(name, engine=engine, cache=cache, num_retries=0)
     return lm, engine
 
 
 def scripted_backend(answers: Answers, *, cache: bool = False) -> tuple[Backend, ScriptedEngine]:
-    """A backend of one scripted model, and its engine."""
+    """Return a backend of one scripted model, and its engine."""
     lm, engine = scripted_lm(answers, cache=cache)
     return Backend((lm,)), engine
 
 
 def as_body(request: lm15.Request) -> Body:
-    """A typed request in the form in which an OpenAI-compatible server gets it (system, texts and images)."""
+    """Return a typed request in the form in which an OpenAI-compatible server gets it (system, texts and images)."""
     system = {"role": "system", "content": request.system or ""}
     return {
         "model": request.model,

@@ -29,7 +29,7 @@ Answer = str | Reply | Mapping[str, Any] | Callable[[Body], "str | Reply | Mappi
 
 @dataclass
 class Server:
-    """A running server: where it is, and what reached it, in order of arrival."""
+    """A running server: its address, and the received requests, in order of arrival."""
 
     url: str
     requests: list[Body] = field(default_factory=list)
@@ -37,11 +37,11 @@ class Server:
     paths: list[str] = field(default_factory=list)
 
     def stages(self) -> list[str]:
-        """The stage of each request."""
+        """Return the stage of each request."""
         return [stage_of(request) for request in self.requests]
 
     def of(self, stage: str) -> list[Body]:
-        """The requests of one stage."""
+        """Return the requests of one stage."""
         return [request for request in self.requests if stage_of(request) == stage]
 
 
@@ -64,7 +64,7 @@ def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
 
 
 def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:
-    """Each answer once, in order; the last one is repeated."""
+    """Return each answer once, in order; the last one is repeated."""
     lock, given = threading.Lock(), 0
 
     def script(request: Body) -> Reply | str:
@@ -96,22 +96,22 @@ def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Repl
 
 
 def bad_json() -> Reply:
-    """Words where a JSON object should be."""
+    """Return prose instead of a JSON object."""
     return Reply("I am sorry, but the quality of this picture is hard to put in JSON")
 
 
 def wrong_types(stage: str) -> Reply:
-    """A JSON object with the right field and the wrong things in it."""
+    """Return a JSON object with the right field and values of wrong types."""
     return Reply(json.dumps({stage: {"nothing": ["of", "the", "sort"]}}))
 
 
 def empty() -> Reply:
-    """An answer without any text."""
+    """Return an answer without any text."""
     return Reply("")
 
 
 def rate_limited(retry_after: float | None = None) -> Reply:
-    """Status 429, with the time to wait where given, in seconds."""
+    """Answer with status 429, with the time to wait, if given, in seconds."""
     headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
     return _error(429, "slow down", headers)
 
@@ -127,12 +127,12 @@ def bad_key() -> Reply:
 
 
 def hang(seconds: float = 30.0) -> Reply:
-    """Nothing at all for a long time."""
+    """Send nothing for a long time."""
     return Reply("too late", delay=seconds)
 
 
 def cut_connection() -> Reply:
-    """Half a body, then the connection closes."""
+    """Send half a body, then close the connection."""
     return Reply("never read to its end", cut=True)
 
 

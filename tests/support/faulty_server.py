@@ -52,7 +52,7 @@ class Entry:
 
 
 class FaultyServer:
-    """A running server; ``fault`` may be changed while it runs, and begins anew then. ``log`` is in order of ending."""
+    """A running server; ``fault`` may be changed while it runs, and then restarts. ``log`` is in completion order."""
 
     def __init__(self, fault: str, port: int = 0, log_to: TextIO | None = None) -> None:
         self.log: list[Entry] = []
@@ -68,7 +68,7 @@ class FaultyServer:
 
     @property
     def url(self) -> str:
-        """The address as a configuration has it."""
+        """Return the address as a configuration has it."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     @property
@@ -83,7 +83,7 @@ class FaultyServer:
         self._close_connections()
 
     def clear(self) -> list[Entry]:
-        """The log so far, which begins anew."""
+        """Return the log so far, and start a new one."""
         with self._shared.lock:
             found, self.log = self.log, []
         return found
@@ -182,7 +182,7 @@ class FaultyServer:
             print(json.dumps(asdict(entry)), file=self._log_to, flush=True)
 
     def _restart(self, seconds: float) -> None:
-        """Go away with all connections, and come back at the same address after so many seconds."""
+        """Close all connections, and listen at the same address again after this many seconds."""
         _closed(self._listener)
         self._close_connections()
         self._stopped.wait(seconds)

@@ -6,5 +6,5 @@ from typing import Any
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file that has one on each line."""
+    """Return the objects of a file that has one on each line."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

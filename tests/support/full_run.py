@@ -1,4 +1,4 @@
-"""A script for the loopback server with all that may happen to one image: a full server, a bad answer, a replan."""
+"""A script for the loopback server with all events of one image: a full server, a bad answer, a replan."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur aga
 
 
 def select(request: Body) -> dict[str, Any]:
-    """For everything a tool that is not the one for quality overall."""
+    """Select for everything a tool that does not rate overall quality."""
     return {"selected_tools": [{"region": r, "distortion": d, "tool": "RMS-CONTRAST"} for r, d in pairs(request)]}
 
 
@@ -42,7 +42,7 @@ SCRIPT: dict[str, Answer | list[Any]] = {
 
 
 def configuration(folder: Path, url: str, **changes: Any) -> Path:
-    """A configuration file in which every stage asks the server, with a price."""
+    """Return a configuration file in which every stage asks the server, with a price."""
     stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}, **changes}
     path = folder / "asking.yaml"
     path.write_text(yaml.safe_dump(dict.fromkeys(STAGES, stage)))

@@ -1,4 +1,4 @@
-"""Pairs of images with the values that the metrics' official implementations give for them."""
+"""Pairs of images with the values of the metrics' official implementations."""
 
 import csv
 from pathlib import Path
@@ -18,7 +18,7 @@ class GoldenPair(NamedTuple):
 
 
 def golden_pairs(shared_data: Path) -> list[GoldenPair]:
-    """The five pairs of ``shared_data``/golden, uint8 RGB of 384 x 512, each with its value by metric name."""
+    """Return the five pairs of ``shared_data``/golden, uint8 RGB of 384 x 512, each with its value by metric name."""
     folder = shared_data / "golden"
     with (folder / "official_values.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

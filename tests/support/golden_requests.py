@@ -9,7 +9,7 @@ from agenticiqa import signatures
 
 
 def all_signatures() -> set[type[dspy.Signature]]:
-    """Every signature that the modules of ``agenticiqa.signatures`` define."""
+    """Return every signature that the modules of ``agenticiqa.signatures`` define."""
     modules = [import_module(f"{signatures.__name__}.{module.name}") for module in iter_modules(signatures.__path__)]
     return {
         value

@@ -18,7 +18,7 @@ THREAD = {"configurable": {"thread_id": "one"}}
 
 
 def main(config: str, checkpoints: str, image: str = "", stop_before: str = "") -> None:
-    """As the module says."""
+    """Run as the module docstring says."""
     with SqliteSaver.from_conn_string(checkpoints) as saver:
         graph = build_graph(AgenticIQA.from_config(config), checkpointer=saver)
         given = {"query": QUERY, "image_path": image} if image else None

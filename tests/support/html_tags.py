@@ -1,4 +1,4 @@
-"""What an HTML page would load or link to, read from its tags."""
+"""Read from an HTML page's tags what it would load or link to."""
 
 from html.parser import HTMLParser
 
@@ -19,14 +19,14 @@ class _Reader(HTMLParser):
 
 
 def read(page: str) -> _Reader:
-    """The tags of a page, the addresses in them, and the attributes that would run scripts."""
+    """Return the tags of a page, the addresses in them, and the attributes that would run scripts."""
     reader = _Reader()
     reader.feed(page)
     return reader
 
 
 def from_elsewhere(page: str) -> list[str]:
-    """The addresses that are neither beside the page, inside it nor data."""
+    """Return the addresses that are neither beside the page, inside it nor data."""
     return [
         address
         for address in read(page).addresses

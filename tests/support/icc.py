@@ -14,18 +14,18 @@ SRGB = np.array(((0.43607, 0.22249, 0.01392), (0.38515, 0.71687, 0.09708), (0.14
 
 
 def rgb_profile(colorants: tuple[tuple[float, ...], ...], gamma: float) -> bytes:
-    """A display profile."""
+    """Return a display profile."""
     tags = {f"{color}XYZ": _xyz(values) for color, values in zip("rgb", colorants, strict=True)}
     return _profile("mntr", "RGB ", "XYZ ", tags | {f"{color}TRC": _gamma(gamma) for color in "rgb"})
 
 
 def gray_profile(gamma: float) -> bytes:
-    """A profile of gray levels."""
+    """Return a profile of gray levels."""
     return _profile("mntr", "GRAY", "XYZ ", {"kTRC": _gamma(gamma)})
 
 
 def cmyk_profile() -> bytes:
-    """A printer profile whose black is gray and whose cyan is dark: far from any estimate without it."""
+    """Return a printer profile whose black is gray and whose cyan is dark: far from any estimate without it."""
     solid = np.array(((-50, -30, -40), (-45, 70, -5), (-10, -5, 90), (-70, 0, 0)), float)  # Lab of each ink over white
     table = [np.array((95.0, 0.0, 0.0)) + np.array(inks) @ solid for inks in product((0, 1), repeat=4)]
     lab = np.clip(np.array(table), (0, -100, -100), (100, 100, 100)) * (2.55, 1, 1) + (0, 128, 128)
@@ -36,13 +36,13 @@ def cmyk_profile() -> bytes:
 
 
 def in_srgb(pixels: np.ndarray, colorants: tuple[tuple[float, ...], ...], gamma: float) -> np.ndarray:
-    """What uint8 pixels of such a profile are in sRGB, as floats 0..255, colors outside of it clipped."""
+    """Convert uint8 pixels of such a profile to sRGB, as floats 0..255, with colors outside of it clipped."""
     linear = (pixels / 255) ** gamma @ np.array(colorants) @ np.linalg.inv(SRGB).T
     return 255 * _encoded(np.clip(linear, 0, 1))
 
 
 def from_srgb(pixels: np.ndarray, colorants: tuple[tuple[float, ...], ...], gamma: float) -> np.ndarray:
-    """uint8 sRGB pixels in the colors of such a profile, uint8."""
+    """Convert uint8 sRGB pixels to the colors of such a profile, uint8."""
     values = pixels / 255
     linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     own = np.clip(linear @ SRGB.T @ np.linalg.inv(np.array(colorants)), 0, 1) ** (1 / gamma)

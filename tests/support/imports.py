@@ -1,4 +1,4 @@
-"""Which of the project's modules import which, read from the sources without running them."""
+"""Read the imports between the project's modules from the sources, without running them."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a module of ours: by whom, in which line, of what, and whether only type checkers see it."""
+    """One import of a project module: importing module, line, imported name, and whether only type checkers see it."""
 
     by: str
     line: int
@@ -25,7 +25,7 @@ class Sources:
 
     @cached_property
     def imports(self) -> list[Import]:
-        """Every import of a module of ours, at the top of a module or inside a function."""
+        """Return every import of a module of ours, at the top of a module or inside a function."""
         return [found for name in sorted(self.files) for found in self._read(name)]
 
     @cached_property
@@ -51,7 +51,7 @@ class Sources:
         return found
 
     def deepest(self) -> list[str]:
-        """The longest chain in which each module imports the next; a circle of modules is entered once."""
+        """Return the longest chain in which each module imports the next; a circle of modules is entered once."""
         known: dict[str, list[str]] = {}
 
         def chain(name: str, above: frozenset[str]) -> list[str]:
@@ -79,7 +79,7 @@ class Sources:
                     yield Import(name, node.lineno, module, id(node) in typing_only)
 
     def _module(self, imported: str) -> str | None:
-        """The module that holds an imported name: itself, or the nearest module or package around it."""
+        """Return the module that holds an imported name: itself, or the nearest module or package around it."""
         return next((name for name in (imported, *parents(imported)) if name in self.files), None)
 
 
@@ -97,7 +97,7 @@ def sources(folders: Mapping[str, Path]) -> Sources:
 
 
 def parents(name: str) -> list[str]:
-    """The packages around a module, the nearest first."""
+    """Return the packages around a module, the nearest first."""
     parts = name.split(".")
     return [".".join(parts[:end]) for end in range(len(parts) - 1, 0, -1)]
 
@@ -108,7 +108,7 @@ def child_of(package: str, name: str) -> str | None:
 
 
 def _named(node: ast.AST, package: str) -> list[str]:
-    """The dotted names that one statement or call imports."""
+    """Return the dotted names that one statement or call imports."""
     match node:
         case ast.Import(names=names):
             return [each.name for each in names]
@@ -124,7 +124,7 @@ def _named(node: ast.AST, package: str) -> list[str]:
 
 
 def _shortest_circle(edges: Mapping[str, Mapping[str, Import]]) -> list[Import]:
-    """The imports of the shortest way from a node back to itself; empty if there is none."""
+    """Return the imports of the shortest way from a node back to itself; empty if there is none."""
     found = [way for start in edges if (way := _way_back(start, edges))]
     return min(found, key=len, default=[])
 

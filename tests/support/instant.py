@@ -1,4 +1,4 @@
-"""A program that judges at once: each image by its mean, all else as of one small image that was judged in full."""
+"""A program with instant results: a score from each image's mean, and all else copied from one small assessed image."""
 
 import time
 from functools import cache
@@ -39,12 +39,12 @@ class InstantIQA(AgenticIQA):
 
 
 def instant(config: Config) -> AgenticIQA:
-    """What ``ShardRun.make`` is in tests."""
+    """Replace ``ShardRun.make`` in tests."""
     return InstantIQA.from_config(config)
 
 
 @cache
 def judged_once() -> Assessment:
-    """The result of that small image."""
+    """Return the result of that small image."""
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     return AgenticIQA.offline()(image=pixels)

@@ -20,7 +20,7 @@ Script = Mapping[str, Answer | list[Any]]
 
 
 def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any) -> dict[str, Any]:
-    """A plan of these flags; ``changes`` are further fields."""
+    """Return a plan with these flags; ``changes`` are further fields."""
     return {
         "query_type": "IQA",
         "query_scope": [scope],
@@ -34,24 +34,24 @@ def plan(scope: str = "Global", flags: Mapping[str, bool] = ALL, **changes: Any)
 
 
 def locate(request: Body) -> dict[str, Any]:
-    """The same box for every region that is asked about."""
+    """Return the same box for every requested region."""
     return {"regions": [{"region": r, "box": [250, 250, 750, 750]} for r in json.loads(field_of(request, "regions"))]}
 
 
 def detect(request: Body) -> dict[str, Any]:
-    """Blur in every region that is asked about."""
+    """Return blur in every requested region."""
     scope = json.loads(field_of(request, "query_scope"))
     return {"distortion_set": [{"region": region, "distortions": ["Blurs"]} for region in scope]}
 
 
 def pairs(request: Body) -> list[tuple[str, str]]:
-    """The (region, distortion) pairs that are asked about."""
+    """Return the (region, distortion) pairs in the request."""
     asked = json.loads(field_of(request, "distortion_set"))
     return [(region, name) for region, names in asked.items() for name in names]
 
 
 def analyse(severity: str) -> Any:
-    """An analysis that gives every distortion the same severity."""
+    """Return an analysis that gives every distortion the same severity."""
 
     def answer(request: Body) -> dict[str, Any]:
         return {
@@ -65,7 +65,7 @@ def analyse(severity: str) -> Any:
 
 
 def select(request: Body) -> dict[str, Any]:
-    """The first tool of the list for everything."""
+    """Select the first tool of the list for everything."""
     first = field_of(request, "available_tools").partition(" ")[0]
     return {"selected_tools": [{"region": r, "distortion": d, "tool": first} for r, d in pairs(request)]}
 
@@ -95,5 +95,5 @@ def config_for(server: Server, **changes: Any) -> Config:
 
 
 def program_for(server: Server, **changes: Any) -> AgenticIQA:
-    """The program of that configuration."""
+    """Return the program of that configuration."""
     return AgenticIQA.from_config(config_for(server, **changes))

@@ -89,7 +89,7 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
         do_GET = do_DELETE = do_POST
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Keep the test's output clean."""
+            """Log nothing, to keep the test's output clean."""
 
     class Server(ThreadingHTTPServer):
         def process_request(self, request: Any, client_address: Any) -> None:
@@ -97,7 +97,7 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
             super().process_request(request, client_address)
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that breaks off is part of what tests do."""
+            """Ignore the error: tests include clients that disconnect."""
 
     connections: list[socket.socket] = []
     httpd = Server(("127.0.0.1", port), Handler)
@@ -118,12 +118,12 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
 
 
 def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """An error whose body is that JSON."""
+    """Return an error whose body is that JSON."""
     return Reply(status=status, headers=headers or {}, raw_body=json.dumps(body).encode())
 
 
 def chat_completion(reply: Reply, model: str) -> bytes:
-    """A reply as an OpenAI-compatible server writes it, in the form that all such servers share."""
+    """Return a reply as an OpenAI-compatible server writes it, in the form that all such servers share."""
     asked, written = reply.usage
     choice: Body = {
         "index": 0,

@@ -41,7 +41,7 @@ def plan(
     analyse: bool = False,
     measure: bool = False,
 ) -> PlannerOutput:
-    """A plan that asks for no evidence unless told otherwise."""
+    """Return a plan that asks for no evidence unless told otherwise."""
     return PlannerOutput.model_validate(
         {
             "query_type": query_type,
@@ -58,7 +58,7 @@ def plan(
 
 
 def evidence(severity: str = "moderate", score: float = 2.6, region: str = "Global") -> ExecutorOutput:
-    """An analysis of one region's blur, and what one tool measured of it."""
+    """Return an analysis of one region's blur, and what one tool measured of it."""
     row = {"type": "Blurs", "severity": severity, "explanation": "Edges appear soft."}
     return ExecutorOutput.model_validate(
         {"distortion_analysis": {region: [row]}, "quality_scores": {region: {"Blurs": ["SSIM", score]}}}
@@ -72,7 +72,7 @@ def state(
     found: ExecutorOutput | None = None,
     reference: Path | None = None,
 ) -> AgenticIQAState:
-    """A state that the summarizer can start from."""
+    """Return a state that the summarizer can start from."""
     return {
         "query": query,
         "image_path": str(image),
@@ -83,7 +83,7 @@ def state(
 
 
 def nowhere(request: Body) -> dict[str, Any]:
-    """None of the regions that are asked for is in the image."""
+    """Answer that none of the requested regions is in the image."""
     return {"regions": [{"region": region, "box": None} for region in json.loads(field_of(request, "regions"))]}
 
 
@@ -97,7 +97,7 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
 
 
 def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """The program whose every stage asks one model, around a toolbox of the test's own."""
+    """Return the program whose every stage asks one model, around a toolbox of the test's own."""
     executor = Executor(
         Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools, Locator(backend=backend)
     )
@@ -111,7 +111,7 @@ def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iteration
 
 
 def configured(folder: Path, settings: Mapping[str, Any]) -> Config:
-    """The nodes' configuration with a file of those settings; stages that it does not name are offline."""
+    """Return the nodes' configuration with a file of those settings; stages that it does not name are offline."""
     path = folder / "backends.yaml"
     path.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
     return {"configurable": {"config": str(path)}}

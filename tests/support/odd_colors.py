@@ -31,14 +31,14 @@ TO_BT2020 = np.array([[0.6274, 0.3293, 0.0433], [0.0691, 0.9195, 0.0114], [0.016
 
 
 def encoded(image: Image.Image | Pixels, kind: str, **options: Any) -> bytes:
-    """An image in a file of Pillow's format ``kind``."""
+    """Return an image in a file of Pillow's format ``kind``."""
     buffer = io.BytesIO()
     (Image.fromarray(image) if isinstance(image, np.ndarray) else image).save(buffer, kind, **options)
     return buffer.getvalue()
 
 
 def png(samples: Pixels, *chunks: tuple[bytes, bytes], depth: int | None = None, color: int | None = None) -> bytes:
-    """A PNG written by hand, of samples (H, W) or (H, W, C), uint8 or uint16, with chunks before its pixels."""
+    """Return a PNG written by hand, of samples (H, W) or (H, W, C), uint8 or uint16, with chunks before its pixels."""
     depth = depth or samples.dtype.itemsize * 8
     planes = 1 if samples.ndim == 2 else samples.shape[2]
     color = {1: 0, 2: 4, 3: 2, 4: 6}[planes] if color is None else color
@@ -57,23 +57,23 @@ def png(samples: Pixels, *chunks: tuple[bytes, bytes], depth: int | None = None,
 
 
 def gama(gamma: float) -> tuple[bytes, bytes]:
-    """The chunk gAMA."""
+    """Return the chunk gAMA."""
     return b"gAMA", struct.pack(">I", round(gamma * 100_000))
 
 
 def cicp(primaries: int, transfer: int) -> tuple[bytes, bytes]:
-    """The chunk cICP, for RGB of full range."""
+    """Return the chunk cICP, for RGB of full range."""
     return b"cICP", bytes([primaries, transfer, 0, 1])
 
 
 def linear(pixels: Pixels) -> Pixels:
-    """The linear light of sRGB pixels, 0..1 (IEC 61966-2-1)."""
+    """Return the linear light of sRGB pixels, 0..1 (IEC 61966-2-1)."""
     signal = pixels / 255
     return np.where(signal <= 0.04045, signal / 12.92, ((signal + 0.055) / 1.055) ** 2.4)
 
 
 def pq(light: Pixels) -> Pixels:
-    """The signal of linear light, of which 1 is 203 cd/m2: the inverse EOTF of SMPTE ST 2084."""
+    """Return the signal of linear light, of which 1 is 203 cd/m2: the inverse EOTF of SMPTE ST 2084."""
     share = np.clip(light * 203 / 10_000, 0, 1) ** 0.1593017578125
     return ((0.8359375 + 18.8515625 * share) / (1 + 18.6875 * share)) ** 78.84375
 
@@ -89,17 +89,17 @@ def hlg(light: Pixels) -> Pixels:
 
 
 def in_bt2020(pixels: Pixels) -> Pixels:
-    """The linear light of sRGB pixels in primaries of BT.2020."""
+    """Return the linear light of sRGB pixels in primaries of BT.2020."""
     return np.clip(linear(pixels) @ TO_BT2020.T, 0, None)
 
 
 def of_bits(signal: Pixels, bits: int) -> Pixels:
-    """A signal of 0..1 as whole samples."""
+    """Return a signal of 0..1 as whole samples."""
     return np.rint(signal * (2**bits - 1)).astype(np.uint8 if bits == 8 else np.uint16)
 
 
 def with_nclx(data: bytes, primaries: int, transfer: int) -> bytes:
-    """An AVIF or HEIC with other code points."""
+    """Return an AVIF or HEIC with other code points."""
     at = data.index(b"nclx") + 4
     return data[:at] + struct.pack(">HH", primaries, transfer) + data[at + 4 :]
 

@@ -69,7 +69,7 @@ class Anthropic:
         )
 
     def write(self, completion: Completion) -> Body:
-        """The answer; it has no log-probabilities."""
+        """Return the answer; it has no log-probabilities."""
         stop = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}[completion.finish]
         asked, written = completion.usage
         return {
@@ -90,11 +90,11 @@ class Anthropic:
         }
 
     def refusal(self) -> Body:
-        """An answer that the model's safety classifiers held back."""
+        """Return an answer that the model's safety classifiers held back."""
         return self.write(Completion(None, "claude-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """An error. Raises KeyError for one that Anthropic does not have."""
+        """Return an error. Raises KeyError for one that Anthropic does not have."""
         error = errors_of(self.name)[kind]
         return _error(error.status, error.type, error.message, retry_after)
 

@@ -1,4 +1,4 @@
-"""What the loopback servers of all providers share: the table of errors, the record of a request, images, tokens."""
+"""Shared code of the loopback servers of all providers: the table of errors, request records, images, tokens."""
 
 import base64
 import binascii
@@ -31,7 +31,7 @@ class ErrorOf(NamedTuple):
 
 @cache
 def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
-    """The errors that a provider has, from the table beside this file."""
+    """Return the errors that a provider has, from the table beside this file."""
     import yaml  # here, because support/faulty_server.py runs with the standard library alone
 
     table = yaml.safe_load(Path(__file__).with_name("provider_errors.yaml").read_text(encoding="utf-8"))
@@ -39,7 +39,7 @@ def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
 
 
 def kinds(**names: str) -> dict[str, str]:
-    """The kind of JSON value of each field, of the fields by kind."""
+    """Return the kind of JSON value of each field, of the fields by kind."""
     return {name: kind for kind, listed in names.items() for name in listed.split()}
 
 
@@ -94,7 +94,7 @@ class Seen:
         return [part for part in self.parts if isinstance(part, str)]
 
     def as_chat(self) -> Body:
-        """The request as OpenAI's chat would have it, which is what scripts (``by_stage``, ``field_of``) read."""
+        """Return the request in OpenAI's chat form, which scripts (``by_stage``, ``field_of``) read."""
         content = [
             {"type": "text", "text": part}
             if isinstance(part, str)
@@ -117,7 +117,7 @@ class Completion:
 
 
 class Refused(Exception):
-    """The server does not take the request, and answers this."""
+    """Raised when the server refuses the request, with its answer."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__((reply.raw_body or b"").decode())
@@ -125,7 +125,7 @@ class Refused(Exception):
 
 
 def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
-    """The JSON object of a request, which is said to be one."""
+    """Return the JSON object of a request, which is said to be one."""
     if not arrived.headers.get("content-type", "").startswith("application/json"):
         refuse("the content type is not application/json")
     try:
@@ -138,7 +138,7 @@ def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
 
 
 def of_type(value: Any, kind: str) -> bool:
-    """Whether a JSON value is of that kind; a boolean is no number."""
+    """Return whether a JSON value is of that kind; a boolean is no number."""
     if kind == "any":
         return True
     kinds: dict[str, tuple[type, ...]] = {
@@ -153,7 +153,7 @@ def of_type(value: Any, kind: str) -> bool:
 
 
 def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
-    """The image in a base64 text, which is what its type says."""
+    """Return the image in a base64 text, which is what its type says."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -165,7 +165,7 @@ def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
 
 
 def fetched(url: str, refuse: Callable[[str], NoReturn]) -> Picture:
-    """The image at an address of this machine, which a test serves."""
+    """Return the image at an address of this machine, which a test serves."""
     try:
         with urlopen(url) as reply:
             data: bytes = reply.read()
@@ -175,7 +175,7 @@ def fetched(url: str, refuse: Callable[[str], NoReturn]) -> Picture:
 
 
 def sniffed(data: bytes) -> str | None:
-    """The type that the first bytes tell."""
+    """Return the type that the first bytes tell."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for mime, start in SIGNATURES.items() if data.startswith(start)), None)
@@ -192,7 +192,7 @@ def tokens(text: str, choices: Mapping[str, Mapping[str, float]] | None = None) 
 
 
 def spoken(text: str, choices: Mapping[str, Mapping[str, float]]) -> Reply:
-    """An answer with log-probabilities, for servers that are asked for them."""
+    """Return an answer with log-probabilities, for servers that are asked for them."""
     return Reply(text, logprobs=tokens(text, choices))
 
 

@@ -96,7 +96,7 @@ class Chat:
         )
 
     def write(self, completion: Completion) -> Body:
-        """The answer, with log-probabilities where there are any."""
+        """Return the answer, with log-probabilities where there are any."""
         finish = {"stop": "stop", "length": "length", "refusal": "stop"}[completion.finish]
         message: Body = {"role": "assistant", "content": completion.text}
         if self.name in ("openai", "vllm"):
@@ -123,7 +123,7 @@ class Chat:
         return self.write(Completion(None, "gpt-4o-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """An error. Raises KeyError for one that this server does not have."""
+        """Return an error. Raises KeyError for one that this server does not have."""
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
         error = errors_of(self.name)[kind]
         return error_reply(error.status, self._error(*error), headers)

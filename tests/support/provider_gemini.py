@@ -76,7 +76,7 @@ class Gemini:
         )
 
     def write(self, completion: Completion) -> Body:
-        """The answer."""
+        """Return the answer."""
         asked, written = completion.usage
         candidate: Body = {"finishReason": FINISH[completion.finish], "index": 0}
         if completion.finish != "refusal":
@@ -101,7 +101,7 @@ class Gemini:
         }
 
     def refusal(self) -> Body:
-        """A prompt that was blocked: there is no candidate at all."""
+        """Return a prompt that was blocked: there is no candidate at all."""
         return {
             "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
             "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10},
@@ -109,7 +109,7 @@ class Gemini:
         }
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """An error. Raises KeyError for one that Google does not have."""
+        """Return an error. Raises KeyError for one that Google does not have."""
         status, code, _, message = errors_of(self.name)[kind]
         details: list[Body] = []
         if kind == "bad_key":

@@ -1,4 +1,4 @@
-"""Which JSON schemas each provider takes for structured output; outside of them a request is answered with status 400.
+"""Check JSON schemas against each provider's rules for structured output; others are answered with status 400.
 
 * OpenAI, strict: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 * Anthropic: https://platform.claude.com/docs/en/build-with-claude/structured-outputs (JSON Schema limitations); the
@@ -26,7 +26,7 @@ ANTHROPIC_REFUSES = {
 
 
 def openai_strict(schema: Schema) -> str | None:
-    """What OpenAI's strict mode says against a schema."""
+    """Return the complaint of OpenAI's strict mode about a schema."""
     if schema.get("type") != "object":
         return "schema must be a JSON Schema of 'type: \"object\"'"
     for where, part in subschemas(schema):
@@ -44,7 +44,7 @@ def openai_strict(schema: Schema) -> str | None:
 
 
 def anthropic(schema: Schema) -> str | None:
-    """What Anthropic says against a schema."""
+    """Return Anthropic's complaint about a schema."""
     for _, part in subschemas(schema):
         kind = str(part.get("type"))
         if wrong := sorted(set(ANTHROPIC_REFUSES.get(kind, ())) & set(part)):
@@ -58,7 +58,7 @@ def anthropic(schema: Schema) -> str | None:
 
 
 def gemini(schema: Schema) -> str | None:
-    """What Gemini says against a schema; keywords that it does not know are passed over."""
+    """Return Gemini's complaint about a schema; unknown keywords are ignored."""
     for where, part in subschemas(schema):
         if "$ref" in part and any(not name.startswith("$") for name in part):
             return f"$ref must not be set together with other fields at {where}"
@@ -66,7 +66,7 @@ def gemini(schema: Schema) -> str | None:
 
 
 def subschemas(schema: Schema, where: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Schema]]:
-    """A schema and all schemas in it, each with its place."""
+    """Yield a schema and all schemas in it, each with its place."""
     yield where, schema
     for name in ("properties", "$defs", "definitions"):
         for key, inner in schema.get(name, {}).items():

@@ -60,7 +60,7 @@ class ProviderServer:
     refused: list[str] = field(default_factory=list)
 
     def of(self, stage: str) -> list[Seen]:
-        """The requests of one stage, named as ``by_stage`` does."""
+        """Return the requests of one stage, named as ``by_stage`` does."""
         return [seen for seen in self.seen if stage_of(seen.as_chat()) == stage]
 
 
@@ -88,7 +88,7 @@ def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | N
 
 
 def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Reply:
-    """An error in the provider's own form: bad_key, context (too long), image (too large), no_images, no_model,
+    """Return an error in the provider's own form: bad_key, context (too long), image (too large), no_images, no_model,
     overloaded, quota, rate_limit, server. ``retry_after`` in seconds goes where that provider puts it.
 
     Raises KeyError where the provider has no such error: an own server without keys has no wrong one.
@@ -102,7 +102,7 @@ def refusal(dialect: Dialect) -> Reply:
 
 
 def cut_off(dialect: Dialect, text: str) -> Reply:
-    """An answer that ends where its tokens ran out."""
+    """Return an answer that ends where its tokens ran out."""
     return Reply(raw_body=json.dumps(dialect.write(Completion(text, "model-test", finish="length"))).encode())
 
 

@@ -63,7 +63,7 @@ def agenticiqa_eval(root: Path) -> Path:
 
 
 def own(root: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """A file of a self-made set, with an image for each content."""
+    """Return a file of a self-made set, with an image for each content."""
     folder = root / "own"
     archives.images(folder, dict.fromkeys(str(row["image_path"]) for row in rows))
     (folder / name).write_text(json.dumps(list(rows)))

@@ -1,4 +1,4 @@
-"""A folder of made-up photos of known quality, and a model that sees how good each one is, but not exactly."""
+"""Make a folder of synthetic photos of known quality, and a model that rates them with an error."""
 
 import hashlib
 import math
@@ -51,11 +51,11 @@ class Rater:
         self.answers = by_stage({**SCRIPT, "detection": NOTHING_FOUND, "assessment": self.assess})
 
     def __call__(self, request: Body) -> Any:
-        """The answer to a request."""
+        """Return the answer to a request."""
         return self.answers(request)
 
     def assess(self, request: Body) -> dict[str, Any]:
-        """A rating of the image that the request shows."""
+        """Return a rating of the image that the request shows."""
         ((_, data),) = images_of(request)
         seen = min(max(self.levels[hashlib.sha256(data).hexdigest()], 1.0), 5.0)
         logs = {str(level): round(-2 * (level - seen) ** 2, 4) for level in range(1, 6)}

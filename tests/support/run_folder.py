@@ -1,4 +1,4 @@
-"""A folder of a finished run, as ``evaluate`` writes it, of small pictures and scores that are made up."""
+"""Write the folder of a finished run, as ``evaluate`` does, with small pictures and synthetic scores."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ KINDS = ("Blurs", "Noise", "Compression")
 
 
 def made_row(image: Path, number: int, score: float | None, mos: float) -> dict[str, Any]:
-    """A row of an image with one finding, one tool and level probabilities around its score."""
+    """Return a row of an image with one finding, one tool and level probabilities around its score."""
     kind = KINDS[number % len(KINDS)]
     finding = {"type": kind, "severity": "severe", "explanation": f"It is measured as {number}."}
     call = {"tool": "NIQE", "region": "Global", "distortion": "Overall", "raw": 1.0, "calibrated": score, "ms": 1.0}
@@ -45,7 +45,7 @@ def made_row(image: Path, number: int, score: float | None, mos: float) -> dict[
 
 
 def write_run(folder: Path, rows: list[dict[str, Any]], backend: str = "offline") -> Path:
-    """The three files of a run that a report reads."""
+    """Return the three files of a run that a report reads."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     figures = report.summarize(rows) | {"data": "labels.csv", "split": None, "backend": backend}

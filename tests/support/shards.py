@@ -1,4 +1,4 @@
-"""Runs over shards with a program that judges at once."""
+"""Run shards with a program that returns instant results."""
 
 import io
 import tarfile

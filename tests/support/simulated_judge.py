@@ -1,9 +1,8 @@
-"""A judge in numbers, whose skill depends on its instruction, and a reflection model that proposes sentences for it.
+"""Simulate a rater that improves with its instruction, and a reflection model that proposes sentences for it.
 
-No image and no model is asked, so a whole search takes a fraction of a second. Each photo has an opinion, what the
-tools say of it, and traits (blur, noise, ...) that mislead the judge until its instruction says so. Every wording has
-an error of its own for each photo, so that two equally good instructions never agree, and a few photos cannot tell
-which is better.
+It uses neither images nor models, so a whole search takes a fraction of a second. Each photo has a MOS, tool scores,
+and traits (blur, noise, ...) that mislead the rater until its instruction mentions them. Every wording has its own
+error for each photo, so two equally good instructions never agree, and a few photos cannot show which is better.
 """
 
 import random
@@ -35,7 +34,7 @@ SEED = "Rate the quality of the image."
 
 @dataclass(frozen=True)
 class Photos:
-    """N photos: ``truth`` (N,) is what the tools and the judge try to tell, ``opinion`` (N,) its label with noise.
+    """N photos: the tools and the rater estimate ``truth`` (N,); ``opinion`` (N,) is its label with noise.
 
     All on 1 to 5. ``traits`` is (N, 4), ``whims`` (N, 3), ``own`` (N,) the judge's error that no instruction mends.
     """
@@ -64,7 +63,7 @@ def photos(count: int, seed: int) -> Photos:
 
 
 def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]:
-    """The expected level, 1 to 5, that the judge gives each of these photos under an instruction."""
+    """Return the expected level, 1 to 5, that the judge gives each of these photos under an instruction."""
     at = np.asarray(places, dtype=int)
     blind = np.array([sentence not in instruction for sentence in HELPFUL], dtype=float)
     misled = np.array([sentence in instruction for sentence in HARMFUL], dtype=float)
@@ -79,7 +78,7 @@ def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]
 
 
 def proposed(instruction: str, rng: random.Random) -> str:
-    """The instruction with one to three further sentences: helpful, harmful, of a parrot, or idle."""
+    """Return the instruction with one to three further sentences: helpful, harmful, of a parrot, or idle."""
     kept = instruction.split(" | ")
     for _ in range(rng.choice([1, 2, 2, 3])):
         kind = rng.choices(["helpful", "harmful", "parrot", "idle"], [0.58, 0.13, 0.11, 0.18])[0]

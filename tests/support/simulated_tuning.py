@@ -1,4 +1,4 @@
-"""A model that judges well only if its prompt says what to look for, and one that finds out what to say."""
+"""Simulate a model that rates well only if its prompt has a phrase, and a model that finds this phrase."""
 
 import hashlib
 import json
@@ -47,7 +47,7 @@ def selection(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def reflection(request: dict[str, Any]) -> str:
-    """Adds the phrase to what it is shown, once the feedback tells it that the answers were too kind or too harsh."""
+    """Add the phrase to the shown instruction if the feedback says that ratings were too high or too low."""
     prompt = text_of(request)
     current = field_of(request, "current_instruction")
     lesson = f"\nAlways {PHRASE}." if "too kind" in prompt or "too harsh" in prompt else ""
@@ -111,5 +111,5 @@ def simulated_models(labels: Path, contrary: Collection[Path] = (), **answers: A
 
 
 def model_at(server: Server) -> str:
-    """A name of its own for each server's model: DSPy's cache tells models by their names, not by their addresses."""
+    """Return a unique name for each server's model: DSPy's cache distinguishes models by name, not by address."""
     return f"vllm.simulated-{urlsplit(server.url).port}"

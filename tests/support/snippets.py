@@ -38,12 +38,12 @@ class Snippet:
 
     @property
     def name(self) -> str:
-        """How a failure names it."""
+        """Return the name shown in a failure."""
         return f"{self.page}:{self.line}"
 
 
 def snippets(page: Path) -> list[Snippet]:
-    """Every fenced block of a page, in order."""
+    """Return every fenced block of a page, in order."""
     text = page.read_text(encoding="utf-8")
     found = []
     for fence in _FENCE.finditer(text):
@@ -58,7 +58,7 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The commands of a console block, each with the lines of output that stand below it."""
+    """Yield the commands of a console block, each with the lines of output that stand below it."""
     command, output = "", list[str]()
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -74,7 +74,7 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def matches(shown: list[str], printed: str) -> bool:
-    """Whether a page shows what was printed, but for times and the lines that ``...`` stands for."""
+    """Return whether a page shows what was printed, but for times and the lines that ``...`` stands for."""
     pattern = ""
     for line in shown:
         pattern += r"(?:.*\n)*" if line.strip() == "..." else re.escape(_steady(line)) + r"\n"

@@ -1,4 +1,4 @@
-"""The fit of an adapter: what helps, what does not, weights of labels, and the interval from held-out errors."""
+"""The fit of an adapter: labels that help or do not, weights of labels, and the interval from held-out errors."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_only_labels_with_something_new_help(labels: str, least: int, most: int)
 
 
 def test_a_label_is_not_predicted_from_its_own_content() -> None:
-    """Two copies of each scene: only where they count as two scenes is a label known from the other copy."""
+    """Each scene has two copies: one label predicts the other only if they count as two scenes."""
     rng = np.random.default_rng(0)
     scenes, names = np.tile(np.eye(30, 40, dtype=np.float32) * 9, (2, 1)), np.arange(60).astype(str)
     copies = given(0, "known")._replace(

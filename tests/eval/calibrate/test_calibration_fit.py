@@ -1,4 +1,4 @@
-"""Curves fitted on points: monotone whatever the data, 5 for what is perfect, refused where none should be made."""
+"""Curves fitted to points: monotone for any data, 5 for perfect images, refused for unsuitable data."""
 
 from dataclasses import replace
 

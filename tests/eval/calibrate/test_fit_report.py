@@ -1,4 +1,4 @@
-"""What a calibration shows: a row and a panel for each tool, with the reason where it was refused."""
+"""The report of a calibration: a row and a panel for each tool, with the reason if it was refused."""
 
 import io
 from dataclasses import replace

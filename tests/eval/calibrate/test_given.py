@@ -1,4 +1,4 @@
-"""What the data named to calibrate are: told by name, form and, of JSON lines, by the first one."""
+"""The kind of data named to calibrate is recognized by name, form and, for JSON lines, by the first one."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which images a tool is measured on for its calibration, and which of its values become points."""
+"""The images that a tool is measured on for its calibration, and the values that become points."""
 
 from dataclasses import replace
 from pathlib import Path

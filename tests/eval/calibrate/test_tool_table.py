@@ -1,4 +1,4 @@
-"""The table that tools are chosen by: what it measures, and that the shipped one is fresh."""
+"""The table for choosing tools: its measurements, and that the shipped one is up to date."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is nested too deeply is a fault of the file, in one line, wherever a file is read."""
+"""Too deeply nested data is reported as an error of the file, in one line, wherever a file is read."""
 
 from pathlib import Path
 

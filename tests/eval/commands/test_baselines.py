@@ -1,4 +1,4 @@
-"""Embedded metrics beside what is evaluated: which, what stands in the table, and that nothing is measured twice."""
+"""Embedded metrics as baselines: their choice, their rows in the table, and that nothing is measured twice."""
 
 import json
 from pathlib import Path

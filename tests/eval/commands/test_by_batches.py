@@ -1,4 +1,4 @@
-"""``evaluate --batch`` and ``calibrate --batch``: the same rows as without, and nothing sent at once."""
+"""``evaluate --batch`` and ``calibrate --batch``: the same rows as without, and no synchronous requests."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def marks(run: Path) -> dict[str, dict[str, Any]]:
 def test_questions_are_answered_as_without_batches(
     server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An answer that is rejected once, and a question without a usable one, among them."""
+    """They include an answer that is rejected once, and a question without a usable answer."""
     archives.qbench(tmp_path, rows=archives.QBENCH_ROWS[1:3])
     answers = script(answer=always("answer", [bad_json(), chosen]))
     server.script = answers

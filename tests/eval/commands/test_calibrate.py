@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate``: a profile with its picture; what cannot be fitted is refused, and the rest goes on."""
+"""``agenticiqa calibrate``: a profile with its picture; tools that cannot be fitted are refused, others go on."""
 
 import csv
 import json

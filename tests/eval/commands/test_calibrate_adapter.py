@@ -1,4 +1,4 @@
-"""``calibrate --adapt``: what helps is saved and used everywhere; what does not is refused, as are damaged files."""
+"""``calibrate --adapt``: a helpful adapter is saved and used everywhere; others and damaged files are refused."""
 
 import csv
 import json

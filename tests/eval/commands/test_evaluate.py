@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate``: every image judged once, nothing lost, nothing mixed."""
+"""``agenticiqa evaluate``: every image is assessed once, no result is lost, and runs are not mixed."""
 
 import csv
 import json
@@ -96,7 +96,7 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
 def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As if LEARNED-IQA had been trained on scene0; its files are then saved as BMP."""
+    """LEARNED-IQA counts as trained on scene0; its files are then saved as BMP."""
     labels = make_labels()
     trained = tmp_path / "clive"
     shutil.copytree(labels.parent, trained)

@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate`` of benchmarks of questions, against a server of known answers, and so figures."""
+"""``agenticiqa evaluate`` of question benchmarks, against a server with known answers and therefore known figures."""
 
 import json
 from collections.abc import Callable

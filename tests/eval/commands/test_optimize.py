@@ -1,4 +1,4 @@
-"""``agenticiqa optimize``, against a simulated model that judges well only if its prompt says what to look for."""
+"""``agenticiqa optimize``, against a simulated model that rates well only if its prompt has a phrase."""
 
 import hashlib
 import json
@@ -157,7 +157,7 @@ def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
     stages: tuple[str, ...],
     more: list[str],
 ) -> None:
-    """The server counts text as the estimate does; how often, and with what, the models are asked is the search's."""
+    """The server counts text as the estimate does; the search decides the number and content of requests."""
     labels, written, cost = make_labels(scenes=14), list[str](), list[float]()
 
     def next_rule(request: Body) -> str:

@@ -1,4 +1,4 @@
-"""Labels that run the other way are noticed where levels, rated references or references show it."""
+"""Labels where lower is better are detected if levels, rated references or references show it."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The perceptual hash knows one scene again, and tells where it counts as two."""
+"""The perceptual hash recognizes copies of one scene, and the warning names scenes that count as two."""
 
 from dataclasses import replace
 from pathlib import Path

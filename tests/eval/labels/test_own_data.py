@@ -1,4 +1,4 @@
-"""Own data in each of its forms gives the same labels; what is declared of them; what is refused, in one line."""
+"""The user's own data gives the same labels in each form; declarations about them; one-line errors."""
 
 import io
 import json
@@ -300,7 +300,7 @@ def test_a_second_table_in_a_folder_is_a_set_of_its_own(folder: Path) -> None:
 
 
 def test_classes_are_read_by_their_names(folder: Path) -> None:
-    """A ClassLabel's codes follow the alphabet, so they are no scores; other classes are names, too."""
+    """A ClassLabel's codes follow the alphabet, so they are not scores; other classes are read as names, too."""
     levels = {"a.png": "good", "b.png": "Bad", "c.png": "excellent"}
     names = ["Bad", "excellent", "fair", "good", "poor"]
     columns = datasets.Features(

@@ -1,4 +1,4 @@
-"""The held-out comparison before and after tuning, and what it decides."""
+"""The held-out comparison before and after tuning, and its decision."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What DSPy's optimizers spend: announced, reported, and counted by the server; and what a useless writer comes to."""
+"""The cost of DSPy's optimizers: announced, reported, and counted by the server; and the effect of a useless writer."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Worked examples for a judge in numbers: right levels teach it, wrong ones mislead it."""
+"""Worked examples for a simulated rater: right levels improve it, wrong ones mislead it."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is kept of a judged image, which errors end the run, and which predictors the questions reach."""
+"""The stored fields of an assessed image, the errors that end the run, and the predictors that questions reach."""
 
 from collections.abc import Callable
 from pathlib import Path

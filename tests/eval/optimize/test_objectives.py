@@ -1,4 +1,4 @@
-"""What is maximized for each stage, and what a reflection is told."""
+"""The objective of each stage, and the feedback for a reflection."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which answers of the reflection model are taken for an instruction, and which break the form of the answer."""
+"""The answers of the reflection model that are accepted, and those that break the form of the answer."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The page and last lines of a tuning run say what was tried, why nothing was kept, and what is saved all the same."""
+"""The page and last lines of a tuning run say what was tried, why nothing was kept, and what is still saved."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The search against a judge in numbers, over several seeds: what it finds, spends, and is not fooled by."""
+"""The search with a simulated rater, over several seeds: its results, its cost, and its robustness to chance."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_what_helps_is_taken_and_what_follows_the_tools_or_says_nothing_is_not()
 
 
 def test_a_proposal_that_is_lucky_at_the_first_look_is_measured_again_and_left() -> None:
-    """Over many idle wordings some look better on ten photos; hardly one takes the place of the original."""
+    """Of many useless wordings some look better on ten photos by chance; hardly any replaces the original."""
     idle = [f"{SEED} | Wording number {number}." for number in range(12)]
     looked = again = taken = 0
     for seed in range(6):

@@ -1,4 +1,4 @@
-"""Self-made sets: read as they were written, the same every time, worded unlike the offline reader's training."""
+"""Self-made sets: read as written, the same every time, with wordings outside the offline reader's training."""
 
 import csv
 import json

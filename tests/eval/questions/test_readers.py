@@ -1,4 +1,4 @@
-"""Each benchmark's reader, on a tiny archive in its true layout; what is refused; plans marked field by field."""
+"""Each benchmark's reader, on a tiny archive in its true layout; its errors; plans marked field by field."""
 
 import json
 from pathlib import Path

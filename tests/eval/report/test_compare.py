@@ -274,7 +274,7 @@ def test_every_figure_that_is_shown_is_compared_and_raw_plcc_is_called_raw() -> 
 
 
 def test_the_fitted_difference_is_of_each_runs_own_curve() -> None:
-    """A run that is a curve away from the opinions is no worse than one that is on their line."""
+    """A run with a curved relation to MOS is not worse than one with a linear relation."""
     straight, bent = rating("a", 3, 1), rating("b", 3, 1)
     bent.values = {item: float(np.exp(score / 10)) for item, score in straight.values.items()}
     found = {each.figure: each.interval.value for each in differences([straight, bent])}

@@ -1,4 +1,4 @@
-"""``agenticiqa report``: what its pages and tables say, that nothing foreign comes in, how a browser shows them."""
+"""``agenticiqa report``: its pages and tables, that they load no foreign content, and their look in a browser."""
 
 import base64
 import csv

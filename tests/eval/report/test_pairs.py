@@ -1,4 +1,4 @@
-"""Figures of pairs: SciPy's tau-b, the pairs counted one by one, and what leaving out a content gives."""
+"""Figures of pairs: SciPy's tau-b, the pairs counted one by one, and the figures without one content."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""A run's figures from its rows: who is measured on what, what is counted instead, and what the report says of it."""
+"""A run's figures from its rows: predictors and their images, counts of the others, and the report's notes."""
 
 import io
 import json
@@ -283,7 +283,7 @@ def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
 
 
 def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
-    """Of six images four were trained on, of which two were in the split that NIQE's curve was fitted on."""
+    """Four of six images were used for training, two of them in the split that NIQE's curve was fitted on."""
     parts = [[("clive", "train")], [("clive", "train")], [("clive", "dev")], [("clive", "dev")], [], []]
     rows = [
         row(n, 1 + n / 4, {"LEARNED-IQA": 1 + n / 3, "NIQE": 4 - n / 3, "PSNR": 2 + n / 5}, training_parts=parts[n])

@@ -1,4 +1,4 @@
-"""The figures of named distortions are counted as they say."""
+"""The figures of named distortions are counted as documented."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The reading for generated pictures: what is no such picture keeps its score, and pictures are told by their look."""
+"""The head for AI-generated pictures: other images keep their score, and pictures are recognized by their look."""
 
 import csv
 

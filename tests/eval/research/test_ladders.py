@@ -1,4 +1,4 @@
-"""Ladders for the quality model: every kind is made worse level by level, and its target score falls with it."""
+"""Distortion series for the quality model: every kind gets worse level by level, and its target score falls."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How pictures that are no photos are recognized: what is fitted is read back, what is told is counted."""
+"""Recognition of pictures that are not photos: fitted weights are read back, and results are counted."""
 
 import hashlib
 import re

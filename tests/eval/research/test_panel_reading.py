@@ -1,4 +1,4 @@
-"""A panel's reading fitted anew: nothing else of the model changes; what is reported on is not learned from."""
+"""A panel's head is refitted: nothing else in the model changes, and held-out images are not used for training."""
 
 import csv
 import re

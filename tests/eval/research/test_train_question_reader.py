@@ -1,4 +1,4 @@
-"""What the network that reads questions learns from, and that its file computes what was trained."""
+"""The training examples of the network that reads questions, and that its file computes the trained network."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The program without a part, beside the whole: what is left out, asked and changed."""
+"""The program without a part, compared with the whole: omitted steps, requests and changes."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Each data set's reader, on a tiny archive in its true layout; what is refused, and what is said."""
+"""Each data set's reader, on a tiny archive in its true layout; its errors and messages."""
 
 import hashlib
 import sys
@@ -111,7 +111,7 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
         ("Distortion_4/A0185_06_03.bmp", "Train_Ref/A0185.bmp", 1037.5, None, "A0185", "06", None, "train"),
     ],
     "clive": [
-        ("Images/3.bmp", None, 21.7, 15.1, "3.bmp", None, None, None),  # t1 to t7 taught the raters
+        ("Images/3.bmp", None, 21.7, 15.1, "3.bmp", None, None, None),  # t1 to t7 trained the raters
         ("Images/1159.JPG", None, 87.1, 14.6, "1159.JPG", None, None, None),
     ],
     "koniq10k": [

@@ -1,4 +1,4 @@
-"""Answers that are odd or wrong: their JSON, the fields beside the content, the content, its levels and tokens."""
+"""Make odd or wrong answers: their JSON, the fields beside the content, the content, its levels and tokens."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ LEVELS = healthy.LEVELS
 
 
 def _put(name: str, value: bytes) -> Callable[[bytes], bytes]:
-    """The JSON with one more field of this raw text, first."""
+    """Return the JSON with one more field of this raw text, first."""
     return lambda body: b'{"%s": %s, ' % (name.encode(), value) + body[1:]
 
 
@@ -47,7 +47,7 @@ def _bomb(body: bytes) -> bytes:
 
 
 def _field(name: str, value: Any) -> Act:
-    """The healthy answer with this value of a top-level field."""
+    """Return the healthy answer with this value of a top-level field."""
     return changed(lambda body: body.update({name: value}))
 
 
@@ -60,7 +60,7 @@ def _second_choice(body: dict[str, Any]) -> None:
 
 
 def _object(change: Callable[[dict[str, Any]], Any]) -> Act:
-    """The content with its object changed: the value under the stage's field, in place or what is returned."""
+    """Return the content with its object changed: the value under the stage's field, in place or what is returned."""
 
     def content(text: str) -> str:
         whole = json.loads(text)
@@ -72,7 +72,7 @@ def _object(change: Callable[[dict[str, Any]], Any]) -> Act:
 
 
 def _every(name: str, **values: Any) -> Act:
-    """Each record of a list in the answer with these values."""
+    """Return each record of a list in the answer with these values."""
 
     def change(answer: dict[str, Any]) -> None:
         for record in answer[name]:
@@ -90,7 +90,7 @@ def _level(value: Any) -> Act:
 
 
 def _probs(change: Callable[[float], Any]) -> Act:
-    """The assessment with each of its written log-probabilities as the function makes it."""
+    """Return the assessment with each of its written log-probabilities as the function makes it."""
     return _object(lambda a: a.update(quality_probs={level: change(log) for level, log in a["quality_probs"].items()}))
 
 
@@ -104,7 +104,7 @@ def _parts(text: str) -> list[dict[str, str]]:
 
 
 def _set(value: Any) -> Act:
-    """The healthy answer with this in place of its log-probabilities, or what a function makes of them."""
+    """Return the healthy answer with this in place of its log-probabilities, or what a function makes of them."""
 
     def change(body: dict[str, Any]) -> None:
         choice = body["choices"][0]
@@ -118,12 +118,12 @@ def _entries(make: Callable[[list[Entry]], Any]) -> Act:
 
 
 def _entry(**values: Any) -> Act:
-    """Every token with these values."""
+    """Return every token with these values."""
     return _entries(lambda entries: [{**entry, **values} for entry in entries])
 
 
 def _logs(make: Callable[[float], Any]) -> Act:
-    """Every log-probability as the function makes it."""
+    """Return every log-probability as the function makes it."""
 
     def one(entry: Entry) -> Entry:
         top = [{**other, "logprob": make(other["logprob"])} for other in entry["top_logprobs"]]
@@ -133,7 +133,7 @@ def _logs(make: Callable[[float], Any]) -> Act:
 
 
 def _of_level(change: Callable[[Entry], Entry]) -> Act:
-    """The token that names the level as the function makes it."""
+    """Return the token that names the level as the function makes it."""
     return _entries(lambda entries: [change(entry) if entry["token"] in LEVELS else entry for entry in entries])
 
 
@@ -146,7 +146,7 @@ def _respelled(entry: Entry) -> Entry:
 
 
 def _contradicting(entry: Entry) -> Entry:
-    """Nearly all on another level than the one that was written."""
+    """Put nearly all probability on another level than the written one."""
     top = [
         {"token": level, "logprob": math.log(0.96 if level == _other(entry["token"]) else 0.01), "bytes": None}
         for level in LEVELS
@@ -159,7 +159,7 @@ def _elsewhere(entry: Entry) -> Entry:
 
 
 def _letters(entries: list[Entry]) -> list[Entry]:
-    """The text in tokens of one letter, each sure of itself."""
+    """Split the text into tokens of one letter, each with probability one."""
     text = "".join(entry["token"] for entry in entries)
     return [
         {"token": c, "logprob": -0.01, "bytes": None, "top_logprobs": [{"token": c, "logprob": -0.01, "bytes": None}]}
@@ -300,6 +300,6 @@ LOGPROB = [
     ),
     Profile("logprobs-half", "half of the tokens", _entries(lambda e: e[: len(e) // 2]), with_logprobs),
     Profile("logprobs-contradict", "nearly all on another level", _of_level(_contradicting), with_logprobs),
-    # Such tokens say that the level is certain, and nothing shows that they do not mean it.
+    # Such tokens say that the level is certain, and a client cannot detect that this is wrong.
     Profile("logprobs-letters", "tokens of one letter", _entries(_letters), with_logprobs, expect="undetectable"),
 ]

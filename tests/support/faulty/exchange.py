@@ -1,4 +1,4 @@
-"""One request on a raw socket, what a fault may do with it, and the profile that says which fault comes when."""
+"""One request on a raw socket, the actions of a fault on it, and the profile that says when a fault applies."""
 
 import contextlib
 import json
@@ -19,12 +19,12 @@ BLOCK = 1 << 16
 
 
 class Gone(Exception):
-    """The client has closed the connection, or the server stops."""
+    """Raised when the client has closed the connection, or the server stops."""
 
 
 @dataclass
 class Shared:
-    """What all connections of a running server share.
+    """The state shared by all connections of a running server.
 
     ``seen`` counts each body's arrivals, ``questions`` the requests, ``in_flight`` those under way.
     """
@@ -40,9 +40,9 @@ class Shared:
 
 @dataclass
 class Exchange:
-    """One request as it came, and the connection that it came on.
+    """One received request and its connection.
 
-    ``number`` counts questions from 1, ``arrival`` how often this very body came, ``on_connection`` the
+    ``number`` counts questions from 1, ``arrival`` how often the same body arrived, ``on_connection`` the
     requests of this connection. After the answer the connection is kept while ``keep`` is true. ``sent`` is in bytes.
     """
 
@@ -59,21 +59,21 @@ class Exchange:
 
     @property
     def stage(self) -> str:
-        """The field that is asked for."""
+        """Return the field that is asked for."""
         return stage_of(self.body)
 
     @property
     def key(self) -> str:
-        """The key that came with the request."""
+        """Return the key that came with the request."""
         found = re.search(rb"(?im)^authorization: *bearer +(.*?)\r?$", self.head)
         return found[1].decode("latin-1") if found else ""
 
     def answer(self) -> Body:
-        """The healthy answer, a new object each time."""
+        """Return the healthy answer, a new object each time."""
         return healthy.completion(self.body)
 
     def send(self, data: bytes) -> None:
-        """Send at once. Raises Gone where nobody reads any more."""
+        """Send at once. Raises Gone if the client has closed the connection."""
         try:
             self.connection.sendall(data)
         except OSError as error:
@@ -92,7 +92,7 @@ class Exchange:
             raise Gone
 
     def hang(self) -> None:
-        """Say nothing more until the client leaves or the server stops."""
+        """Send nothing more until the client leaves or the server stops."""
         self.keep = False
         self.connection.settimeout(0.1)
         while not self.shared.stop.is_set():
@@ -122,17 +122,17 @@ Expect = Literal["judged", "any", "undetectable"]
 
 
 def question(ex: Exchange) -> bool:
-    """Every request."""
+    """Return every request."""
     return True
 
 
 def scoring(ex: Exchange) -> bool:
-    """The question for the score, so that what comes before it went well."""
+    """Match the question for the score, so that the earlier stages succeed."""
     return ex.stage == "assessment"
 
 
 def once(ex: Exchange) -> bool:
-    """The first time that a question comes: the same one again is answered."""
+    """Match the first arrival of a question: its repetition is answered."""
     return ex.arrival == 1
 
 
@@ -152,28 +152,28 @@ def with_schema(ex: Exchange) -> bool:
 
 
 def of_stage(*names: str) -> When:
-    """The questions of these stages."""
+    """Return the questions of these stages."""
     return lambda ex: ex.stage in names
 
 
 def first(count: int) -> When:
-    """The first questions of a run."""
+    """Return the first questions of a run."""
     return lambda ex: 0 < ex.number <= count
 
 
 def after(count: int) -> When:
-    """All questions but the first."""
+    """Return all questions but the first."""
     return lambda ex: ex.number > count
 
 
 def each(nth: int) -> When:
-    """Every n-th question."""
+    """Return every n-th question."""
     return lambda ex: ex.number > 0 and ex.number % nth == 0
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A fault: its name, what it does, and to which requests; all others are answered as a healthy server does.
+    """A fault: its name, its action, and the affected requests; all others get healthy answers.
 
     ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``judged`` where a
     good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones.
@@ -206,17 +206,17 @@ def http(
 
 
 def dumped(value: Any) -> bytes:
-    """A value as JSON, also NaN and Infinity."""
+    """Return a value as JSON, also NaN and Infinity."""
     return json.dumps(value).encode()
 
 
 def blocks(data: bytes, size: int) -> Iterator[bytes]:
-    """The data in pieces."""
+    """Return the data in pieces."""
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
 def changed(change: Callable[[Body], Any]) -> Act:
-    """The healthy answer after a change: in place, or what the function returns."""
+    """Return the healthy answer after a change: in place, or what the function returns."""
 
     def act(ex: Exchange) -> None:
         body = ex.answer()
@@ -227,12 +227,12 @@ def changed(change: Callable[[Body], Any]) -> Act:
 
 
 def rewritten(change: Callable[[bytes], bytes], headers: str = "", kind: str | None = JSON) -> Act:
-    """The healthy answer's JSON after a change of its bytes."""
+    """Return the healthy answer's JSON after a change of its bytes."""
     return lambda ex: ex.reply(change(dumped(ex.answer())), headers=headers, kind=kind)
 
 
 def said(content: Any) -> Act:
-    """The healthy answer with this content of its message, or what a function makes of the healthy content."""
+    """Return the healthy answer with this content of its message, or what a function makes of the healthy content."""
 
     def change(body: Body) -> None:
         message = body["choices"][0]["message"]
@@ -243,7 +243,7 @@ def said(content: Any) -> Act:
 
 
 def fails(status: str, body: Any = None, headers: str = "", kind: str | None = JSON) -> Act:
-    """An error in OpenAI's form, or with this body."""
+    """Return an error in OpenAI's form, or with this body."""
     code = int(status.split()[0])
     error = {"error": {"message": f"refused with {status}", "type": "error", "code": code}} if body is None else body
     return lambda ex: ex.reply(error, status, headers, kind)

@@ -22,13 +22,13 @@ MODEL = "faulty-test"
 
 
 def mark_of(request: Body) -> str:
-    """What an answer about the images of a request is marked with: ``img-`` and 8 digits of their hash."""
+    """Return the mark of answers about the images of a request: ``img-`` and 8 digits of their hash."""
     digest = hashlib.sha256(b"".join(data for _, data in images_of(request))).hexdigest()
     return f"img-{digest[:8]}" if images_of(request) else "img-none"
 
 
 def level_of(mark: str) -> int:
-    """The level 1..5 of an image."""
+    """Return the level 1..5 of an image."""
     return 1 + _number(mark) % 5
 
 
@@ -40,7 +40,7 @@ def logs_of(mark: str) -> dict[int, float]:
 
 
 def completion(request: Body) -> Body:
-    """The whole answer to a request, with true usage, and log-probabilities where they are asked for."""
+    """Return the whole answer to a request, with true usage, and log-probabilities where they are asked for."""
     mark = mark_of(request)
     content = json.dumps({output_field_of(request): written(request)})
     entries = None
@@ -67,7 +67,7 @@ def completion(request: Body) -> Body:
 
 
 def written(request: Body) -> Any:
-    """The answer to the question of a stage, as the object under the stage's field."""
+    """Return the answer to the question of a stage, as the object under the stage's field."""
     mark = mark_of(request)
     match stage_of(request):
         case "plan":
@@ -116,7 +116,7 @@ def written(request: Body) -> Any:
 
 
 def pairs(request: Body) -> list[tuple[str, str]]:
-    """The (region, distortion) pairs that are asked about."""
+    """Return the (region, distortion) pairs in the request."""
     asked = json.loads(field_of(request, "distortion_set"))
     return [(region, kind) for region, kinds in asked.items() for kind in kinds]
 

@@ -1,4 +1,4 @@
-"""Servers that are healthy for a while, for some requests, or for some clients; and the price of what fails."""
+"""Servers that are healthy for a while, for some requests, or for some clients; and the price of failures."""
 
 from support.faulty.exchange import (
     Act,

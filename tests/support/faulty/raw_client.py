@@ -1,4 +1,4 @@
-"""A client of raw sockets, which shows what a server really sends, and the requests that it asks."""
+"""A raw socket client, which shows the exact bytes that a server sends, and its requests."""
 
 import base64
 import json
@@ -42,12 +42,12 @@ class Received:
 
     @property
     def body(self) -> Any:
-        """The body as JSON. Raises ValueError where it is none."""
+        """Return the body as JSON. Raises ValueError where it is none."""
         return json.loads(self.data.partition(b"\r\n\r\n")[2])
 
     @property
     def said(self) -> Any:
-        """The object in the content of the first choice."""
+        """Return the object in the content of the first choice."""
         return json.loads(self.body["choices"][0]["message"]["content"])
 
 
@@ -88,7 +88,7 @@ class Client:
 
 
 def asked(stage: str = "assessment", image: int = 0) -> Body:
-    """A request as the program makes it: the question of a stage about an image."""
+    """Return a request as the program makes it: the question of a stage about an image."""
     picture = base64.b64encode(png(image)).decode()
     content = [
         {"type": "text", "text": f"{TEXT}{stage}`."},
@@ -104,7 +104,7 @@ def asked(stage: str = "assessment", image: int = 0) -> Body:
 
 
 def png(number: int) -> bytes:
-    """A picture of one pixel."""
+    """Return a picture of one pixel."""
 
     def part(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

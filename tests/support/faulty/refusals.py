@@ -38,7 +38,7 @@ def _away(code: int, where: str | None) -> Act:
 
 
 def _repeats_the_key(status: str, template: str, kind: str = "application/json") -> Act:
-    """An error that repeats the key of the request, and every header."""
+    """Return an error that repeats the key of the request, and every header."""
 
     def act(ex: Exchange) -> None:
         text = template.format(key=ex.key, half=ex.key[: len(ex.key) // 2])
@@ -53,7 +53,7 @@ def _limited(wait: str, name: str = "Retry-After", body: Any = None) -> Act:
 
 
 def _choice(**values: Any) -> Act:
-    """The healthy answer with these fields of its choice."""
+    """Return the healthy answer with these fields of its choice."""
 
     def change(body: dict[str, Any]) -> None:
         for name, value in values.items():
@@ -63,7 +63,7 @@ def _choice(**values: Any) -> Act:
 
 
 def _finish(reason: Any, content: Any = "") -> Act:
-    """A finish reason with this content (``None`` for the healthy one)."""
+    """Return a finish reason with this content (``None`` for the healthy one)."""
 
     def change(body: dict[str, Any]) -> None:
         choice = body["choices"][0]
@@ -84,7 +84,7 @@ def _message(**values: Any) -> Act:
 
 
 def _cut(ex: Exchange) -> None:
-    """Half of the content, with the finish reason that tells so."""
+    """Cut the content in half, with the matching finish reason."""
     content = ex.answer()["choices"][0]["message"]["content"]
     _finish("length", content[: len(content) // 2])(ex)
 

@@ -1,4 +1,4 @@
-"""What goes wrong around the JSON: connections, interim answers, heads, lengths, chunks, and answers without an end."""
+"""Faults around the JSON: connections, interim answers, heads, lengths, chunks, and endless answers."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ def _before(first: bytes) -> Act:
 
 
 def _after(more: Callable[[Exchange], bytes], pause: float = 0.0) -> Act:
-    """The healthy answer, and these bytes after it, in one piece where there is no pause."""
+    """Return the healthy answer, and these bytes after it, in one piece where there is no pause."""
 
     def act(ex: Exchange) -> None:
         ex.send(_whole(ex) + (b"" if pause else more(ex)))
@@ -80,7 +80,7 @@ def _answer_of_the_last(ex: Exchange) -> None:
 
 
 def _headed(status: str = "HTTP/1.1 200 OK", more: str = "", end: str = "\r\n", before: bytes = b"") -> Act:
-    """The healthy answer with this status line, these header lines, these line ends."""
+    """Return the healthy answer with this status line, these header lines, these line ends."""
 
     def act(ex: Exchange) -> None:
         body = dumped(ex.answer())
@@ -91,7 +91,7 @@ def _headed(status: str = "HTTP/1.1 200 OK", more: str = "", end: str = "\r\n", 
 
 
 def _length(header: Callable[[int], str], end: Act | None = None) -> Act:
-    """The healthy answer with these lines in place of its Content-Length."""
+    """Return the healthy answer with these lines in place of its Content-Length."""
     return _sent(lambda ex: JSON_HEAD + f"{header(len(dumped(ex.answer())))}\r\n".encode() + dumped(ex.answer()), end)
 
 
@@ -101,12 +101,12 @@ def _chunks(body: bytes, last: bytes = LAST, form: str = "{:x}", extension: str 
 
 
 def _chunked(write: Callable[[bytes], bytes], end: Act | None = None) -> Act:
-    """The healthy answer's body as this function writes it."""
+    """Return the healthy answer's body as this function writes it."""
     return _sent(lambda ex: CHUNKED + write(dumped(ex.answer())), end)
 
 
 def _for_ever(first: bytes, again: bytes, pause: float = BREATH) -> Callable[[Exchange], None]:
-    """The first bytes, then the others again and again."""
+    """Return the first bytes, then the others again and again."""
 
     def act(ex: Exchange) -> None:
         ex.keep = False

@@ -61,7 +61,7 @@ class Ran:
 
 @dataclass
 class Trial:
-    """A fault's two runs; ``again`` is missing where the first one left nothing to do."""
+    """A fault's two runs; ``again`` is missing if the first one was complete."""
 
     first: Ran
     again: Ran | None
@@ -78,7 +78,7 @@ class Trial:
 
 
 def make_photos(folder: Path, count: int) -> Path:
-    """So many PNG files, each unlike the others; the same ones each time."""
+    """Write this many different PNG files; the same ones each time."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         chance = random.Random(number)
@@ -125,14 +125,14 @@ def run_trial(
 
 
 def unlike_complete(rows: list[dict[str, Any]], photos: Path) -> bool:
-    """Whether a run left something to do: an image without a row, or a row with a doubt in it."""
+    """Return whether a run is incomplete: an image has no row, or a row reports a doubt."""
     judged = {Path(row["image"]).name for row in rows if isinstance(row.get("quality_score"), float)}
     doubts = any(row.get("rejected_answers") or row["executor_evidence"]["failures"] for row in rows)
     return doubts or judged != {file.name for file in photos.iterdir()}
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
-    """The latest row of each image. Raises ValueError for a line that is no JSON."""
+    """Return the latest row of each image. Raises ValueError for a line that is no JSON."""
     lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
     rows = [json.loads(line) for line in lines if line]
     return [*{row["image"]: row for row in rows}.values()]
@@ -201,7 +201,7 @@ def _killed_at_the_end(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 def _peak(pid: int) -> float:
-    """The most memory that a process has held so far, in MB. (What ``wait4`` tells includes the parent's.)"""
+    """Return a process's peak memory so far, in MB. (The value of ``wait4`` includes the parent's.)"""
     with contextlib.suppress(OSError, ValueError, IndexError):
         text = Path(f"/proc/{pid}/status").read_text()
         return int(text.partition("VmHWM:")[2].split()[0]) / 1024
@@ -218,7 +218,7 @@ def _leaks(folder: Path) -> list[str]:
 
 
 def _png(rows: bytes) -> bytes:
-    """A PNG file of RGB rows, each with its filter byte."""
+    """Return a PNG file of RGB rows, each with its filter byte."""
 
     def part(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

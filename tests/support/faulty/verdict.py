@@ -1,4 +1,4 @@
-"""What a trial of a fault shows: good, poor or a defect, and why."""
+"""Classify a trial of a fault as good, poor or a defect, with reasons."""
 
 import re
 from collections import Counter
@@ -73,7 +73,7 @@ def judge(trial: Trial, profile: Profile, healthy: Baseline) -> Verdict:
 
 
 def state_of(row: Row, good: Row) -> State:
-    """A row beside the healthy one: ``degraded`` is one that differs and says that something went wrong."""
+    """Return a row beside the healthy one: ``degraded`` is one that differs and says that something went wrong."""
     (own,) = set(_MARK.findall(good["quality_reasoning"]))
     if set(_MARK.findall(str(row))) - {own}:
         return "wrong"
@@ -96,7 +96,7 @@ def _same(row: Row, good: Row) -> bool:
 
 
 def _found(row: Row) -> list[Any]:
-    """What the stages before the score found, without explanations."""
+    """Return the findings of the stages before the score, without explanations."""
     evidence = row["executor_evidence"]
     analyses = {
         region: [(item["type"], item["severity"]) for item in items]
