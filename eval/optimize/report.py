@@ -98,7 +98,7 @@ def attempts(tuned: Tuned) -> str:
 
 
 def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, str, str]]:
-    """Return title, before, after and change of each figure, as text."""
+    """Yield title, before, after and change of each figure, as text."""
     for measure in MEASURES:
         title = (OF_MARKS if name == MARK else FIGURES).get(measure)
         if title is None:

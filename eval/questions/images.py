@@ -59,7 +59,7 @@ class ImageMaker:
 
 
 def image_makers(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[ImageMaker]:
-    """Return one maker per photo, in order. Raises ImageError for a file that is no image, or too small."""
+    """Yield one maker per photo, in order. Raises ImageError for a file that is no image, or too small."""
     for number, path in enumerate(photos):
         yield ImageMaker(f"{number:04d}", _small(path), folder, seed, wordings)
 

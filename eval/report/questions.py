@@ -173,7 +173,7 @@ def _explanation(figures: Figures) -> Rows:
 
 
 def _sentences(figures: Figures) -> Iterator[str]:
-    """Return sentences beside the table: unparsed and skipped questions, and how the figures were computed."""
+    """Yield sentences beside the table: unparsed and skipped questions, and how the figures were computed."""
     kind = figures["kind"]
     if kind == "explanation":
         given = f"{figures['described']} of {figures['questions']} questions"

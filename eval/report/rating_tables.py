@@ -172,7 +172,7 @@ def _not_held_out(figures: Figures) -> list[str]:
 
 
 def _first(figures: Figures) -> Iterator[str]:
-    """Return the most important notes: what was scored, and what makes the figures doubtful."""
+    """Yield the most important notes: what was scored, and what makes the figures doubtful."""
     ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
@@ -223,7 +223,7 @@ def _about_figures(figures: Figures) -> Iterator[str]:
 
 
 def _undefined(figures: Figures) -> Iterator[str]:
-    """Return why figures or intervals are missing: each reason once, with its predictors and figures."""
+    """Yield why figures or intervals are missing: each reason once, with its predictors and figures."""
     predictors: dict[tuple[str, str], list[str]] = {}
     for system in _of(figures):
         headings: dict[str, list[str]] = {}

@@ -97,7 +97,7 @@ def _over_splits(listed: Sequence[Predictor], columns: Columns, splits: tuple[Sp
 
 
 def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:
-    """Return ``group``, ``images``, ``n``, ``unscored`` and ``srcc`` for each column with two or more groups.
+    """Return, by label column with two or more groups, ``group``, ``images``, ``n``, ``unscored``, ``srcc`` by group.
 
     SRCC is that of the rows' score, with its interval over the contents of the group.
     """

@@ -118,7 +118,7 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
 def _measured_pairs(
     images: RatedImages, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int
 ) -> tuple[float, ...]:
-    """Return the same for pairs ordered by one rater with a standard error of one level per image."""
+    """Return the same for pairs ordered by one rater with the error ``RATER`` for each image."""
     rated = images.opinion[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
     better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
     ones, contents = np.ones(len(ends)), images.content[ends].copy()

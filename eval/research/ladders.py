@@ -169,7 +169,7 @@ def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MI
 
 
 def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
-    """Return a distorted frame of a labeled photo: mostly with one kind, sometimes with several."""
+    """Yield distorted frames of a labeled photo: mostly with one kind, sometimes with several."""
     levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
     draw = rng.random()
     if draw < 0.8:

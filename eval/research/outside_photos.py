@@ -108,7 +108,7 @@ def told_as(weights: Mapping[str, Values], sample: PictureSample) -> Look:
 
 
 def drawn_samples(count: int) -> Iterator[PictureSample]:
-    """Return ``count`` pictures of each drawn kind; every second one is used for fitting."""
+    """Yield ``count`` pictures of each drawn kind; every second one is used for fitting."""
     for kind in KINDS:
         for seed in range(count):
             yield PictureSample(LOOK_OF[kind], f"drawn: {kind}", seed % 2 == 0, measured(drawn(kind, seed)))
