@@ -30,7 +30,7 @@ def why_not_fitted(program: AgenticIQA, not_judged: int) -> str | None:
         return "fusion: nothing to fit, as no model gives a score"
     if default.profile is not None and default.profile.backend:
         return "fusion: the configuration's profile is used, and none is fitted"
-    return "fusion: not fitted, as not all was judged" if not_judged else None
+    return f"fusion: not fitted, as {not_judged} images were not judged" if not_judged else None
 
 
 def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:

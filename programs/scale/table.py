@@ -171,7 +171,7 @@ def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iter
     Only ``columns`` of shards are read. Rows of a file that later ones replace are left out (``latest_rows``).
     Raises UserError for a folder without shards.
     """
-    if Path(place).is_file():
+    if Path(place).is_file() or str(place).endswith(".jsonl"):
         return latest_rows(Path(place))
     return shard_rows(place, columns)
 

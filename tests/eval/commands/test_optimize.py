@@ -335,11 +335,11 @@ def test_mistakes_are_told_in_one_line_before_anything_is_sent(
     assert err.count("\n") == 1
 
 
-def test_the_lines_of_the_readme_run_on_prompts_that_were_really_tuned(
+def test_the_lines_of_the_docs_run_on_prompts_that_were_really_tuned(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readme = Path(__file__).parents[3] / "README.md"
-    (lines,) = (block.text for block in snippets(readme) if "optimize(program" in block.text)
+    page = Path(__file__).parents[3] / "docs" / "tuning.md"
+    (lines,) = (block.text for block in snippets(page) if block.text.startswith("tuned = optimize(program"))
     assert lines.strip().count("\n") == 4
     shutil.copy(labels.parent / "scene0_4.png", labels.parent / "photo.jpg")
     monkeypatch.chdir(labels.parent)
