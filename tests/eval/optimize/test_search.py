@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
@@ -118,6 +120,7 @@ def test_what_was_added_is_told_in_sentences() -> None:
     )
 
 
+@pytest.mark.slow
 def test_over_seeds_unseen_photos_are_scored_better_and_nothing_that_is_kept_had_fallen() -> None:
     runs, before = ([tuned(seed, budget) for seed in range(100, 108)] for budget in (400, FIRST + 1))
     gains = [run["srcc"] - early["srcc"] for run, early in zip(runs, before, strict=True)]
