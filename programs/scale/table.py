@@ -22,6 +22,7 @@ from agenticiqa.programs.batch.results_file import latest_rows
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.result_row import AssessedRow
+from agenticiqa.programs.scale.names import is_shard_folder
 from agenticiqa.programs.scale.places import open_place
 
 STAMP = b"agenticiqa"
@@ -169,11 +170,11 @@ def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iter
     """Return the rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
 
     Only ``columns`` of shards are read. Rows of a file that later ones replace are left out (``latest_rows``).
-    Raises UserError for a folder without shards.
+    Raises UserError for a folder without shards, and OSError for a file that cannot be read.
     """
-    if Path(place).is_file() or str(place).endswith(".jsonl"):
-        return latest_rows(Path(place))
-    return shard_rows(place, columns)
+    if is_shard_folder(place) or Path(place).is_dir():
+        return shard_rows(place, columns)
+    return latest_rows(Path(place))
 
 
 def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:

@@ -102,7 +102,9 @@ def awaited_as(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @wraps(call, ("__module__", "__doc__"))
     async def acall(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await in_thread(call, *args, **kwargs)
+        module: Any = args[0]  # called as it is, since a subclass may have a __call__ of its own
+        result: T = await in_thread(module, *args[1:], **kwargs)
+        return result
 
     return acall
 

@@ -136,6 +136,21 @@ def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
         assert signature.return_annotation is Assessment
 
 
+class Counting(AgenticIQA):
+    """A user's program with a ``__call__`` of its own."""
+
+    calls = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Assessment:
+        type(self).calls += 1
+        return super().__call__(*args, **kwargs)
+
+
+def test_a_call_that_is_awaited_is_that_of_the_subclass(photo: Path) -> None:
+    assert asyncio.run(Counting.offline().acall(photo)).quality_score is not None
+    assert Counting.calls == 1
+
+
 class Shown(dspy.Module):
     """A user's detector, which notes by which calls it was reached."""
 
