@@ -87,7 +87,7 @@ BUDGET = {
     "programs/pictures": 721,  # a picture names its image, so that none replaces another's
     "eval": 13_136,  # DSPy's optimizers are counted and stopped; adapters of the offline score
     "eval/research": 4_969,
-    "tests": 50_535,
+    "tests": 50_802,  # lists every message and help text for review; sources to rewrite are named one a line
 }
 
 # What still breaks a rule, and why; an entry that no longer does has to go.

@@ -105,15 +105,6 @@ def test_the_help_lists_each_command_and_fits_a_terminal(capsys: pytest.CaptureF
     assert max(map(len, examples.splitlines())) < 100
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_a_help_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = ended(capsys, name, "--help")
-    assert status == 0
-    assert out.startswith(f"usage: agenticiqa {name} ")
-    logs = "log each step to stderr; -vv also logs prompts and" in " ".join(out.split())
-    assert logs is not COMMANDS[name].light
-
-
 def test_help_and_version_load_no_model_code() -> None:
     code = (
         "import sys\nfrom agenticiqa.eval.cli import main\n"
