@@ -113,8 +113,8 @@ def f(path: "A type is none") -> None:
     re.search("a pattern of words", path), "SELECT one FROM a table", "too short"
 '''
     assert [*filter(is_text, of_python(ast.parse(source)))] == ["{path}: cannot be read ({...}) at all", "try it again"]
-    page = """{% if x %}<p>Made of <b>{{ x.name }}</b></p>{% endif %}<img alt="a red dot">{{ a or "none of it" }}"""
-    found = ["Made of {x.name}", "none of it", "a red dot"]
+    page = """{% if x %}<p>Made of <b>{{ x.name }}</b></p>{% endif %}<img alt="the red dot">{{ a or "none of it" }}"""
+    found = ["Made of {x.name}", "none of it", "the red dot"]
     assert [*filter(is_text, of_template(page))] == found
     assert [*filter(is_text, of_script('say("use", `${n} of ${all.length} shown`)'))] == ["{n} of {all.length} shown"]
 
