@@ -37,7 +37,7 @@ class GatePolicy(Section):
         return self
 
     @property
-    def is_judged(self) -> bool:
+    def needs_assessment(self) -> bool:
         """Whether the program has to judge the photo, which takes most of the time."""
         return self.min_score is not None or bool(self.distortions or self.refuse_kinds)
 
@@ -52,6 +52,6 @@ def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
     """Read a policy; the shipped one for ``None``. Raises ConfigError, in one line, for a file that is none."""
     wanted = os.fspath(path or SHIPPED)
     policy = read_model(GatePolicy, "policy", wanted)
-    if not (policy.is_judged or policy.looks_at_files):
+    if not (policy.needs_assessment or policy.looks_at_files):
         raise ConfigError(f"policy {wanted}: names no condition, so it would accept everything; see configs/gate.yaml")
     return policy

@@ -10,7 +10,7 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import Watch, judge_set, unwatched
+from agenticiqa.eval.scorers.rows import Watch, assess_set, unwatched
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
 from agenticiqa.eval.tasks.task import labels_sha256
@@ -63,24 +63,24 @@ def evaluate(
     A row has ``quality_score`` or ``error``. For a scorer, ``quality_score`` is negated where lower is better, and
     ``raw_score`` is its own number. Images without a score are counted as unscored and excluded from all figures.
     Raises UserError for a task that cannot be read, an unknown scorer or a question that asks for no score, ToolError
-    if pyiqa is missing, and the error that ended the run (``scorers.rows.judge_labels``).
+    if pyiqa is missing, and the error that ended the run (``scorers.rows.assess_labels``).
     """
-    judged_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
+    assessed_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
     if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):
         raise UserError("lower_is_better and shorter_side are of a scorer: of the program's score higher is better")
-    query = scoring_question(query) if isinstance(judged_by, AgenticIQA) else NO_QUERY
+    query = scoring_question(query) if isinstance(assessed_by, AgenticIQA) else NO_QUERY
     data = _labels(task, root, split, partial)
     labels = data.labels
-    refuse_without_references(judged_by, labels)
+    refuse_without_references(assessed_by, labels)
     with TemporaryDirectory() as folder, ResultsFile(Path(folder if out is None else out) / "results.jsonl") as results:
         if out is not None:
             pinned = {"data": data.pinned} if data.pinned else {}
-            pin(Path(out), made_by(judged_by, data.digest, {"split": split, "query": query, **pinned}))
-        rows = [*judge_set(judged_by, labels, results, query=query, workers=workers, watch=watch)]
+            pin(Path(out), made_by(assessed_by, data.digest, {"split": split, "query": query, **pinned}))
+        rows = [*assess_set(assessed_by, labels, results, query=query, workers=workers, watch=watch)]
     summary = summarize(rows, scale=data.scale) | {
         "data": data.name,
         "split": split,
-        "backend": backend_of(judged_by),
+        "backend": backend_of(assessed_by),
         "part": data.part,
         "labels_note": data.note,
     }

@@ -63,7 +63,7 @@ def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents:
     figure = _on_rows(measure, x, y)
     blocks = blocks_of(contents)
     value = figure(np.arange(len(x)))
-    return correlation_interval(value, left_out(figure, value, blocks), len(x), why_undefined(x, y))
+    return correlation_interval(value, jackknife(figure, value, blocks), len(x), why_undefined(x, y))
 
 
 def correlation_interval(
@@ -99,7 +99,7 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
     undefined = None if len(x) else "no images"
     figure = _on_rows(measure, x, y)
     value = figure(np.arange(len(x)))
-    without = left_out(figure, value, blocks_of(contents))
+    without = jackknife(figure, value, blocks_of(contents))
     return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0), tails=True)
 
 
@@ -108,7 +108,7 @@ def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str
     x, y = checked(predictions, mos)
     figure = _on_rows(rmse, x, y)
     value = figure(np.arange(len(x)))
-    return _rmse(value, left_out(figure, value, blocks_of(contents)), len(x), None if len(x) else "no images")
+    return _rmse(value, jackknife(figure, value, blocks_of(contents)), len(x), None if len(x) else "no images")
 
 
 def fitted_plcc_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
@@ -139,8 +139,8 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
         correlations = [None if each is None else plcc(each.directed(a), b) for each, a, b in found]
         errors = [None if each is None else rmse(each(a), b) for each, a, b in found]
     else:
-        correlations = left_out(_on_rows(plcc, curve.directed(x), y), value, blocks)
-        errors = left_out(_on_rows(rmse, curve(x), y), error, blocks)
+        correlations = jackknife(_on_rows(plcc, curve.directed(x), y), value, blocks)
+        errors = jackknife(_on_rows(rmse, curve(x), y), error, blocks)
     correlation = correlation_interval(value, correlations, n)
     ends = correlation.low, correlation.high, raw.low, raw.high
     known = [end for end in ends if end is not None]
@@ -162,7 +162,7 @@ def difference_interval(
         return None if here is None or there is None else here - there
 
     value = difference(np.arange(len(a)))
-    without = left_out(difference, value, blocks_of(contents))
+    without = jackknife(difference, value, blocks_of(contents))
     return _jackknife(value, without, len(a), why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
 
 
@@ -225,7 +225,7 @@ def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.i
     return lambda rows: measure(x[rows], y[rows])
 
 
-def left_out(
+def jackknife(
     figure: Callable[[NDArray[np.intp]], float | None], value: float | None, blocks: NDArray[np.intp]
 ) -> list[float | None]:
     """Return the figure without each block; nothing if it is undefined or there are too few blocks."""

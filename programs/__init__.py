@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agenticiqa.configs import Config, load_config
     from agenticiqa.programs.assess import AgenticIQA
+    from agenticiqa.programs.batch.assess_many import assess_many
     from agenticiqa.programs.batch.job import Job
-    from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.errors import AgenticIQAError, UserError
     from agenticiqa.programs.fusion.formula import ScoreFusion
     from agenticiqa.programs.graph import build_graph
@@ -26,7 +26,7 @@ _MODULES = {
     "UserError": "agenticiqa.programs.errors",
     "build_graph": "agenticiqa.programs.graph",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
-    "judge_many": "agenticiqa.programs.batch.judge_many",
+    "assess_many": "agenticiqa.programs.batch.assess_many",
     "load_config": "agenticiqa.configs",
 }
 
@@ -39,9 +39,9 @@ __all__ = [
     "Job",
     "ScoreFusion",
     "UserError",
+    "assess_many",
     "build_graph",
     "draw_assessment",
-    "judge_many",
     "load_config",
 ]
 
@@ -50,6 +50,7 @@ if not TYPE_CHECKING:  # type checkers use the imports above, and so report name
 
     def __getattr__(name):
         """Import the module that defines the name."""
+        name = "assess_many" if name == "judge_many" else name  # its name in 0.1.0
         if name in _MODULES:
             return getattr(import_module(_MODULES[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -18,7 +18,7 @@ from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompt
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair
-from agenticiqa.programs.offline.reference import load_judged, with_check
+from agenticiqa.programs.offline.reference import load_assessed, with_check
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
     MeasuredAnalyst,
@@ -259,7 +259,7 @@ class AgenticIQA(SavedProgram):
                 result = as_final(result)
             result = with_check(result, pair.check)
             with cpu_slot():
-                outside = () if pair.compared else outside_training(pair.image.judged)
+                outside = () if pair.compared else outside_training(pair.image.assessed)
             return finish(
                 Assessment(
                     final_answer=result.final_answer,
@@ -289,7 +289,7 @@ class AgenticIQA(SavedProgram):
     ) -> Pair:
         """Load the image and its reference with this program's settings."""
         with cpu_slot():
-            return load_judged(
+            return load_assessed(
                 image,
                 reference,
                 resize_reference=resize_reference,

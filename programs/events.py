@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class JudgedImage:
+class AssessedImage:
     """The image that is being assessed, and the planning round: 0 at first, plus one for each replan."""
 
     image: str
@@ -32,27 +32,27 @@ class JudgedImage:
         return time.perf_counter() - self.began
 
 
-_judged: ContextVar[JudgedImage | None] = ContextVar("agenticiqa_judged", default=None)
+_assessed: ContextVar[AssessedImage | None] = ContextVar("agenticiqa_judged", default=None)
 
 
 @contextmanager
-def judging(image: str) -> Iterator[JudgedImage]:
+def assessing(image: str) -> Iterator[AssessedImage]:
     """Attach this image to all log records made inside, also in threads that inherit the context."""
-    judged = JudgedImage(image)
-    token = _judged.set(judged)
+    assessed = AssessedImage(image)
+    token = _assessed.set(assessed)
     try:
-        yield judged
+        yield assessed
     except Exception as error:
-        logger.info("failed: %s", error, extra=event("failed", error=type(error).__name__, seconds=judged.seconds))
+        logger.info("failed: %s", error, extra=event("failed", error=type(error).__name__, seconds=assessed.seconds))
         raise
     finally:
-        _judged.reset(token)
+        _assessed.reset(token)
 
 
 def next_round() -> None:
     """Start the next planning round; later log records belong to it."""
-    if judged := _judged.get():
-        judged.iteration += 1
+    if assessed := _assessed.get():
+        assessed.iteration += 1
 
 
 def event(name: str, /, **fields: Any) -> dict[str, Any]:
@@ -61,6 +61,6 @@ def event(name: str, /, **fields: Any) -> dict[str, Any]:
 
 
 def about() -> dict[str, Any]:
-    """Return the current image and planning round; empty outside of :func:`judging`."""
-    judged = _judged.get()
-    return {"image": judged.image, "iteration": judged.iteration} if judged else {}
+    """Return the current image and planning round; empty outside of :func:`assessing`."""
+    assessed = _assessed.get()
+    return {"image": assessed.image, "iteration": assessed.iteration} if assessed else {}

@@ -28,7 +28,7 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
-from agenticiqa.programs.events import judging
+from agenticiqa.programs.events import assessing
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import with_check
@@ -326,8 +326,8 @@ def _refuse_other_limits(limit: object) -> None:
 def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[AgenticIQA]:
     """The program of this run; inside, logs and DSPy's history are kept as when the program itself is called."""
     program, (_, path) = _program(config), query_and_path(state)
-    with judging(name_of(path)) as judged, keeping(history=program.keep_history):
-        judged.iteration = state.get("iteration_count", 0)
+    with assessing(name_of(path)) as assessed, keeping(history=program.keep_history):
+        assessed.iteration = state.get("iteration_count", 0)
         yield program
 
 

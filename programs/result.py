@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
-from agenticiqa.programs.events import judging
+from agenticiqa.programs.events import assessing
 from agenticiqa.programs.fusion.formula import interval_text, level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
@@ -206,7 +206,7 @@ class Assessment(dspy.Prediction):
 def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[Assessment], Assessment]]:
     """Record model usage and tag log records with this image; the yielded function adds the usage to the result."""
     with (
-        judging(name_of(image)) as judged,
+        assessing(name_of(image)) as assessed,
         dspy.track_usage() as usage,
         keeping(history=keep_history) as ledger,
     ):
@@ -215,7 +215,7 @@ def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[As
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
             result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
             result.capabilities = ledger.capabilities()
-            progress.done(result, judged.seconds)
+            progress.done(result, assessed.seconds)
             return result
 
         yield finish
@@ -334,7 +334,7 @@ def _tool_row(call: ToolCall) -> tuple[str, ...]:
     raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
     score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
     subject = placed(measured(call.tool, call.distortion), call.region) + ", judged as: generated" * (
-        call.judged_as == "generated"
+        call.image_kind == "generated"
     )
     return call.tool, subject, raw, score
 

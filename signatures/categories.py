@@ -74,7 +74,7 @@ class Category:
     do. The rest are constants of offline judging:
     ``network_share``: of the severity, what comes from the networks; on photos outside the training set the networks
     alone were best for blur and compression, both together for the others.
-    ``loss``: levels of opinion for each step of severity (fitted: see ``offline.measured.opinion``).
+    ``loss``: levels of opinion for each step of severity (fitted: see ``offline.measured.mos_estimate``).
     ``least_confidence``: log odds from which a region is local damage (see ``offline.measured.local_damage``).
     ``usual``: the 90th percentile of the combined severity of pristine photos outside the training set, where it is
     above 0.5: unusual tones can be intended, so "none" ends here. That of color is of the first 43 photos; by all 89 it

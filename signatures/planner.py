@@ -61,9 +61,9 @@ class PlanAnswer(ModelAnswer):
         return written | {key: [] for key in ("distortions", "required_tool") if written.get(key) is None}
 
     @classmethod
-    def checked(cls, answer: "PlanAnswer", left_out: Mapping[str, Any]) -> list[str]:
+    def checked(cls, answer: "PlanAnswer", surplus: Mapping[str, Any]) -> list[str]:
         """Keep what was written for the rules' keys; nothing is refused for it."""
-        answer._stated = {key: left_out[key] for key in cls.set_by_rules & left_out.keys()}
+        answer._stated = {key: surplus[key] for key in cls.set_by_rules & surplus.keys()}
         return []
 
     @field_validator("query_scope", mode="before")

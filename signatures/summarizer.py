@@ -43,14 +43,14 @@ class Assessment(ModelAnswer):
         return written if level is None else written | {"quality_level": _name(level)}
 
     @classmethod
-    def checked(cls, answer: "Assessment", left_out: Mapping[str, Any]) -> list[str]:
+    def checked(cls, answer: "Assessment", surplus: Mapping[str, Any]) -> list[str]:
         """Return a note where the level is not quite the most probable one.
 
         Raises ValueError where a score from 1 to 5 that stands beside the level contradicts it.
         """
         level, shares = LEVELS[answer.quality_level], answer.quality_probs.probabilities()
-        for key in SCORES & left_out.keys():
-            score = left_out[key]
+        for key in SCORES & surplus.keys():
+            score = surplus[key]
             if isinstance(score, int | float) and 1 <= score <= 5 and abs(score - level) > 1:
                 raise ValueError(f"{key} is {score}, but quality_level is {answer.quality_level}: they must agree")
         best = answer.quality_probs.most_probable

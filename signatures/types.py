@@ -9,13 +9,22 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from agenticiqa.signatures.lexicon import folded_distortion, folded_severity
 from agenticiqa.signatures.vocabulary import (
     DetectableDistortion,
     Distortion,
-    JudgedAs,
+    ImageKind,
     Severity,
     closest,
     well_formed,
@@ -212,7 +221,7 @@ class ToolCall(Strict):
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
     ``spread`` is the standard deviation, in levels, of the MOS around ``calibrated``. ``weight`` is its
-    share of the mean of its region's scores, 0 for a tool that is not part of it. ``judged_as`` says whether a tool
+    share of the mean of its region's scores, 0 for a tool that is not part of it. ``image_kind`` says whether a tool
     trained on both photos and AI-generated images recognized one or the other. ``adapted`` describes the user's labels
     that its score was adapted to. ``ms`` is wall time. ``box`` is the measured crop, ``[left, top, right, bottom]`` in
     pixels, or ``None`` for the whole image.
@@ -226,7 +235,7 @@ class ToolCall(Strict):
     calibrated: float | None = Field(default=None, ge=1, le=5)
     spread: float | None = Field(default=None, gt=0)
     weight: float | None = Field(default=None, ge=0, le=1)
-    judged_as: JudgedAs | None = None
+    image_kind: ImageKind | None = Field(default=None, validation_alias=AliasChoices("image_kind", "judged_as"))
     adapted: AdaptedTo | None = None
     ms: float = Field(ge=0)
     error: str | None = None
@@ -298,10 +307,10 @@ class ExecutorOutput(Strict):
         return math.sqrt(math.fsum(squares)) if found and len(squares) == len(found) else None
 
     @property
-    def judged_as(self) -> JudgedAs | None:
+    def image_kind(self) -> ImageKind | None:
         """Return the kind of image that the tools of ``overall_scores`` recognized, or ``None``."""
         tools = self.overall_tools
-        found = [call.judged_as for call in self.tool_log if call.judged_as and call.tool in tools]
+        found = [call.image_kind for call in self.tool_log if call.image_kind and call.tool in tools]
         return "generated" if "generated" in found else next(iter(found), None)
 
     @property

@@ -21,7 +21,7 @@ else:  # what pydantic and the schemas that models are sent allow: just the name
     Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
 Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
-JudgedAs: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
+ImageKind: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
 TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)  # as networks have them

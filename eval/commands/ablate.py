@@ -10,8 +10,8 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.ablations import WHOLE, ablation_report
 from agenticiqa.eval.runs import made_with, pin, report_name
-from agenticiqa.eval.scorers.left_out import Part, estimate_without, program_without
-from agenticiqa.eval.scorers.rows import Watch, judge_set
+from agenticiqa.eval.scorers.ablated import Part, estimate_without, program_without
+from agenticiqa.eval.scorers.rows import Watch, assess_set
 from agenticiqa.programs.backends.ledger import Limits, within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
@@ -20,7 +20,7 @@ from agenticiqa.programs.cli.expected_cost import print_estimate
 OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # what the figures need
 
 
-def tell_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
+def print_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
     """Print the cost of another assessment without each part, before anything is sent."""
     for part in parts:
         print(f"without {part}, at most, as what is asked as before comes from the cache:")
@@ -45,7 +45,7 @@ def ablate(
 
     Rows are written to ``out``/without-PART, where the same call continues them. ``digest`` and ``options`` describe
     the labels, as in the run of the whole program, and each report includes ``about``. Writes ``ablations.json`` and
-    ``ablations.md`` into ``out``. Raises the error that ended a run, as ``judge_labels`` does.
+    ``ablations.md`` into ``out``. Raises the error that ended a run, as ``assess_labels`` does.
     """
     runs = {WHOLE: _needed(whole)}
     for part in parts:
@@ -54,7 +54,7 @@ def ablate(
         with ResultsFile(folder / "results.jsonl") as results:
             pin(folder, made_with(program, config, digest, {**options, "query": query, "without": part}))
             with within(limits):
-                rows = judge_set(program, labels, results, query=query, workers=workers, watch=watch)
+                rows = assess_set(program, labels, results, query=query, workers=workers, watch=watch)
             runs[f"without {part}"] = _needed(rows)
             figures = {**summarize(rows), **about, "backend": f"{about['backend']} without {part}"}
             rating_report(figures).write(folder, report_name(folder, figures["limit"]))

@@ -9,7 +9,7 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin, report_name
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import Watch, judge_set
+from agenticiqa.eval.scorers.rows import Watch, assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import ImageError
@@ -26,8 +26,8 @@ def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], be
     ``besides`` is the evaluated scorer, which is omitted if it is one of them.
     """
     kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
-    left_out = find_tool(besides, TOOLS) if besides else None
-    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != left_out and tool.calibration]
+    excluded = find_tool(besides, TOOLS) if besides else None
+    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != excluded and tool.calibration]
     return [tool for tool in embedded if tool.kind in kinds and tool.rates_overall]
 
 
@@ -64,14 +64,14 @@ def baseline_scores(
     """Return for each label the calibrated whole-image score, on 1..5, by metric; absent if the metric fails.
 
     Every metric is a separate run in ``out``/baseline-NAME, with its report, and is continued there. ``digest``,
-    ``options``, ``about`` and ``scale`` describe the data. Raises the error that ended a run, as ``judge_labels`` does.
+    ``options``, ``about`` and ``scale`` describe the data. Raises as ``assess_labels`` does.
     """
     scores: list[dict[str, float]] = [{} for _ in labels]
     for tool in tools:
         scorer, folder = scorer_of(tool.name), out / f"baseline-{tool.name}"
         with ResultsFile(folder / "results.jsonl") as results:
             pin(folder, made_by(scorer, digest, options))
-            measured = judge_set(scorer, labels, results, query=NO_QUERY, workers=workers, watch=watch)
+            measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=workers, watch=watch)
             for found, row in zip(scores, measured, strict=True):
                 if "error" not in row and tool.calibration:
                     found[tool.name] = tool.calibration(row["raw_score"])

@@ -30,7 +30,7 @@ from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import cache_folder, digest, sha256_of, write_atomically
 from agenticiqa.programs.tools.adapter import write_adapter
-from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, opinion_and_features, outside_training
+from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, mos_and_features, outside_training
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 OUT = Path("adapter.npz")
@@ -150,13 +150,13 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
             return Seen(sha256, float(arrays["score"]), arrays["features"].astype(np.float32), arrays["kinds"].tolist())
         try:
             image = load(file)
-            (opinion, features), kinds = opinion_and_features(image.pixels), [*outside_training(image)]
+            (predicted, features), kinds = mos_and_features(image.pixels), [*outside_training(image)]
         except (ImageError, ToolError) as error:
             raise UserError(f"{file}: {error}; take it out of the labels") from error
         content, features = io.BytesIO(), features.astype(np.float16)
-        np.savez(content, score=opinion.score, features=features, kinds=np.array(kinds, np.str_))
+        np.savez(content, score=predicted.score, features=features, kinds=np.array(kinds, np.str_))
         write_atomically(kept, content.getvalue())
-        return Seen(sha256, opinion.score, features.astype(np.float32), [*map(str, kinds)])
+        return Seen(sha256, predicted.score, features.astype(np.float32), [*map(str, kinds)])
 
     files = [*dict.fromkeys(files)]
     with ThreadPoolExecutor(workers or available_cores()) as pool:

@@ -27,7 +27,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.outputs import Appending, judge_and_write
+from agenticiqa.programs.cli.outputs import Appending, assess_and_write
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import ImageError, UserError
@@ -43,7 +43,7 @@ def run(args: Namespace, given: Given) -> int:
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} exists already: name another file, or replace it with --force")
     data = labels_named(args, given.labels) if given.labels else None
-    labels = _opinions([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
+    labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
     if given.rows:
         if args.backend or args.config or args.dry_run:
             raise UserError("the rows of a finished run are fitted without a model: leave out --backend and --config")
@@ -59,10 +59,10 @@ def run(args: Namespace, given: Given) -> int:
         if args.dry_run:
             print_expected(args, config, jobs)
             return SOME_FAILED if problems else OK
-        judged = _judged(args, config, jobs, out.with_suffix(".rows.jsonl"))
-        if judged is None:
+        assessed = _assessed(args, config, jobs, out.with_suffix(".rows.jsonl"))
+        if assessed is None:
             return SOME_FAILED
-        rows, failed = judged
+        rows, failed = assessed
         status = SOME_FAILED if problems or failed else OK
     fit = fit_rows(rows, {} if args.no_labels else labels, fitted_on=date.today())
     write_fusion_profile(out, fit.profile)
@@ -73,18 +73,18 @@ def run(args: Namespace, given: Given) -> int:
     return status
 
 
-def _opinions(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
+def _mos_on_1_5(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
     """Return MOS on 1..5 by the image's SHA-256, either given or computed from its file."""
     print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
     return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
 
 
 def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, float]:
-    """Return the MOS in rows of ``evaluate``, as ``_opinions`` does; rows without MOS are skipped."""
+    """Return the MOS in rows of ``evaluate``, as ``_mos_on_1_5`` does; rows without MOS are skipped."""
     scored = [
         (row["image_sha256"], row["mos"]) for row in rows if row.get("image_sha256") and row.get("mos") is not None
     ]
-    return _opinions(scored, mos_scale([mos for _, mos in scored], ends)) if scored else {}
+    return _mos_on_1_5(scored, mos_scale([mos for _, mos in scored], ends)) if scored else {}
 
 
 def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
@@ -99,7 +99,7 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     return jobs, len(found.problems)
 
 
-def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
+def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
     """Print the cost, rate the images that ``file`` does not hold, and return the rows and the number of failed images.
 
     Returns ``None`` if a limit or an outage ended it before all were rated.
@@ -109,14 +109,14 @@ def _judged(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tup
         plan = plan_run(config, jobs, results)
         print_estimate(estimate(config, plan.todo))
         install(config)
-        summary = Summary(len(jobs), judged_before=len(jobs) - len(plan.todo))
-        if summary.judged_before:
-            print(f"{summary.judged_before} of {len(jobs)} were rated before", file=sys.stderr)
+        summary = Summary(len(jobs), assessed_before=len(jobs) - len(plan.todo))
+        if summary.assessed_before:
+            print(f"{summary.assessed_before} of {len(jobs)} were rated before", file=sys.stderr)
         with continuing(file):
             write = Appending(results, plan.settings)
-            judge_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
-        if summary.not_judged:
-            print_error(f"stopped; {summary.not_judged} images were not rated; the same command continues {file}")
+            assess_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
+        if summary.not_assessed:
+            print_error(f"stopped; {summary.not_assessed} images were not rated; the same command continues {file}")
             return None
         return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
 

@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
         print_table(_questions_listed())
         return OK
     if questions := named(args.name, QUESTION_TASKS):
-        return _questions_told(questions, args.root)
+        return _print_questions(questions, args.root)
     refuse_pairs(args.name)
     task = named(args.name, TASKS)
     if task is None:
@@ -86,7 +86,7 @@ def _questions_listed() -> Table:
     return table
 
 
-def _questions_told(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
+def _print_questions(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
     """Describe one, and with ``root`` check the copy there; status 1 if any of its questions are skipped or missing."""
     print(f"{task.name}: {task.title} ({task.kind})")
     print(f"- get {task.source}; put it, archives unpacked, into DIR/{task.folder}")
@@ -100,6 +100,6 @@ def _questions_told(task: QuestionTask, root: Path | None, split: str | None = N
         counts = Counter(item.groups.get(key, "-") for item in items)
         print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
     print(f"- SHA-256 of the questions: {items_sha256(items)}")
-    for why in found.left_out:
+    for why in found.skipped:
         print(f"- left out: {why}")
-    return OK if not found.left_out and task.count in (None, len(items)) else SOME_FAILED
+    return OK if not found.skipped and task.count in (None, len(items)) else SOME_FAILED

@@ -11,12 +11,12 @@ from typing import Any
 from agenticiqa.configs import Config
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import evaluate_mcq
-from agenticiqa.eval.commands.ablate import ablate, tell_price
+from agenticiqa.eval.commands.ablate import ablate, print_price
 from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing, shown
-from agenticiqa.eval.commands.values import without_opinions, write_values
+from agenticiqa.eval.commands.values import without_mos, write_values
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
@@ -33,9 +33,9 @@ from agenticiqa.eval.runs import (
     report_name,
     shown_path,
 )
-from agenticiqa.eval.scorers.left_out import parts_named
+from agenticiqa.eval.scorers.ablated import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import judge_set
+from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
@@ -71,7 +71,7 @@ def run(args: Namespace) -> int:
     parts = parts_named(args.ablate or "")
     if parts and (args.scorer or args.prompts or config.profile == "levels"):
         raise UserError("--ablate leaves out parts of the program: not with --scorer, --prompts or the levels profile")
-    if args.scorer and any(without_opinions(task, args) for task in args.tasks):
+    if args.scorer and any(without_mos(task, args) for task in args.tasks):
         return write_values(_scorer(args), args)
     sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
@@ -95,7 +95,7 @@ def run(args: Namespace) -> int:
     elif args.dry_run:
         print_expected(args, config, jobs)
     if args.dry_run or not config.is_offline:
-        tell_price(config, parts, jobs)
+        print_price(config, parts, jobs)
     if args.baselines:
         labels = [label for each in sets for label in each.labels[: args.limit]]
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
@@ -151,7 +151,7 @@ def _evaluated(
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # under the lock, so that no other run starts in the folder meanwhile
         with continuing(out), within(limits), within_batches(args, results.path, limits):
-            rows = judge_set(program, labels, results, query=query, workers=workers, watch=shown)
+            rows = assess_set(program, labels, results, query=query, workers=workers, watch=shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
     about = {
         "data": shown_path(task),

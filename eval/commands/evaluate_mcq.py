@@ -91,7 +91,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "split": args.split,
         "backend": program.backend,
         "prompts": prompts_named(config, description),
-        "left_out": len(found.left_out),
+        "skipped": len(found.skipped),
         **figures,
         "limit": args.limit if len(items) < len(found.usable) else None,
         "part": f"first {len(items):,} of {len(found.usable):,}" if len(items) < len(found.usable) else None,
@@ -101,7 +101,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
     report = question_report(measured)
     report.write(out, name)
     report.show(kept=out / f"{name}.md")
-    for why in found.left_out[:3]:
+    for why in found.skipped[:3]:
         print_error(f"left out: {why}")
     print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
     return SOME_FAILED if any("error" in row for row in rows) else OK
@@ -144,5 +144,5 @@ def _judged(
         pin(folder, {"judge": args.judge, "temperature": stage.temperature})
         question = judge_question(connect(stage, cache=args.rounds == 1), config.attempts)
         items = [asked.item for asked in questions]
-        judgments = judge_all(question, items, rows, kept, rounds=args.rounds, workers=workers, watch=shown)
-    return {"judge": args.judge, **explanation_figures(rows, judgments)}
+        verdicts = judge_all(question, items, rows, kept, rounds=args.rounds, workers=workers, watch=shown)
+    return {"judge": args.judge, **explanation_figures(rows, verdicts)}

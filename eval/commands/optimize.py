@@ -56,8 +56,8 @@ def run(args: Namespace) -> int:
     questions = questions_of(labels, stage, scale)
     pool, held_out = split_by_content(questions, held_out=args.held_out, seed=args.seed)
     print(f"To be tuned by {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
-    told = f"; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5" if scale else ""
-    print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{told}")
+    on_scale = f"; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5" if scale else ""
+    print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
     cost = expected(
         config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars, args.optimizer
     )
@@ -101,7 +101,7 @@ def run(args: Namespace) -> int:
     for name, why in tuned.skipped.items():
         print(f"Not tuned: {name}, {why}")
     search = {
-        "judgments": tuned.found.spent,
+        "assessments": tuned.found.spent,
         "proposals": tuned.found.proposals,
         "ended": tuned.found.ended,
         "refused": tuned.found.refused,

@@ -13,8 +13,8 @@ from agenticiqa.eval.names import plain
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.eval.tasks.reading import set_named
 from agenticiqa.programs.backends.cores import available_cores
+from agenticiqa.programs.batch.assess_many import run_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import run_many
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -23,7 +23,7 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
 
 
-def without_opinions(data: Path, args: Namespace) -> bool:
+def without_mos(data: Path, args: Namespace) -> bool:
     """Return whether ``data`` is a file of images without a MOS column, and no such column is named."""
     if set_named(data) or not data.is_file() or not holds_labels(data) or args.mos_column:
         return False

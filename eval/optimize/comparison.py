@@ -9,7 +9,7 @@ from typing import Any
 
 from agenticiqa.eval.intervals import Interval, Measure, difference_interval, error_interval, interval
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
 from agenticiqa.eval.optimize.objectives import marks
 from agenticiqa.eval.optimize.search import Searched
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
@@ -23,7 +23,7 @@ MEASURES: dict[str, tuple[Measure, Callable[..., Interval]]] = {
     "mean_absolute_error": (mean_absolute_error, error_interval),
 }
 RISES = {"srcc": 1, "mean_absolute_error": -1}  # the sign of an improvement
-Rated = tuple[Sequence[TuningQuestion], Sequence[Judged]]
+Rated = tuple[Sequence[TuningQuestion], Sequence[Assessed]]
 
 
 @dataclass
@@ -49,9 +49,9 @@ class Tuned:
     images: list[str] = field(default_factory=list)
 
 
-def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> FusionProfile | None:
+def fitted(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed]) -> FusionProfile | None:
     """Fit the fusion of the model and tools of most of these ratings to their MOS; return ``None`` below 10 ratings."""
-    subjects = Counter((one.model, one.tools) for one in judged if one.model and one.tools and one.probabilities)
+    subjects = Counter((one.model, one.tools) for one in assessed if one.model and one.tools and one.probabilities)
     if not subjects:
         return None
     (model, tools), count = max(subjects.items(), key=lambda each: (each[1], each[0]))
@@ -64,30 +64,36 @@ def fitted(questions: Sequence[TuningQuestion], judged: Sequence[Judged]) -> Fus
             tool_error=one.tool_error,
             label=question.target,
         )
-        for question, one in zip(questions, judged, strict=True)
+        for question, one in zip(questions, assessed, strict=True)
         if (one.model, one.tools) == (model, tools) and one.probabilities
     ]
     return fit_profile(rows, PRIOR, backend=model, toolset=tools, version=version("agenticiqa"), fitted_on=date.today())
 
 
-def levels_of(judged: Judged) -> dict[int, float]:
+def levels_of(assessed: Assessed) -> dict[int, float]:
     """Return the probabilities by level."""
-    return {int(level): share for level, share in judged.probabilities.items()}
+    return {int(level): share for level, share in assessed.probabilities.items()}
 
 
-def fused(judged: Judged, profile: FusionProfile | None) -> float | None:
+def fused(assessed: Assessed, profile: FusionProfile | None) -> float | None:
     """Return the score under a profile; the program's own where the profile is not of this model and these tools."""
-    if profile is None or (judged.model, judged.tools) != (profile.backend, profile.toolset) or judged.tool is None:
-        return judged.fused
-    return ScoreFusion(profile=profile).fuse_scores([judged.tool], levels_of(judged), tool_error=judged.tool_error)
+    if (
+        profile is None
+        or (assessed.model, assessed.tools) != (profile.backend, profile.toolset)
+        or assessed.tool is None
+    ):
+        return assessed.fused
+    return ScoreFusion(profile=profile).fuse_scores(
+        [assessed.tool], levels_of(assessed), tool_error=assessed.tool_error
+    )
 
 
 def gain_of_profile(
-    questions: Sequence[TuningQuestion], judged: Sequence[Judged], profile: FusionProfile
+    questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], profile: FusionProfile
 ) -> dict[str, Any]:
     """Return SRCC ``before`` (the program's own fusion) and ``after`` (the profile) on ``n`` held-out images."""
     values = [
-        (one.fused, fused(one, profile), question.target) for one, question in zip(judged, questions, strict=True)
+        (one.fused, fused(one, profile), question.target) for one, question in zip(assessed, questions, strict=True)
     ]
     rated = [row for row in values if None not in row]
     own, fitted_to, targets = zip(*rated, strict=True) if rated else ((), (), ())
@@ -97,8 +103,8 @@ def gain_of_profile(
 def compare(
     stage: Stage,
     questions: Sequence[TuningQuestion],
-    before: Sequence[Judged],
-    after: Sequence[Judged],
+    before: Sequence[Assessed],
+    after: Sequence[Assessed],
     profiles: tuple[FusionProfile | None, FusionProfile | None] = (None, None),
 ) -> dict[str, Any]:
     """Return the figures before and after on held-out questions, as plain JSON types, with ``kept`` and ``why``.
@@ -128,8 +134,8 @@ def compare(
     return {**figures, "kept": kept, "why": why}
 
 
-def _share(judged: Sequence[Judged]) -> float:
-    return sum(one.rejected > 0 for one in judged) / len(judged) if judged else 0.0
+def _share(assessed: Sequence[Assessed]) -> float:
+    return sum(one.rejected > 0 for one in assessed) / len(assessed) if assessed else 0.0
 
 
 def _compared(

@@ -18,8 +18,8 @@ from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.eval.names import OPTIMIZERS
-from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
-from agenticiqa.eval.optimize.measurements import Measurements, judged_of
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of
+from agenticiqa.eval.optimize.measurements import Measurements, assessed_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
 from agenticiqa.eval.optimize.reflection import UNREADABLE, broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
@@ -128,7 +128,7 @@ def tuned_by_dspy(
     pool: Sequence[TuningQuestion],
     signatures: Mapping[str, type[dspy.Signature]],
     reflection: dspy.BaseLM | None,
-    judgments: int,
+    assessments: int,
     seed: int,
     measured: Measurements,
     limits: Limits,
@@ -142,7 +142,7 @@ def tuned_by_dspy(
     """
     if len(pool) < 2 * FEWEST:
         raise UserError(f"DSPy's optimizers need {2 * FEWEST} labeled questions to tune on, these are {len(pool)}")
-    stage, count = measured.stage, Count(judgments, measured, limits, may_go_on)
+    stage, count = measured.stage, Count(assessments, measured, limits, may_go_on)
     student = Student(program, signatures, stage, count)
     first = first_places(random.Random(seed), len(pool))
     asked = [
@@ -156,14 +156,14 @@ def tuned_by_dspy(
         for place in [*first, *(place for place in range(len(pool)) if place not in first)]
     ]
     # A validation costs its size each time; a fifth of the budget buys five of them.
-    half = max(FEWEST, min(len(asked) // 2, judgments // 5))
+    half = max(FEWEST, min(len(asked) // 2, assessments // 5))
 
     def metric(gold: Any, made: Any, trace: Any = None, name: Any = None, own_trace: Any = None) -> Any:
         question = pool[gold.place]
-        judged = Judged(failure=made.failure) if "failure" in made else judged_of(made, {})
-        mark = mark_of(stage, judged, question)
+        assessed = Assessed(failure=made.failure) if "failure" in made else assessed_of(made, {})
+        mark = mark_of(stage, assessed, question)
         if optimizer == "gepa":
-            return dspy.Prediction(score=mark, feedback=feedback(stage, [judged], [question])[0])
+            return dspy.Prediction(score=mark, feedback=feedback(stage, [assessed], [question])[0])
         return mark >= GOOD if optimizer == "bootstrap" and trace is not None else mark
 
     ended = f"{optimizer if isinstance(optimizer, str) else type(optimizer).__name__} ended"
@@ -174,7 +174,7 @@ def tuned_by_dspy(
     try:
         with within(limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
             made = _compiled(
-                optimizer, metric, student, asked[half:], asked[:half], reflection, judgments, seed, measured.workers
+                optimizer, metric, student, asked[half:], asked[:half], reflection, assessments, seed, measured.workers
             )
         _take_over(copy, made, signatures, pool, found)
     except Stopped as stopped:
@@ -196,11 +196,11 @@ def tuned_by_dspy(
     return copy, found
 
 
-def mark_of(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
+def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
     """Return the mark of one answer, in [0, 1]; for a rating, the closeness of the fused score to the MOS."""
     if stage in ("scoring", "all"):
-        return 0.0 if judged.fused is None else 1 - abs(judged.fused - (question.target or 0.0)) / WIDEST
-    return marks(stage, [judged], [question])[0]
+        return 0.0 if assessed.fused is None else 1 - abs(assessed.fused - (question.target or 0.0)) / WIDEST
+    return marks(stage, [assessed], [question])[0]
 
 
 class Instructions(dspy.MIPROv2):
@@ -217,7 +217,7 @@ def _compiled(
     train: list[dspy.Example],
     val: list[dspy.Example],
     reflection: dspy.BaseLM | None,
-    judgments: int,
+    assessments: int,
     seed: int,
     workers: int,
 ) -> Any:
@@ -226,7 +226,7 @@ def _compiled(
         return optimizer.compile(student, trainset=[*train, *val])
     if optimizer == "bootstrap":
         bootstrap = dspy.BootstrapFewShot(metric, max_bootstrapped_demos=FEW_SHOT, max_labeled_demos=0)
-        return bootstrap.compile(student, trainset=train[: max(judgments, 1)])
+        return bootstrap.compile(student, trainset=train[: max(assessments, 1)])
     if reflection is None:
         raise UserError(f"{optimizer} asks a model for instructions: give one as reflection")
     if optimizer == "gepa":
@@ -234,7 +234,7 @@ def _compiled(
         gepa = dspy.GEPA(
             metric,
             # GEPA checks its budget only before a proposal, which takes two batches and a validation.
-            max_metric_calls=max(len(val) + 1, judgments - 2 * batch - len(val)),
+            max_metric_calls=max(len(val) + 1, assessments - 2 * batch - len(val)),
             reflection_lm=reflection,
             reflection_minibatch_size=batch,
             num_threads=workers,
@@ -246,7 +246,7 @@ def _compiled(
     if optimizer == "mipro":
         if find_spec("optuna") is None:
             raise UserError(EXTRA)
-        trials = max(1, judgments // len(val) - 1)  # one more validation for the original
+        trials = max(1, assessments // len(val) - 1)  # one more validation for the original
         mipro = Instructions(
             metric,
             prompt_model=reflection,
@@ -268,9 +268,9 @@ def _compiled(
         )
     if optimizer == "simba":
         # A step runs the batch for each candidate and once more; the last three programs run on all questions.
-        size = max(2, min(BATCH, len(train), judgments // 8))
-        steps = max(1, judgments // (size * (2 * CANDIDATES + 1) * 2))
-        left = (judgments - steps * size * (2 * CANDIDATES + 1)) // (CANDIDATES + 1)
+        size = max(2, min(BATCH, len(train), assessments // 8))
+        steps = max(1, assessments // (size * (2 * CANDIDATES + 1) * 2))
+        left = (assessments - steps * size * (2 * CANDIDATES + 1)) // (CANDIDATES + 1)
         simba = dspy.SIMBA(
             metric=metric, bsize=size, num_candidates=CANDIDATES, max_steps=steps, max_demos=0,
             prompt_model=reflection, num_threads=workers,

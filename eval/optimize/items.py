@@ -56,7 +56,7 @@ class TuningQuestion:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Assessed:
     """The fields of one result that tuning needs, in plain JSON types.
 
     ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
@@ -86,7 +86,7 @@ class Judged:
     calls: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Judged":
+    def from_json(cls, row: Mapping[str, Any]) -> "Assessed":
         """Return the result that ``asdict`` converted."""
         known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
         tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import dspy
 
-from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion, options_of
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of
 from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.fusion.interval import backend_shown
@@ -27,7 +27,7 @@ Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 class Measurements:
     """Measured answers of programs, by prompts and question.
 
-    ``judge`` asks only questions not in ``kept``, and stores each answer as it comes, without a file in memory.
+    ``assess`` asks only questions not in ``kept``, and stores each answer as it comes, without a file in memory.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class Measurements:
     ) -> None:
         self.stage, self.workers, self.kept = stage, workers, kept
         self.progress = progress or (lambda outcomes, total: outcomes)
-        self.known: dict[tuple[str, str], Judged] = {}
+        self.known: dict[tuple[str, str], Assessed] = {}
         self.fresh = 0  # assessed in this process
         self.limit: LimitReached | None = None
         for row in kept.read().values() if kept else ():
-            row.setdefault("name", row.get("question"))  # as earlier versions wrote it
-            self.known[row["prompts"], row["name"]] = Judged.from_json(row["judged"])
+            row.setdefault("name", row.get("question"))  # as earlier versions wrote it, also "judged"
+            self.known[row["prompts"], row["name"]] = Assessed.from_json(row.get("assessed") or row["judged"])
 
-    def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
+    def assess(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Assessed]:
         """Return every question's result, in their order; one without a usable answer has a ``failure``.
 
         Raises every error except an unusable answer, including outages and limits; then sends nothing more.
@@ -53,23 +53,23 @@ class Measurements:
         if todo and self.limit:
             raise self.limit  # which halted the run
         try:
-            for key, judged in self._answers(program, todo):
-                self.known[key] = judged
+            for key, assessed in self._answers(program, todo):
+                self.known[key] = assessed
                 self.fresh += 1
                 if self.kept:
-                    self.kept.append({"name": key[1], "prompts": key[0], "judged": asdict(judged)})
+                    self.kept.append({"name": key[1], "prompts": key[0], "assessed": asdict(assessed)})
         except LimitReached as limit:
             self.limit = limit
             raise
         return [self.known[key] for key in keys]
 
-    def known_of(self, program: AgenticIQA, question: TuningQuestion) -> Judged | None:
+    def known_of(self, program: AgenticIQA, question: TuningQuestion) -> Assessed | None:
         """Return the result of one question, if there is one."""
         return self.known.get((digest(prompts_of(program)), question.key))
 
     def _answers(
         self, program: AgenticIQA, questions: Mapping[tuple[str, str], TuningQuestion]
-    ) -> Iterator[tuple[tuple[str, str], Judged]]:
+    ) -> Iterator[tuple[tuple[str, str], Assessed]]:
         """Yield results by question key, as they come. ``planning`` asks for the first plan only."""
         jobs = {
             key: Job(question.image, question.query, question.reference, options=options_of(question))
@@ -77,7 +77,7 @@ class Measurements:
         }
         key_of = {id(job): key for key, job in jobs.items()}
         asked = cast(AgenticIQA, Traced(FirstPlan(program) if self.stage == "planning" else program))
-        outcomes = judge_many(asked, jobs.values(), self.workers, _judged, stop_when=_ends_the_run)
+        outcomes = assess_many(asked, jobs.values(), self.workers, _assessed, stop_when=_ends_the_run)
         for job, outcome in self.progress(outcomes, len(jobs)):
             if not isinstance(outcome, Exception):
                 yield key_of[id(job)], outcome
@@ -85,7 +85,7 @@ class Measurements:
                 raise outcome
             else:
                 rejected = len(outcome.reasons) if isinstance(outcome, Unanswered) else 0
-                yield key_of[id(job)], Judged(failure=str(outcome), rejected=rejected)
+                yield key_of[id(job)], Assessed(failure=str(outcome), rejected=rejected)
 
 
 class Traced(dspy.Module):
@@ -118,11 +118,11 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _judged(traced: Any) -> Judged:
-    return judged_of(traced.result, traced.calls)
+def _assessed(traced: Any) -> Assessed:
+    return assessed_of(traced.result, traced.calls)
 
 
-def judged_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Judged:
+def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Assessed:
     """Convert a result of the program, or of its planner alone, and the texts of its calls for tuning."""
     rejected = sum(len(reasons) for reasons in result.rejected_answers.values())
     common: dict[str, Any] = {
@@ -133,13 +133,13 @@ def judged_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Judge
         "plan": result.plan.model_dump(mode="json") if result.get("plan") else None,
     }
     if "summarizer_result" not in result:  # of the planner alone
-        return Judged(**common)
+        return Assessed(**common)
     summary, evidence = result.summarizer_result, result.executor_evidence
     stated = summary.probability_source not in (None, "uniform")
     probabilities = dict(summary.quality_probs or {}) if stated else {}
     whole = (evidence.distortion_set or {}).get(GLOBAL)
     scorer = result.answered_by.get("scoring")
-    return Judged(
+    return Assessed(
         expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
         probabilities=probabilities,
         fused=result.quality_score,
@@ -188,15 +188,15 @@ NEVER_ASKED = "which was never asked about the {n} images of the first pass"
 NEVER_VALID = "which was asked, but of whose answers none was valid in the first pass"
 
 
-def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequence[Judged]) -> dict[str, str]:
+def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequence[Assessed]) -> dict[str, str]:
     """Return the predictors without an accepted answer in a first pass, with the reason; none if all answers failed.
 
     Reflection has no data about such a predictor.
     """
-    answered = {name for judged in first_pass for name in judged.answered}
+    answered = {name for assessed in first_pass for name in assessed.answered}
     if not answered:
         return {}
-    asked = {stage for judged in first_pass for stage in judged.asked}
+    asked = {stage for assessed in first_pass for stage in assessed.asked}
     stage_of = {name: part.stage for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
 
     def why(predictor: str) -> str:

@@ -13,37 +13,37 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.optimize.items import Judged, Stage, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
 from agenticiqa.eval.questions.planning import comparable, marked_plan
 from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
 USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; the noise counts as so many images
-OPINION_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
+MOS_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
 MISSING_ERROR = 2.0  # levels, of an image without an answer
 
 
-def value(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> float:
+def value(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> float:
     """Return the value of the answers, higher is better: for ratings the negative error of the fused score, in levels.
 
     For other questions, it is the mean of ``marks``, in [0, 1].
     """
     if stage in ("scoring", "all"):
-        return -fused_error(judged, [question.target or 0.0 for question in questions])
-    return float(np.mean(marks(stage, judged, questions)))
+        return -fused_error(assessed, [question.target or 0.0 for question in questions])
+    return float(np.mean(marks(stage, assessed, questions)))
 
 
-def fused_error(judged: Sequence[Judged], opinions: Sequence[float]) -> float:
+def fused_error(assessed: Sequence[Assessed], mos_values: Sequence[float]) -> float:
     """Return the expected error, in levels, of the best combination of tools and model on these images."""
-    rated = [i for i, one in enumerate(judged) if _rating(one) is not None]
-    lost = 1 - len(rated) / len(judged) if judged else 1.0
+    rated = [i for i, one in enumerate(assessed) if _rating(one) is not None]
+    lost = 1 - len(rated) / len(assessed) if assessed else 1.0
     if len(rated) < 3:
         return MISSING_ERROR
-    e = np.array([_rating(judged[i]) for i in rated], dtype=float)
-    y = np.array([opinions[i] for i in rated])
-    tools = [judged[i].tool for i in rated]
-    x, variance = y[:, None], OPINION_STD**2
+    e = np.array([_rating(assessed[i]) for i in rated], dtype=float)
+    y = np.array([mos_values[i] for i in rated])
+    tools = [assessed[i].tool for i in rated]
+    x, variance = y[:, None], MOS_STD**2
     if None not in tools:
         x, variance = np.column_stack([y, np.array(tools, dtype=float)]), TOOL_STD**2
     slopes, noise = _regressed(x, e)
@@ -61,95 +61,95 @@ def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[
     return slopes, noise
 
 
-def _rating(judged: Judged) -> float | None:
+def _rating(assessed: Assessed) -> float | None:
     """Return the model's own expectation, or the program's score if no model rates."""
-    return judged.expectation if judged.expectation is not None or judged.model else judged.fused
+    return assessed.expectation if assessed.expectation is not None or assessed.model else assessed.fused
 
 
-def marks(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
+def marks(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
     """Return the mark of each answer, in [0, 1]: right option, share of right plan fields, or F1 of the distortion."""
-    return [_mark(stage, one, question) for one, question in zip(judged, questions, strict=True)]
+    return [_mark(stage, one, question) for one, question in zip(assessed, questions, strict=True)]
 
 
-def _mark(stage: Stage, judged: Judged, question: TuningQuestion) -> float:
+def _mark(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
     if stage == "answering":
-        return float(judged.final_answer == question.answer)
+        return float(assessed.final_answer == question.answer)
     if stage == "planning":
-        fields = _plan_fields(judged, question)
+        fields = _plan_fields(assessed, question)
         return sum(fields.values()) / len(fields) if fields else 0.0
-    found = judged.found or ()
+    found = assessed.found or ()
     return 2.0 / (1 + len(found)) if question.distortion in found else 0.0
 
 
-def _plan_fields(judged: Judged, question: TuningQuestion) -> dict[str, bool]:
+def _plan_fields(assessed: Assessed, question: TuningQuestion) -> dict[str, bool]:
     item = Item("", question.image, question.query, question.content, plan=question.plan)
-    fields: dict[str, bool] = marked_plan(AskedItem(item, 0, {}, ""), {"plan": judged.plan})["fields"]
+    fields: dict[str, bool] = marked_plan(AskedItem(item, 0, {}, ""), {"plan": assessed.plan})["fields"]
     return fields
 
 
-def worst_first(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[int]:
+def worst_first(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[int]:
     """Return the indices of the answers, the largest error first; ratings are sorted by ``gaps_of``."""
     if stage not in ("scoring", "all"):
-        return sorted(range(len(judged)), key=marks(stage, judged, questions).__getitem__)
-    gaps = gaps_of(judged, questions)
-    return sorted(range(len(judged)), key=lambda i: -abs(gaps[i]))
+        return sorted(range(len(assessed)), key=marks(stage, assessed, questions).__getitem__)
+    gaps = gaps_of(assessed, questions)
+    return sorted(range(len(assessed)), key=lambda i: -abs(gaps[i]))
 
 
-def gaps_of(judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[float]:
+def gaps_of(assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
     """Return by how many levels each rating is too high, after removing the ratings' own center and spread."""
-    ratings = [_rating(one) for one in judged]
+    ratings = [_rating(one) for one in assessed]
     given = np.array([rating for rating in ratings if rating is not None], dtype=float)
-    opinions = np.array([question.target or 0.0 for question in questions])
+    mos_values = np.array([question.target or 0.0 for question in questions])
     if not len(given):
-        return [MISSING_ERROR] * len(judged)
-    stretch = float(np.std(opinions) / max(np.std(given), 0.2))
-    center, middle = float(np.mean(given)), float(np.mean(opinions))
+        return [MISSING_ERROR] * len(assessed)
+    stretch = float(np.std(mos_values) / max(np.std(given), 0.2))
+    center, middle = float(np.mean(given)), float(np.mean(mos_values))
     return [
-        MISSING_ERROR if rating is None else middle + stretch * (rating - center) - opinion
-        for rating, opinion in zip(ratings, opinions, strict=True)
+        MISSING_ERROR if rating is None else middle + stretch * (rating - center) - mos
+        for rating, mos in zip(ratings, mos_values, strict=True)
     ]
 
 
-def feedback(stage: Stage, judged: Sequence[Judged], questions: Sequence[TuningQuestion]) -> list[str]:
+def feedback(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[str]:
     """Return the feedback on each answer for the model that writes instructions."""
-    gaps = gaps_of(judged, questions) if stage in ("scoring", "all") else [0.0] * len(judged)
-    told = []
-    for one, question, gap in zip(judged, questions, gaps, strict=True):
-        told.append(harmless(" ".join(filter(None, [_verdict(stage, one, question, gap), one.evidence]))))
-    return told
+    gaps = gaps_of(assessed, questions) if stage in ("scoring", "all") else [0.0] * len(assessed)
+    notes = []
+    for one, question, gap in zip(assessed, questions, gaps, strict=True):
+        notes.append(harmless(" ".join(filter(None, [_verdict(stage, one, question, gap), one.evidence]))))
+    return notes
 
 
 CLOSE = 0.25  # levels: a smaller error is not criticized
 
 
-def _verdict(stage: Stage, judged: Judged, question: TuningQuestion, gap: float) -> str:
-    if judged.failure:
-        return f"There was no usable answer: {judged.failure}"
+def _verdict(stage: Stage, assessed: Assessed, question: TuningQuestion, gap: float) -> str:
+    if assessed.failure:
+        return f"There was no usable answer: {assessed.failure}"
     if stage == "answering":
-        if judged.final_answer == question.answer:
+        if assessed.final_answer == question.answer:
             return f"The answer {question.answer} was right."
-        said = f"The answer was {judged.final_answer}, but {question.answer} is right."
-        return f"{said} Its reason was: {judged.reasoning}"
+        said = f"The answer was {assessed.final_answer}, but {question.answer} is right."
+        return f"{said} Its reason was: {assessed.reasoning}"
     if stage == "planning":
-        true, made = comparable(question.plan or {}), comparable(judged.plan or {})
-        wrong = [name for name, right in _plan_fields(judged, question).items() if not right]
+        true, made = comparable(question.plan or {}), comparable(assessed.plan or {})
+        wrong = [name for name, right in _plan_fields(assessed, question).items() if not right]
         return (
             "The plan was right."
             if not wrong
             else "Wrong: " + "; ".join(f"{name} was {made.get(name)!r} and has to be {true[name]!r}" for name in wrong)
         )
     if stage == "detection":
-        found = ", ".join(judged.found or ()) or "nothing"
+        found = ", ".join(assessed.found or ()) or "nothing"
         return f"The image has {question.distortion} and nothing else; found was {found}."
-    rating = _rating(judged)
+    rating = _rating(assessed)
     if rating is None:
         return "There was no usable answer: no level had a probability"
     size = "close" if abs(gap) < CLOSE else f"{abs(gap):.1f} levels too {'kind' if gap > 0 else 'harsh'}"
-    told = f"Observers rate it {question.target or 0.0:.1f} of 5, the answer expects {rating:.1f}: {size}."
-    if judged.tool is None:
-        return told
-    off = judged.tool - (question.target or 0.0)
+    notes = f"Observers rate it {question.target or 0.0:.1f} of 5, the answer expects {rating:.1f}: {size}."
+    if assessed.tool is None:
+        return notes
+    off = assessed.tool - (question.target or 0.0)
     side = (
         "agree with the observers" if abs(off) < CLOSE else f"are {abs(off):.1f} too {'kind' if off > 0 else 'harsh'}"
     )
-    return f"{told} The tools (mean {judged.tool:.1f}) {side}."
+    return f"{notes} The tools (mean {assessed.tool:.1f}) {side}."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
-from agenticiqa.eval.optimize.exemplars import JUDGED_ON
+from agenticiqa.eval.optimize.exemplars import ASSESSED_ON
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
@@ -19,8 +19,8 @@ ESTIMATED: dict[Stage, str] = {
     "detection": "distortion_detection",
 }
 # Seen in simulated searches of 100 to 400 judgments: 12.6 to 13.8 of them for a proposal.
-JUDGED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
-JUDGED_FOR_AN_INSTRUCTION = 10  # by GEPA, MIPROv2 and SIMBA, about
+ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
+ASSESSED_FOR_AN_INSTRUCTION = 10  # by GEPA, MIPROv2 and SIMBA, about
 ENOUGH = 10  # proposals; with fewer a search seldom finds anything
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
 AFTER = 0.25  # share of repeated requests to a stage after a tuned one, as earlier answers changed (simulations: .05)
@@ -52,23 +52,23 @@ class Cost:
         )
 
 
-def proposals_of(judgments: int) -> int:
+def proposals_of(assessments: int) -> int:
     """Return about how many proposals a budget affords."""
-    return max(0, round((0.9 * judgments - FIRST) / JUDGED_FOR_A_PROPOSAL))
+    return max(0, round((0.9 * assessments - FIRST) / ASSESSED_FOR_A_PROPOSAL))
 
 
 def budget_for(proposals: int) -> int:
     """Return the number of assessments that this many proposals take."""
-    return round((proposals * JUDGED_FOR_A_PROPOSAL + FIRST) / 0.9)
+    return round((proposals * ASSESSED_FOR_A_PROPOSAL + FIRST) / 0.9)
 
 
-def fusion_images(optimizer: str, stage: Stage, pool: int, judgments: int) -> int:
+def fusion_images(optimizer: str, stage: Stage, pool: int, assessments: int) -> int:
     """Return how many pool images the two fusions are fitted to beyond the budget.
 
     Our own search measures them anyway; a DSPy optimizer may use other images.
     """
     rates = stage in ("scoring", "all") and optimizer != "reflect"
-    return min(FIRST, pool, judgments) if rates else 0
+    return min(FIRST, pool, assessments) if rates else 0
 
 
 def expected(
@@ -76,7 +76,7 @@ def expected(
     stage: Stage,
     pool: Sequence[TuningQuestion],
     held_out: Sequence[TuningQuestion],
-    judgments: int,
+    assessments: int,
     reflection: str,
     price: Price | None,
     exemplars: int = 0,
@@ -87,15 +87,15 @@ def expected(
     Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
     length of prompts is assumed to stay the same. ``exemplars`` are tried, and not kept.
     """
-    first = min(len(pool), max(FIRST, judgments // 3))
-    judgments += 2 * fusion_images(optimizer, stage, len(pool), judgments)
+    first = min(len(pool), max(FIRST, assessments // 3))
+    assessments += 2 * fusion_images(optimizer, stage, len(pool), assessments)
     once = _estimated(config, [*held_out, *pool[:first]])
-    tried = min(JUDGED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
-    again = max(judgments - first, 0) + len(held_out) + tried
+    tried = min(ASSESSED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
+    again = max(assessments - first, 0) + len(held_out) + tried
     whole = [s for s in once.stages if s.calls and (stage != "planning" or s.stage == "planner")]
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
-    count = proposals_of(judgments) if optimizer == "reflect" else judgments // JUDGED_FOR_AN_INSTRUCTION
+    count = proposals_of(assessments) if optimizer == "reflect" else assessments // ASSESSED_FOR_AN_INSTRUCTION
     count = 0 if optimizer == "bootstrap" else count
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)

@@ -15,7 +15,7 @@ from dspy.teleprompt.gepa import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.images import load
@@ -81,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
 UNREADABLE = "the answer held no instruction that could be read"
-QUOTED_OPINIONS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: so many are no coincidence
+QUOTED_MOS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: so many are no coincidence
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
 KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
@@ -93,10 +93,10 @@ follow the tools' scores gains nothing."""
 
 def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) -> str | None:
     """Return what a proposal quotes from the examples, in words for the model that wrote it; ``None`` if nothing."""
-    opinions = [question.target for question in questions if question.target is not None]
+    mos_values = [question.target for question in questions if question.target is not None]
     numbers = {float(number) for number in DECIMAL.findall(proposed)} - {float(n) for n in DECIMAL.findall(original)}
-    known = [number for number in numbers if any(abs(number - opinion) < 0.051 for opinion in opinions)]
-    if len(known) >= QUOTED_OPINIONS:
+    known = [number for number in numbers if any(abs(number - mos) < 0.051 for mos in mos_values)]
+    if len(known) >= QUOTED_MOS:
         return f"it quotes the opinion scores of examples ({', '.join(f'{number:g}' for number in sorted(known))})"
     if name := next(
         (q.image.stem for q in questions if len(q.image.stem) > 3 and _names(q.image.stem, proposed)), None
@@ -139,13 +139,13 @@ class Reflection:
         self,
         name: str,
         texts: Texts,
-        judged: Sequence[Judged],
+        assessed: Sequence[Assessed],
         questions: Sequence[TuningQuestion],
-        told: Sequence[str],
+        notes: Sequence[str],
         tried: Sequence[Step],
     ) -> Proposal:
-        """Return a new instruction of predictor ``name``, from answers and feedback ``told``. Raises for an outage."""
-        key = digest([name, dict(texts), [question.key for question in questions], list(told), len(tried)])
+        """Return a new instruction of predictor ``name``, from answers and feedback ``notes``. Raises for an outage."""
+        key = digest([name, dict(texts), [question.key for question in questions], list(notes), len(tried)])
         if key in self.known:
             return self.known[key]
         examples = [
@@ -154,7 +154,7 @@ class Reflection:
                 "Generated Outputs": one.calls[name]["outputs"],
                 "Feedback": about,
             }
-            for one, question, about in zip(judged, questions, told, strict=True)
+            for one, question, about in zip(assessed, questions, notes, strict=True)
         ]
         refused: list[str] = []
         proposed = None

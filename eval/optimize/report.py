@@ -61,7 +61,7 @@ def summary(tuned: Tuned) -> Iterator[str]:
     malformed = figures["malformed"]
     yield f"  answers that were rejected: {malformed['before']:.1%} -> {malformed['after']:.1%}"
     spent = tuned.spent
-    yield f"Took {spent['seconds']} s, {spent['judged']} judgments, {spent['calls']} calls, {spent['usd']:.4f} USD"
+    yield f"Took {spent['seconds']} s, {spent['assessed']} judgments, {spent['calls']} calls, {spent['usd']:.4f} USD"
     yield (
         f"The tuned prompts are kept: {tuned.why}"
         if tuned.kept

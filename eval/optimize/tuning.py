@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,8 @@ from dspy.teleprompt import Teleprompter
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
-from agenticiqa.eval.optimize.exemplars import JUDGED_ON, with_exemplars
-from agenticiqa.eval.optimize.items import PREDICTORS, Judged, Stage, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.exemplars import ASSESSED_ON, with_exemplars
+from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
@@ -54,10 +54,18 @@ MARGIN = 1.3  # factor on the expected cost of the comparison
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a search: ``judgments`` (assessed questions) without the comparison, and ``usd`` for everything."""
+    """The limits of a search: ``assessments`` without the comparison, and ``usd`` for everything.
 
-    judgments: int = 400
+    ``judgments`` is the name of ``assessments`` in 0.1.0.
+    """
+
+    assessments: int = 400
     usd: float | None = None
+    judgments: InitVar[int | None] = None
+
+    def __post_init__(self, judgments: int | None) -> None:
+        if judgments is not None:
+            object.__setattr__(self, "assessments", judgments)
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
@@ -109,7 +117,7 @@ def optimize(
     signatures = tunable(program, stage)
     questions = questions_of(labels, stage, scale)
     pool, apart = split_by_content(questions, held_out=held_out, seed=seed)
-    fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.judgments])
+    fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.assessments])
     run = current()
     limits = run if budget.usd is None else Limits(max_usd=budget.usd, in_flight=run.in_flight)
     with within(limits), ExitStack() as files:
@@ -141,13 +149,13 @@ def optimize(
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
             kept_back = len(apart) + 2 * len(seen[0])
             candidate, found = tuned_by_dspy(
-                optimizer, program, pool, signatures, reflection, budget.judgments, seed, measured, limits,
+                optimizer, program, pool, signatures, reflection, budget.assessments, seed, measured, limits,
                 lambda: price.affords(kept_back),
             )  # fmt: skip
         note = ""
         if exemplars and stage == "scoring":
             note = f"not tried: {KEPT_MONEY}"
-            if may_go_on() and price.affords((1 + exemplars) * (JUDGED_ON + len(apart))):
+            if may_go_on() and price.affords((1 + exemplars) * (ASSESSED_ON + len(apart))):
                 try:
                     candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
                 except LimitReached as limit:
@@ -188,7 +196,7 @@ def optimize(
         {"to tune on": len(pool), "used": found.used, "held-out": len(apart)},
         {
             "seconds": round(time.monotonic() - began),
-            "judged": measured.fresh,
+            "assessed": measured.fresh,
             "calls": limits.calls,
             "usd": limits.usd,
         },
@@ -204,9 +212,9 @@ class MoneyLeft:
     limits: Limits
     measured: Measurements
 
-    def affords(self, judgments: int) -> bool:
+    def affords(self, assessments: int) -> bool:
         """Return whether this many further assessments are expected to fit into the remaining limits."""
-        each = MARGIN * judgments / max(self.measured.fresh, 1)
+        each = MARGIN * assessments / max(self.measured.fresh, 1)
         usd, calls = self.limits.max_usd, self.limits.max_calls
         return (usd is None or self.limits.usd * (1 + each) <= usd) and (
             calls is None or self.limits.calls * (1 + each) <= calls
@@ -226,39 +234,39 @@ def _bench(
 ) -> Search:
     """Return a search over the questions of ``pool``."""
 
-    def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Judged]:
-        return measured.judge(with_instructions(program, texts), [pool[place] for place in places])
+    def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Assessed]:
+        return measured.assess(with_instructions(program, texts), [pool[place] for place in places])
 
-    def valued(judged: Sequence[Judged], places: Sequence[int]) -> float:
-        return value(stage, judged, [pool[place] for place in places])
+    def valued(assessed: Sequence[Assessed], places: Sequence[int]) -> float:
+        return value(stage, assessed, [pool[place] for place in places])
 
     def propose(
-        texts: Mapping[str, str], places: Sequence[int], judged: Sequence[Judged], tried: Sequence[Step]
+        texts: Mapping[str, str], places: Sequence[int], assessed: Sequence[Assessed], tried: Sequence[Step]
     ) -> Proposal:
-        answered = Counter(name for one in judged for name in one.calls if name in texts)
+        answered = Counter(name for one in assessed for name in one.calls if name in texts)
         if not answered:
             return Proposal(None, refused=("no answer of the model could be shown",))
         turns = Counter(step.predictor for step in tried)
         name = min(sorted(answered), key=lambda each: turns[each])
         shown = [
             place
-            for place in worst_first(stage, judged, [pool[each] for each in places])
-            if name in judged[place].calls
+            for place in worst_first(stage, assessed, [pool[each] for each in places])
+            if name in assessed[place].calls
         ]
-        batch = [judged[i] for i in shown[:SHOWN]], [pool[places[i]] for i in shown[:SHOWN]]
+        batch = [assessed[i] for i in shown[:SHOWN]], [pool[places[i]] for i in shown[:SHOWN]]
         return reflect(name, texts, *batch, feedback(stage, *batch), tried)
 
     return Search(
-        measure, valued, propose, len(pool), budget=budget.judgments, starts=starts, seed=seed, may_go_on=may_go_on
+        measure, valued, propose, len(pool), budget=budget.assessments, starts=starts, seed=seed, may_go_on=may_go_on
     )
 
 
 def _as_far_as_money_goes(
     measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
-) -> tuple[list[Judged], str]:
+) -> tuple[list[Assessed], str]:
     """Return all results and an empty text; after a limit, the results so far and the reason."""
     try:
-        return measured.judge(program, questions), ""
+        return measured.assess(program, questions), ""
     except LimitReached as limit:
         known = (measured.known_of(program, question) for question in questions)
         return [one for one in known if one is not None], str(limit)
@@ -280,14 +288,14 @@ def _profile(
     if stage not in ("scoring", "all"):
         return None
     try:
-        return fitted(questions, measured.judge(program, questions))
+        return fitted(questions, measured.assess(program, questions))
     except LimitReached:
         return None
 
 
 def _both_known(
     measured: Measurements, before: AgenticIQA, after: AgenticIQA, questions: Sequence[TuningQuestion]
-) -> tuple[list[TuningQuestion], list[Judged], list[Judged]]:
+) -> tuple[list[TuningQuestion], list[Assessed], list[Assessed]]:
     """Return the questions that were measured with both programs, and the results."""
     rows = [(q, measured.known_of(before, q), measured.known_of(after, q)) for q in questions]
     both = [(q, x, y) for q, x, y in rows if x is not None and y is not None]

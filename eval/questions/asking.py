@@ -6,8 +6,8 @@ from typing import Any
 from agenticiqa.eval.questions.task import AskedItem, digest_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.batch.assess_many import Failure, assess_many
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import Failure, judge_many
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import ToolError
@@ -115,7 +115,7 @@ def _outcomes(
         """Return the rule's decision, but go on if a tool that a question names cannot run."""
         return not isinstance(outcome, ToolError) and stop.should_stop(outcome)
 
-    for job, outcome in judge_many(program, jobs(), workers, to_row, should_stop):
+    for job, outcome in assess_many(program, jobs(), workers, to_row, should_stop):
         yield waiting.pop(id(job)), job, outcome
 
 

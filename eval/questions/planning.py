@@ -9,7 +9,7 @@ from agenticiqa.eval.questions.task import AskedItem
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.batch.results_file import Row
-from agenticiqa.programs.events import judging
+from agenticiqa.programs.events import assessing
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.questions.options import OptionsArgument, query_for_stages, read_options
@@ -38,7 +38,7 @@ class FirstPlan(dspy.Module):
     ) -> dspy.Prediction:
         """Return a prediction of the plan, the files' hashes, the rejected answers and the usage."""
         asked = query_for_stages(query, read_options(options))
-        with judging(name_of(image)), keeping() as ledger:
+        with assessing(name_of(image)), keeping() as ledger:
             pair = load_checked(
                 image, reference, resize_reference=resize_reference, align=self.align, max_side=self.max_side
             )

@@ -111,7 +111,7 @@ class Items:
     """The questions of a benchmark, and one sentence for each that cannot be asked or marked."""
 
     usable: list[Item]
-    left_out: list[str]
+    skipped: list[str]
 
 
 def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Items:
@@ -177,13 +177,13 @@ def index_of(truth: str, options: Sequence[str]) -> int | None:
 
 def _usable(items: Sequence[Item], kind: Kind) -> Items:
     usable: dict[str, Item] = {}
-    left_out: list[str] = []
+    skipped: list[str] = []
     for item in items:
         if why := _unusable(item, kind) or ("its name is taken" if item.name in usable else ""):
-            left_out.append(f"{item.name}: {why}")
+            skipped.append(f"{item.name}: {why}")
         else:
             usable[item.name] = item
-    return Items(list(usable.values()), left_out)
+    return Items(list(usable.values()), skipped)
 
 
 def _unusable(item: Item, kind: Kind) -> str:

@@ -22,12 +22,12 @@ from agenticiqa.signatures.types import ExecutorOutput
 Row = Mapping[str, Any]
 
 OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
-MODEL_ALONE, OFFLINE_OPINION = "model alone", "offline opinion alone"
+MODEL_ALONE, OFFLINE_SCORE = "model alone", "offline score alone"
 AVERAGE, PAPER = "average of both", "the paper's fusion"
 WITHOUT_MODEL = "AgenticIQA without the model"
 WITHOUT_PROFILE, WITH_PROFILE = "AgenticIQA without a profile", "AgenticIQA with a profile"
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"
-NO_OPINION = "uniform"  # probabilities that replace a missing answer
+UNIFORM = "uniform"  # probabilities that replace a missing answer
 
 
 @dataclass
@@ -35,16 +35,16 @@ class Columns:
     """The columns of a run, one value for each row: numbers are (N,), NaN where a row has none.
 
     ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
-    each in 1..5 and in order of first appearance. ``called`` holds the tools that scored a row, ``opinion`` the source
-    of its level probabilities. ``first`` is the predictor that scored the rows: a scorer that they name, else our
-    program.
+    each in 1..5 and in order of first appearance. ``called`` holds the tools that scored a row,
+    ``mos_source`` the source of its level probabilities. ``first`` is the predictor that scored the rows: the named
+    scorer, else this program.
     """
 
     first: str = OURS
     names: list[str] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
     reasons: list[str | None] = field(default_factory=list)
-    opinion: list[str | None] = field(default_factory=list)
+    mos_source: list[str | None] = field(default_factory=list)
     called: list[frozenset[str]] = field(default_factory=list)
     parts: list[tuple[Part, ...]] = field(default_factory=list)
     groups: dict[str, list[str | None]] = field(default_factory=lambda: {group: [] for group in GROUPS})
@@ -91,7 +91,7 @@ class Columns:
             self._put(f"{share} high", ends[1])
         evidence = row.get("executor_evidence") or {}
         self.called.append(self._same(self._add_tools(evidence.get("tool_log") or (), row.get("baselines") or {})))
-        self.opinion.append(self._add_opinion(row, evidence))
+        self.mos_source.append(self._add_mos_source(row, evidence))
         self._predict(WITHOUT_MODEL, row.get("score_without_model"))
         self.reasons.append(None if score is not None else self._same(_reason(row)))
         self.contents.append(self._same(row["content"]))
@@ -113,18 +113,18 @@ class Columns:
             self._put(f"tool {tool}", score)
         return frozenset(by_tool)
 
-    def _add_opinion(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
+    def _add_mos_source(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
         """Add the predictions of the tools' mean and the probabilities, alone and together; return their source."""
         calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
         known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
         mean = ExecutorOutput.model_validate(known).overall_mean
         self._predict(TOOL_MEAN, mean)
         source, shares = row.get("probability_source"), row.get("quality_probs")
-        if not source or not shares or source == NO_OPINION:
+        if not source or not shares or source == UNIFORM:
             return None
         probabilities = {int(level): float(share) for level, share in shares.items()}
         expectation = sum(level * share for level, share in probabilities.items())
-        self._predict(OFFLINE_OPINION if source in OFFLINE else MODEL_ALONE, expectation)
+        self._predict(OFFLINE_SCORE if source in OFFLINE else MODEL_ALONE, expectation)
         if mean is not None:
             self._predict(AVERAGE, (mean + expectation) / 2)
             self._predict(PAPER, ScoreFusion().fuse_scores([mean], probabilities))

@@ -32,7 +32,7 @@ from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, fig
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
-SMALLEST_TOLD = 0.01  # the power is stated for this difference
+SMALLEST_SHOWN = 0.01  # the power is stated for this difference
 POWER = 0.8
 SENTENCES = (
     "Brackets: 95 % intervals, a jackknife over contents (accuracy: Wilson, widened for contents); a difference leaves "
@@ -132,8 +132,8 @@ def mcnemar(first: Numbers, second: Numbers) -> float:
 def _corrected(found: Sequence[Difference]) -> list[Difference]:
     """Return the differences with Holm's p values, over all differences of one figure."""
     by_figure = {name: [each for each in found if each.figure == name] for name in {each.figure for each in found}}
-    told = {name: holm([each.p for each in listed]) for name, listed in by_figure.items()}
-    return [replace(each, holm=told[each.figure].pop(0)) for each in found]
+    adjusted = {name: holm([each.p for each in listed]) for name, listed in by_figure.items()}
+    return [replace(each, holm=adjusted[each.figure].pop(0)) for each in found]
 
 
 def _paired(measure: Measure) -> Compared:
@@ -208,11 +208,11 @@ def _standard_error(found: Interval, contents: Sequence[str]) -> float | None:
 
 
 def _needed(error: float | None, contents: int) -> int | None:
-    """Return how many contents show a difference of ``SMALLEST_TOLD``: the variance falls as their number grows."""
+    """Return how many contents show a difference of ``SMALLEST_SHOWN``: the variance falls as their number grows."""
     if error is None:
         return None
     quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
-    return max(1, math.ceil(contents * (error * quantiles / SMALLEST_TOLD) ** 2))
+    return max(1, math.ceil(contents * (error * quantiles / SMALLEST_SHOWN) ** 2))
 
 
 def _mean(right: Numbers, _: Numbers) -> float | None:
@@ -225,7 +225,7 @@ def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
     ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
     in_part = any(run.part for run in runs)
     rows = [
-        {"": str(place), "run": run.name, "judged by": run.judged_by, "n": counted(len(run.values), run.unscored)}
+        {"": str(place), "run": run.name, "judged by": run.assessed_by, "n": counted(len(run.values), run.unscored)}
         | ({"of the set": run.part or "all"} if in_part else {})
         | {name: figure(each) for name, each in figures[id(run)].items()}
         for place, run in enumerate(ranked, 1)
@@ -269,7 +269,7 @@ def difference_table(found: Sequence[Difference]) -> ReportTable:
             "difference": figure(each.interval, "+.3f"),
             "p": probability(each.p),
             "p (Holm)": probability(each.holm),
-            f"needed for {SMALLEST_TOLD:g}": Cell(
+            f"needed for {SMALLEST_SHOWN:g}": Cell(
                 "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
                 {"items": each.items_needed, "contents": each.contents_needed},
             ),

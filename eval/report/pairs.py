@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from agenticiqa.eval.intervals import Interval, correlation_interval, left_out, share_interval
+from agenticiqa.eval.intervals import Interval, correlation_interval, jackknife, share_interval
 from agenticiqa.eval.metrics import Numbers, why_undefined
 
 MOST_IMAGES = 10_000  # most images with deviations of MOS; of more, this many are drawn with a fixed seed
@@ -26,12 +26,12 @@ def pair_intervals(
     pairs. Arrays are (N,), and ``blocks`` come from ``intervals.blocks_of``.
     """
     n, value = len(mos), _tau(predictions, mos)
-    without = left_out(lambda rows: _tau(predictions[rows], mos[rows]), value, blocks)
+    without = jackknife(lambda rows: _tau(predictions[rows], mos[rows]), value, blocks)
     tau = correlation_interval(value, without, n, why_undefined(predictions, mos))
     drawn = ""
     if mos_std is None or not np.isfinite(mos_std).any():
         total = _differing(predictions, mos)
-        shares = left_out(lambda rows: _share(_differing(predictions[rows], mos[rows])), _share(total), blocks)
+        shares = jackknife(lambda rows: _share(_differing(predictions[rows], mos[rows])), _share(total), blocks)
     else:
         if n > MOST_IMAGES:
             drawn = f"of {MOST_IMAGES:,} images drawn at random"
@@ -48,7 +48,7 @@ def pair_intervals(
             within = _beyond_deviation(x[others], y[others], variance[others]).sum(axis=0) / 2
             return _share(total - by_image[others].sum(axis=0) + within)
 
-        shares = left_out(without_some, _share(total), blocks[chosen])
+        shares = jackknife(without_some, _share(total), blocks[chosen])
     share = share_interval(_share(total), shares, n)
     note = share.note or f"{int(total[0]):,} pairs"
     return tau, replace(share, note="; ".join(filter(None, (note, drawn))))

@@ -14,7 +14,7 @@ from agenticiqa.eval.report.columns import (
     AVERAGE,
     LEARNED_TOOL,
     MODEL_ALONE,
-    OFFLINE_OPINION,
+    OFFLINE_SCORE,
     OURS,
     PAPER,
     TOOL_MEAN,
@@ -28,7 +28,7 @@ Kind = Literal["ours", "baseline", "tool"]
 
 BEST_TOOL = "best single tool"
 FOLDS = 5
-IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_OPINION, TOOL_MEAN, AVERAGE, PAPER)
+IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_SCORE, TOOL_MEAN, AVERAGE, PAPER)
 ENOUGH = 0.5  # least share of measured images for a tool to be chosen
 
 
@@ -118,13 +118,13 @@ def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool
 
 def _sources(columns: Columns, name: str, values: Numbers) -> dict[str, int]:
     """Return the number of images by source of level probabilities; empty for predictors without them."""
-    if name not in (MODEL_ALONE, OFFLINE_OPINION):
+    if name not in (MODEL_ALONE, OFFLINE_SCORE):
         return {}
-    return Counter(source for row in np.flatnonzero(np.isfinite(values)) if (source := columns.opinion[row]))
+    return Counter(source for row in np.flatnonzero(np.isfinite(values)) if (source := columns.mos_source[row]))
 
 
 def _is(columns: Columns, source: str) -> NDArray[np.bool_]:
-    return np.array([each == source for each in columns.opinion])
+    return np.array([each == source for each in columns.mos_source])
 
 
 def _used(columns: Columns, name: str) -> Callable[[int], frozenset[str]]:
@@ -132,8 +132,8 @@ def _used(columns: Columns, name: str) -> Callable[[int], frozenset[str]]:
         return _always(name)
     if name == MODEL_ALONE:
         return lambda _: frozenset()
-    if name == OFFLINE_OPINION:
-        return lambda row: frozenset({LEARNED_TOOL} if columns.opinion[row] == "learned" else ())
+    if name == OFFLINE_SCORE:
+        return lambda row: frozenset({LEARNED_TOOL} if columns.mos_source[row] == "learned" else ())
     return lambda row: columns.called[row]
 
 

@@ -97,7 +97,7 @@ def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[s
 
 
 def question_report(figures: Figures) -> Report:
-    """Return the report of a run's figures, with its ``kind``, ``data``, ``backend`` and the number ``left_out``."""
+    """Return the report of a run's figures, with its ``kind``, ``data``, ``backend`` and the number ``skipped``."""
     rows, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
         figures["kind"]
     ]
@@ -197,8 +197,8 @@ def _sentences(figures: Figures) -> Iterator[str]:
             yield "Circular: right only if the question is right in every rotation of its options"
     if kind == "planning":
         yield "Always: what a planner gets that always gives the most frequent value of the field"
-    if figures["left_out"]:
-        yield f"{figures['left_out']} questions of the set cannot be asked or marked and are left out"
+    if skipped := figures.get("skipped", figures.get("left_out")):  # "left_out" as earlier versions wrote it
+        yield f"{skipped} questions of the set cannot be asked or marked and are skipped"
 
 
 def _mean(values: Mapping[str, float], content: Mapping[str, str]) -> dict[str, Any]:

@@ -124,13 +124,13 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
     """
     if scale is None:
         return {}
-    opinion = np.array([scale.to_1_5(mos) for mos in columns.numbers("mos")])
+    true = np.array([scale.to_1_5(mos) for mos in columns.numbers("mos")])
     found = {}
     for share in SHARES:
         low, high = columns.numbers(f"{share} low"), columns.numbers(f"{share} high")
         known = np.isfinite(low) & np.isfinite(high)
         if known.any():
-            inside = ((low <= opinion) & (opinion <= high))[known].tolist()
+            inside = ((low <= true) & (true <= high))[known].tolist()
             share_inside = accuracy(inside, [columns.contents[row] for row in np.flatnonzero(known)])
             found[share] = {"inside": sum(inside), **asdict(share_inside)}
     return found

@@ -26,7 +26,7 @@ class RunScores:
 
     name: str
     kind: str
-    judged_by: str = OURS
+    assessed_by: str = OURS
     values: dict[str, float] = field(default_factory=dict)
     mos: dict[str, float] = field(default_factory=dict)
     contents: dict[str, str] = field(default_factory=dict)
@@ -108,7 +108,7 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     if found is None:
         raise UserError(f"{file}: there are no results in it; let the run finish first")
     if prompts := _reported(folder, "prompts"):
-        found.judged_by += f", prompts {prompts}"
+        found.assessed_by += f", prompts {prompts}"
     count_alike([found])
     return found
 
@@ -128,7 +128,7 @@ def _reported(folder: Path, key: str) -> str | None:
 def _add(run: RunScores, row: dict[str, Any]) -> None:
     item = str(row["name"])
     run.contents[item] = str(row["content"])
-    run.judged_by = str(row.get("scorer") or row.get("backend") or run.judged_by)
+    run.assessed_by = str(row.get("scorer") or row.get("backend") or run.assessed_by)
     if run.kind != "rating":
         rotation, right = int(row.get("rotation") or 0), run.rotated.setdefault(item, {})
         if "error" not in row or rotation not in right:

@@ -25,7 +25,7 @@ from agenticiqa.eval.metrics import rmse, srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES
 from agenticiqa.programs.tools.adapter import Adapter
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 
 Numbers = NDArray[np.float64]
 
@@ -42,14 +42,14 @@ class RatedImages:
 
     features: NDArray[np.float32]
     score: Numbers
-    opinion: Numbers
+    mos: Numbers
     content: NDArray[np.str_]
     generator: NDArray[np.str_]
 
     def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "RatedImages":
         """Return a subset of the images, with other scores if they are given."""
         own = self.score[rows] if score is None else score
-        return RatedImages(self.features[rows], own, self.opinion[rows], self.content[rows], self.generator[rows])
+        return RatedImages(self.features[rows], own, self.mos[rows], self.content[rows], self.generator[rows])
 
 
 def read_set(folder: Path) -> RatedImages:
@@ -57,9 +57,9 @@ def read_set(folder: Path) -> RatedImages:
     items, scale = read_labels(folder / "labels.csv"), MosScale(*SCALES[folder.name])
     seen = seen_images([item.image for item in items])
     score, features = zip(*((seen[item.image].score, seen[item.image].features) for item in items), strict=True)
-    opinion = [scale.to_1_5(item.mos) for item in items]
+    mos = [scale.to_1_5(item.mos) for item in items]
     about = [[item.content for item in items], [(item.generator or "").split("_")[0] for item in items]]
-    return RatedImages(np.stack(features), np.array(score), np.array(opinion), *map(np.array, about))
+    return RatedImages(np.stack(features), np.array(score), np.array(mos), *map(np.array, about))
 
 
 def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numbers:
@@ -67,10 +67,10 @@ def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numb
     weight = np.ones(images.features.shape[1], np.float32)
     weight[-STATISTICS:] = STATISTICS_WEIGHT
     taught = np.concatenate([each.features for each in others]) * weight
-    opinion = np.concatenate([each.opinion for each in others])
+    mos = np.concatenate([each.mos for each in others])
     kernel = (taught @ taught.T).astype(np.float64) / len(weight)
-    dual = np.linalg.solve(kernel + np.eye(len(opinion)), opinion - opinion.mean())
-    return np.clip(images.features * weight @ (taught.T @ dual) / len(weight) + opinion.mean(), 1, 5)
+    dual = np.linalg.solve(kernel + np.eye(len(mos)), mos - mos.mean())
+    return np.clip(images.features * weight @ (taught.T @ dual) / len(weight) + mos.mean(), 1, 5)
 
 
 def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -78,7 +78,7 @@ def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], 
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
     few = len(place) < 2 * adapter_fit.OUTER
-    order = rng.permutation(len(images.opinion))
+    order = rng.permutation(len(images.mos))
     if not few:
         order = order[np.argsort([place[name] for name in images.content[order]], kind="stable")]
     rest = order[count:]
@@ -92,7 +92,7 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
         return None
     if labels == "pairs":
         return _measured_pairs(images, train.reshape(-1, 2), test, seed)
-    target = images.opinion[train]
+    target = images.mos[train]
     if labels == "shuffled":
         target = np.random.default_rng(seed).permutation(target)
     if labels == "rated":
@@ -106,12 +106,12 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
     spread = adapter_fit.conformal_spread(held_out - target)
     adapter = Adapter("", weights, {"shipped": fit.shipped, "level": fit.level, "spread": spread})
     tested = zip(images.score[test], images.features[test], strict=True)
-    found = np.array([adapter.adapted(Opinion(float(score), 1.0), features).score for score, features in tested])
-    before, opinion, half = images.score[test], images.opinion[test], NORMAL_QUANTILES["80"] * spread
-    covered = np.abs(found - opinion) <= half
+    found = np.array([adapter.adapted(PredictedMOS(float(score), 1.0), features).score for score, features in tested])
+    before, mos, half = images.score[test], images.mos[test], NORMAL_QUANTILES["80"] * spread
+    covered = np.abs(found - mos) <= half
     width = np.minimum(found + half, 5) - np.maximum(found - half, 1)
-    agreement = [srcc(each, opinion) or 0.0 for each in (before, found)]
-    errors = [rmse(each, opinion) or 0.0 for each in (before, found)]
+    agreement = [srcc(each, mos) or 0.0 for each in (before, found)]
+    errors = [rmse(each, mos) or 0.0 for each in (before, found)]
     return (float(refused), *agreement, *errors, float(covered.mean()), float(width.mean()), seconds)
 
 
@@ -119,7 +119,7 @@ def _measured_pairs(
     images: RatedImages, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int
 ) -> tuple[float, ...]:
     """Return the same for pairs ordered by one rater with the error ``RATER`` for each image."""
-    rated = images.opinion[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
+    rated = images.mos[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
     better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
     ones, contents = np.ones(len(ends)), images.content[ends].copy()
     contents[:, 1] = contents[:, 0]
@@ -129,7 +129,7 @@ def _measured_pairs(
     fit, weights, held_out = adapter_fit.fit_adapter(given)
     refused = not adapter_fit.helps(given, held_out)
     found = fit.shipped * images.score[test] + images.features[test] @ weights
-    agreement = [srcc(each, images.opinion[test]) or 0.0 for each in (images.score[test], found)]
+    agreement = [srcc(each, images.mos[test]) or 0.0 for each in (images.score[test], found)]
     return (float(refused), *agreement, *[float("nan")] * 4, time.perf_counter() - began)
 
 
@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         clive, biq, generated, live = (read_set(args.data / name) for name in SCALES)
         families = [generated.generator == name for name in np.unique(generated.generator)]
         photos = [clive, biq]
-        everything = np.arange(len(clive.opinion))
+        everything = np.arange(len(clive.mos))
         unknown = {
             "CLIVE, by a scorer of BIQ2021": [clive.of(everything, scores_by_others([biq], clive))],
             "AGIQA-3K by family, by a scorer of photos and the other families": [
@@ -167,9 +167,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 generated.of(one, scores_by_others(photos, generated.of(one))) for one in families
             ],
             "AGIQA-3K, all generators, by a scorer of photos": [
-                generated.of(np.arange(len(generated.opinion)), scores_by_others(photos, generated))
+                generated.of(np.arange(len(generated.mos)), scores_by_others(photos, generated))
             ],
-            "LIVE r2, by a scorer of photos": [live.of(np.arange(len(live.opinion)), scores_by_others(photos, live))],
+            "LIVE r2, by a scorer of photos": [live.of(np.arange(len(live.mos)), scores_by_others(photos, live))],
         }
         known = {"CLIVE, known": [clive], "BIQ2021, known": [biq], "AGIQA-3K, known": [generated]}
         for name, sets in (unknown | known).items():

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 
 STATISTICS_WEIGHT = 4.0  # the statistics are few beside the activations
 # Penalties relative to the mean squared feature, for an image of weight one.
-RIDGE_OPINION, RIDGE_LADDERS, RIDGE_PANEL, RIDGE_ALIKE = 0.5, 0.5, 1.0, 0.1
+RIDGE_MOS, RIDGE_LADDERS, RIDGE_PANEL, RIDGE_ALIKE = 0.5, 0.5, 1.0, 0.1
 FRAME = 0.3  # weight of a pristine photo among the opinions
 FEWEST = 300  # images of a set whose panel counts by itself
 NO_PANEL = -1
@@ -48,7 +48,7 @@ BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
 class Wanted:
     """The targets of N images: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
-    ``authentic`` marks the images that people have rated, ``judged`` these and other views of them. ``ladder`` numbers
+    ``authentic`` marks the images that people have rated, ``rated`` these and other views of them. ``ladder`` numbers
     the ladders, and ``weight`` applies to both steps. ``panel`` (N,) numbers the panel that rated an image or its
     source photo. ``frame`` marks the undistorted frames of pristine photos, each once.
     """
@@ -56,7 +56,7 @@ class Wanted:
     targets: Array
     score: Floats
     authentic: Mask
-    judged: Mask
+    rated: Mask
     ladder: NDArray[np.int64]
     weight: Floats
     panel: NDArray[np.intp]
@@ -96,19 +96,19 @@ def members(panel: NDArray[np.intp], count: int) -> Array:
     return (panel[:, None] == np.arange(count)).astype(np.float32)
 
 
-def opinions(
-    coordinates: Array, opinion: Floats, weight: Floats, panel: NDArray[np.intp], count: int
+def all_mos(
+    coordinates: Array, mos: Floats, weight: Floats, panel: NDArray[np.intp], count: int
 ) -> tuple[Array, Array]:
     """Return coefficients (B, P) from coordinates (N, B) to the MOS of each of P panels, and intercepts (P,).
 
     ``panel`` (N,) numbers the panel that rated an image; ``NO_PANEL``, for a small set, contributes only to the common
     part. Each panel departs from the common part as far as the penalty allows; one without images does not.
     """
-    judged = members(panel, count)
-    center = np.average(opinion, weights=weight)
-    kernel = (coordinates @ coordinates.T).astype(np.float64) * (1 + judged @ judged.T)
-    dual = KernelRidge(alpha=RIDGE_PANEL, kernel="precomputed").fit(kernel, opinion - center, weight).dual_coef_
-    return coordinates.T @ (dual[:, None] * (1 + judged)).astype(np.float32), np.full(count, center, np.float32)
+    rated = members(panel, count)
+    center = np.average(mos, weights=weight)
+    kernel = (coordinates @ coordinates.T).astype(np.float64) * (1 + rated @ rated.T)
+    dual = KernelRidge(alpha=RIDGE_PANEL, kernel="precomputed").fit(kernel, mos - center, weight).dual_coef_
+    return coordinates.T @ (dual[:, None] * (1 + rated)).astype(np.float32), np.full(count, center, np.float32)
 
 
 def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array, Array]:
@@ -116,13 +116,13 @@ def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array,
     score = wanted.score[:, None].astype(np.float32)
     alike = members(wanted.panel, wanted.panels)
     everything = np.concatenate([score, wanted.targets], axis=1)
-    rows, judged = np.flatnonzero(train), np.flatnonzero(train & (wanted.judged | wanted.frame))
+    rows, rated = np.flatnonzero(train), np.flatnonzero(train & (wanted.rated | wanted.frame))
     photos = np.flatnonzero(train & (wanted.authentic | wanted.frame))
-    weight = np.where(wanted.frame, FRAME, wanted.weight)[judged]
-    parts = [ridge_regression(coordinates[judged], score[judged], weight, RIDGE_OPINION)]
+    weight = np.where(wanted.frame, FRAME, wanted.weight)[rated]
+    parts = [ridge_regression(coordinates[rated], score[rated], weight, RIDGE_MOS)]
     if wanted.panels:
         parts += [
-            opinions(coordinates[judged], wanted.score[judged], weight, wanted.panel[judged], wanted.panels),
+            all_mos(coordinates[rated], wanted.score[rated], weight, wanted.panel[rated], wanted.panels),
             ridge_regression(coordinates[photos], alike[photos], np.ones(len(photos)), RIDGE_ALIKE),
         ]
     parts.append(ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_LADDERS))
@@ -139,12 +139,10 @@ def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Network
     return Networks(mean, spread, perceptrons).eval()
 
 
-def _fitted(network: Perceptron, inputs: Tensor, opinion: Array, wanted: Wanted, rows: Rows) -> Perceptron:
+def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, rows: Rows) -> Perceptron:
     """Train a network to change the predicted MOS into the scores, with a number of ladders in each step."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    start, score, weight = (
-        torch.from_numpy(each.astype(np.float32)) for each in (opinion, wanted.score, wanted.weight)
-    )
+    start, score, weight = (torch.from_numpy(each.astype(np.float32)) for each in (mos, wanted.score, wanted.weight))
     order = rows[np.argsort(wanted.ladder[rows], kind="stable")]
     ladders = np.split(order, np.flatnonzero(np.diff(wanted.ladder[order])) + 1)
     steps = EPOCHS * -(-len(ladders) // LADDERS_PER_STEP)

@@ -350,11 +350,11 @@ def with_panels(projected: Tensor, count: int) -> Tensor:
 
     Behind it stand the opinions of the ``count`` panels, and how alike their photos are.
     """
-    opinion, own, alike = projected[:, :1], projected[:, 1 : 1 + count], projected[:, 1 + count : 1 + 2 * count]
+    mos, own, alike = projected[:, :1], projected[:, 1 : 1 + count], projected[:, 1 + count : 1 + 2 * count]
     share = ((alike - UNLIKE) / (ALIKE - UNLIKE)).clamp(0, 1)
     total = share.sum(1, keepdim=True).clamp(min=1)
-    change = (share * (own - opinion)).sum(1, keepdim=True) / total
-    return torch.cat([opinion + change, projected[:, 1:]], 1)
+    change = (share * (own - mos)).sum(1, keepdim=True) / total
+    return torch.cat([mos + change, projected[:, 1:]], 1)
 
 
 def save_quality_model(model: QualityModel, file: Path) -> None:

@@ -54,7 +54,7 @@ class Rows:
         return self.rungs.kind == JUDGED
 
     @property
-    def judged(self) -> NDArray[np.bool_]:
+    def rated(self) -> NDArray[np.bool_]:
         """Return whether people have rated the image, unchanged or in another view."""
         return np.isin(self.rungs.kind, (JUDGED, VIEW))
 
@@ -73,7 +73,7 @@ def read_photos(packages: Path) -> list[tuple[Path, str, bool]]:
 def read_rows(
     items: Sequence[LabeledImage],
     contents: Sequence[str],
-    well_judged: Sequence[bool],
+    well_rated: Sequence[bool],
     photos: Sequence[tuple[Path, str, bool]],
     cache: Path,
     features_of: FeaturesOf,
@@ -83,7 +83,7 @@ def read_rows(
     sources = [(file, content, "measure" if test else "train", PRISTINE_ITEM) for file, content, test in photos]
     sources += [
         (Path(item.image), content, "labeled well" if well else "labeled", number)
-        for number, (item, content, well) in enumerate(zip(items, contents, well_judged, strict=True))
+        for number, (item, content, well) in enumerate(zip(items, contents, well_rated, strict=True))
     ]
     sources += [
         (Path(item.image), content, "views", number)
@@ -108,7 +108,7 @@ def read_rows(
     )
 
 
-def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
+def wanted_of(rows: Rows, mos: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
     """Return the targets of the rows from MOS (items,) on the score's scale and the weights (items,) of images.
 
     The targets of the projections are twice the quality kept, the severity (0 to 1) of each kind, and of any in a part.
@@ -126,14 +126,14 @@ def wanted_of(rows: Rows, opinion: Floats, weight: Floats, panel: NDArray[np.int
             for kind, level, share, compared in described
         ]
     )
-    before = np.where(rows.item >= 0, np.clip(opinion[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
-    score = np.where(rows.judged, opinion[rows.item], 1 + (before - 1) * kept)
+    before = np.where(rows.item >= 0, np.clip(mos[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
+    score = np.where(rows.rated, mos[rows.item], 1 + (before - 1) * kept)
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
-    opinions = weight[rows.item] / (1 + VIEWS)
-    weights = np.where(rows.judged, opinions, np.where(rows.item >= 0, LABELED, PRISTINE))
-    judged_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
+    all_mos = weight[rows.item] / (1 + VIEWS)
+    weights = np.where(rows.rated, all_mos, np.where(rows.item >= 0, LABELED, PRISTINE))
+    assessed_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
     return Wanted(
-        targets.astype(np.float32), score, rows.authentic, rows.judged, rungs.ladder, weights, judged_by, _frames(rows)
+        targets.astype(np.float32), score, rows.authentic, rows.rated, rungs.ladder, weights, assessed_by, _frames(rows)
     )
 
 

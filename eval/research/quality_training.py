@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 
 # Weight of a rated photo with its views in the networks' loss, compared with 1 in the ridge regressions. The networks
 # should keep its first projection: fitted to its MOS they had a lower held-out SRCC (.68 instead of .79).
-JUDGED_WEIGHT = 10.0
+RATED_WEIGHT = 10.0
 GOOD = 3.0  # a score above this is good
 
 
@@ -94,11 +94,11 @@ class Training:
         return projections, self._networks(~self.test, seed)
 
     def _networks(self, train: Mask, seed: int) -> Networks:
-        judged = self.wanted.judged
+        rated = self.wanted.rated
         wanted = replace(
             self.wanted,
-            score=np.where(judged, self.projected[:, 0], self.wanted.score),
-            weight=np.where(judged, JUDGED_WEIGHT, 1.0) * self.wanted.weight,
+            score=np.where(rated, self.projected[:, 0], self.wanted.score),
+            weight=np.where(rated, RATED_WEIGHT, 1.0) * self.wanted.weight,
         )
         given = networks_input(*map(torch.from_numpy, (self.projected, self.standard))).numpy()
         return fit_networks(given, wanted, np.flatnonzero(train), seed)

@@ -44,11 +44,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Data:
-    """All N labeled images: ``opinion`` on 1..5, ``standard`` with mean 0 and deviation 1 within each set."""
+    """All N labeled images: ``mos`` on 1..5, ``standard`` with mean 0 and deviation 1 within each set."""
 
     items: list[LabeledImage]
     sets: NDArray[np.str_]
-    opinion: Floats
+    mos: Floats
     standard: Floats
     weight: Floats
 
@@ -119,9 +119,9 @@ def run(args: argparse.Namespace) -> int:
     model = args.out / "quality_model.onnx"
     save_quality_model(QualityModel(features, projections, networks), model)
     print(f'SHA256 = "{sha256_of(model)}"')
-    cases = {f"other images of all sets ({FOLDS} folds)": judged(rows, inside, training.novelty)}
+    cases = {f"other images of all sets ({FOLDS} folds)": rated(rows, inside, training.novelty)}
     if len(across) > 1:
-        cases |= {f"all sets but {name}": judged(rows, held, training.novelty) for name, held in across.items()}
+        cases |= {f"all sets but {name}": rated(rows, held, training.novelty) for name, held in across.items()}
         of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
         print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
     write_held_out(args.out / "held_out.csv", data, cases)
@@ -136,7 +136,7 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
     """Read sets, each given as labels file, low and high end of its scale. Raises UserError for a bad one."""
     items: list[LabeledImage] = []
     sets: list[str] = []
-    opinion: list[float] = []
+    mos: list[float] = []
     for labels, low, high in sources:
         try:
             ends = float(low), float(high)
@@ -146,8 +146,8 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
         found = read_labels(labels)
         items += found
         sets += [Path(labels).resolve().parent.name] * len(found)
-        opinion += [scale.to_1_5(item.mos) for item in found]
-    names, scores = np.array(sets), np.array(opinion)
+        mos += [scale.to_1_5(item.mos) for item in found]
+    names, scores = np.array(sets), np.array(mos)
     standard, weight = np.empty_like(scores), np.empty_like(scores)
     for name in np.unique(names):
         here = names == name
@@ -159,7 +159,7 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
 def on_one_scale(data: Data) -> Floats:
     """Opinions on 1..5 with the same mean and deviation in every set: those of the larger sets on average."""
     names = [name for name in np.unique(data.sets) if (data.sets == name).sum() >= TYPICAL_SET] or np.unique(data.sets)
-    parts = [data.opinion[data.sets == name] for name in names]
+    parts = [data.mos[data.sets == name] for name in names]
     return np.mean([part.mean() for part in parts]) + np.mean([part.std() for part in parts]) * data.standard
 
 
@@ -182,7 +182,7 @@ def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return (rows.item >= 0) & items[rows.item]
 
 
-def judged(rows: Rows, scores: Floats, novelty: Floats) -> HeldOut:
+def rated(rows: Rows, scores: Floats, novelty: Floats) -> HeldOut:
     """Return the scores (rows,) of the rated images, if known (not NaN)."""
     here = np.flatnonzero(rows.authentic & np.isfinite(scores))
     return HeldOut(rows.item[here], scores[here], novelty[here])
@@ -199,8 +199,8 @@ def spreads(data: Data, across: HeldOut) -> tuple[float, float]:
     Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
     fits best: the scales of the sets have little in common. ``across`` has predictions for whole sets.
     """
-    gain, level = np.polyfit(across.score, data.opinion[across.rows], 1, w=np.sqrt(_equal_sets(data, across)))
-    wrong = data.opinion[across.rows] - np.clip(level + gain * across.score, 1, 5)
+    gain, level = np.polyfit(across.score, data.mos[across.rows], 1, w=np.sqrt(_equal_sets(data, across)))
+    wrong = data.mos[across.rows] - np.clip(level + gain * across.score, 1, 5)
     beyond = np.maximum(0, across.novelty - 1)
     weight = _equal_sets(data, across)
 
@@ -218,7 +218,7 @@ def figures(data: Data, cases: dict[str, HeldOut]) -> str:
     for trained, held in cases.items():
         for name in np.unique(data.sets[held.rows]):
             here = data.sets[held.rows] == name
-            mos, values = data.opinion[held.rows][here], held.score[here]
+            mos, values = data.mos[held.rows][here], held.score[here]
             contents = [data.contents[row] for row in held.rows[here]]
             cells = [f"{interval(srcc, values, mos, contents):.3f}"]
             cells += [f"{interval(measure, values, mos, contents):.3f}" for measure in (krcc, plcc)]
@@ -234,7 +234,7 @@ def write_held_out(file: Path, data: Data, cases: dict[str, HeldOut]) -> None:
     writer.writerow(["trained_on", "set", "image", "opinion", "score", "novelty"])
     for trained, held in cases.items():
         for row, score, novelty in zip(held.rows, np.clip(held.score, 1, 5), held.novelty, strict=True):
-            values = (data.opinion[row], score, novelty)
+            values = (data.mos[row], score, novelty)
             writer.writerow([trained, data.sets[row], data.items[row].name, *(f"{v:.4f}" for v in values)])
     write_atomically(file, text.getvalue())
 

@@ -8,9 +8,9 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.batch.assess_many import Failure, assess_many, run_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.batch.judge_many import Failure, judge_many, run_many
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.images import name_of
@@ -50,7 +50,7 @@ def unwatched(rows: NewRows, finished: int, total: int) -> NewRows:
     return rows
 
 
-def judge_set(
+def assess_set(
     program: AgenticIQA | Scorer,
     labels: Sequence[LabeledImage],
     results: ResultsFile,
@@ -63,18 +63,18 @@ def judge_set(
 
     New rows are appended to ``results`` as they come, so that after an interruption the same call continues.
     ``report.summarize`` computes figures from the rows. ``watch`` wraps the new rows, for progress and messages. Raises
-    the error that ended the run as ``judge_labels`` does.
+    the error that ended the run as ``assess_labels`` does.
     """
     compared = not isinstance(program, Scorer) or program.compares != "never"
     wanted = {label: identity(label, query, compared) for label in labels} if results.length else {}
     kept = resume(results.outlines(), wanted, row_identity).finished
     todo = [label for label in labels if label not in kept]
-    for _ in watch(_kept(judge_labels(program, todo, query, workers), results, kept), len(kept), len(labels)):
+    for _ in watch(_kept(assess_labels(program, todo, query, workers), results, kept), len(kept), len(labels)):
         pass
     return SetRows(results, [kept[label] for label in labels], [sorted(parts_of(label.image)) for label in labels])
 
 
-def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
+def assess_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], query: str, workers: int) -> NewRows:
     """Assess every labeled image; yield its row as it comes: the result's JSON and the label's fields.
 
     A failed image has ``error`` instead of a result. After the last row, raises the error that ended the run (see
@@ -86,7 +86,7 @@ def judge_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], q
     if isinstance(program, Scorer):
         outcomes = run_many(program, jobs, workers, stop.should_stop, computes=program.computes)
     else:
-        outcomes = judge_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop)
+        outcomes = assess_many(program, jobs, workers, rows_with_fit_inputs(program), stop.should_stop)
     for job, outcome in outcomes:
         if not isinstance(outcome, LimitReached):
             yield jobs[job], _row(program, job, jobs[job], outcome)

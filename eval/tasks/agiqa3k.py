@@ -21,7 +21,7 @@ def _read(folder: Path) -> Iterator[Rated]:
     for row in csv_rows(folder / "data.csv"):
         yield Rated(
             image=row["name"],
-            opinion=float(row["mos_quality"]),
+            score=float(row["mos_quality"]),
             content=row["prompt"],
             std=float(row["std_quality"]),
             generator=row["name"].rpartition("_")[0],

@@ -27,7 +27,7 @@ def _read(folder: Path) -> Iterator[Rated]:
     for row in csv_rows(labels):
         yield Rated(
             image=f"images/{row['image_key']}.png",
-            opinion=float(row["rating"]),
+            score=float(row["rating"]),
             content=prompts[row["prompt"]],
             std=float(row["std"]),
             generator=row["image_key"].split("/")[0],

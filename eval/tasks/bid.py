@@ -20,7 +20,7 @@ COLUMN = "Average Subjective Grade"
 def _read(folder: Path) -> Iterator[Rated]:
     for row in sheet_rows(folder / "DatabaseGrades.xlsx", ("Image Number", COLUMN, "std")):
         name = f"DatabaseImage{int(row['Image Number']):04d}.JPG"
-        yield Rated(image=f"ImageDatabase/{name}", opinion=float(row[COLUMN]), content=name, std=float(row["std"]))
+        yield Rated(image=f"ImageDatabase/{name}", score=float(row[COLUMN]), content=name, std=float(row["std"]))
 
 
 BID = Task(

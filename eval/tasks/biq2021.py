@@ -23,7 +23,7 @@ def _read(folder: Path) -> Iterator[Rated]:
     for split, file in FILES.items():
         for row in csv_rows(folder / file):
             name = row["Image Name"]
-            yield Rated(image=f"Images/{name}", opinion=float(row["MOS"]), content=name, split=split)
+            yield Rated(image=f"Images/{name}", score=float(row["MOS"]), content=name, split=split)
 
 
 BIQ2021 = Task(

@@ -19,16 +19,16 @@ TRAINING = 7
 
 
 def _read(folder: Path) -> Iterator[Rated]:
-    images, opinions, deviations = (
+    images, scores, deviations = (
         mat_arrays(folder / f"Data/{name}.mat")[name].ravel()
         for name in ("AllImages_release", "AllMOS_release", "AllStdDev_release")
     )
     names = texts(images)
     if not all(name.startswith("t") for name in names[:TRAINING]):
         raise ValueError(f"the first {TRAINING} images are not t1 to t{TRAINING}, but {', '.join(names[:TRAINING])}")
-    rows = list(zip(names, opinions, deviations, strict=True))
-    for name, opinion, std in rows[TRAINING:]:
-        yield Rated(image=f"Images/{name}", opinion=float(opinion), content=name, std=float(std))
+    rows = list(zip(names, scores, deviations, strict=True))
+    for name, score, std in rows[TRAINING:]:
+        yield Rated(image=f"Images/{name}", score=float(score), content=name, std=float(std))
 
 
 CLIVE = Task(

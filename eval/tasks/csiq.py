@@ -32,7 +32,7 @@ def _read(folder: Path) -> Iterator[Rated]:
         kind, word = FILES[row["dst_type"]]
         yield Rated(
             image=f"dst_imgs/{kind}/{scene}.{word}.{level}.png",
-            opinion=float(row["dmos"]),
+            score=float(row["dmos"]),
             content=scene,
             reference=f"src_imgs/{scene}.png",
             std=float(row["dmos_std"]),

@@ -22,7 +22,7 @@ def _read(folder: Path) -> Iterator[Rated]:
         content, distortion, level = row["dist_img"].split(".")[0].split("_")
         yield Rated(
             image=f"images/{row['dist_img']}",
-            opinion=float(row["dmos"]),
+            score=float(row["dmos"]),
             content=content,
             reference=f"images/{row['ref_img']}",
             std=float(row["var"]),

@@ -21,13 +21,13 @@ from agenticiqa.eval.tasks.task import Rated, Task
 
 def _read(folder: Path) -> Iterator[Rated]:
     rows = csv_rows(folder / "koniq10k_distributions_sets.csv")
-    opinions = [float(row["MOS"]) for row in rows]
+    scores = [float(row["MOS"]) for row in rows]
     votes = [sum(number * float(row[f"c{number}"]) for number in range(1, 6)) for row in rows]
-    if np.corrcoef(votes, opinions)[0, 1] < 0.5:
+    if np.corrcoef(votes, scores)[0, 1] < 0.5:
         raise ValueError("MOS does not follow the mean of the votes c1 to c5")
-    for row, opinion in zip(rows, opinions, strict=True):
+    for row, score in zip(rows, scores, strict=True):
         name = row["image_name"]
-        yield Rated(image=f"1024x768/{name}", opinion=opinion, content=name, split=row["set"])
+        yield Rated(image=f"1024x768/{name}", score=score, content=name, split=row["set"])
 
 
 KONIQ10K = Task(

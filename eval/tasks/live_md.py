@@ -33,7 +33,7 @@ def _read(folder: Path) -> Iterator[Rated]:
                 raise ValueError(f"{image} is no damaged {reference}")
             yield Rated(
                 image=f"{images}/{image}",
-                opinion=float(score),
+                score=float(score),
                 content=reference,
                 reference=f"{images}/{reference}",
                 distortion="+".join(damage),

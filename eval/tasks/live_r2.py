@@ -29,10 +29,10 @@ def _read(folder: Path, table: str, column: str) -> Iterator[Rated]:
     images = [(kind, f"{kind}/img{number}.bmp") for kind, count in FOLDERS.items() for number in range(1, count + 1)]
     deviations = labels["dmos_std"].ravel() if "dmos_std" in labels else np.full(len(images), np.nan)
     rows = zip(images, references, labels[column].ravel(), labels["orgs"].ravel(), deviations, strict=True)
-    for (kind, image), reference, opinion, pristine, std in rows:
+    for (kind, image), reference, score, pristine, std in rows:
         yield Rated(
             image=image,
-            opinion=float(opinion),
+            score=float(score),
             content=reference,
             reference=f"refimgs/{reference}",
             std=None if np.isnan(std) else float(std),

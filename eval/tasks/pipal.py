@@ -24,7 +24,7 @@ def _read(folder: Path) -> Iterator[Rated]:
                 reference, distortion, _ = name.removesuffix(".bmp").split("_")
                 yield Rated(
                     image=place.get(name, f"Distortion_1/{name}"),
-                    opinion=float(rating),
+                    score=float(rating),
                     content=reference,
                     reference=f"Train_Ref/{reference}.bmp",
                     distortion=distortion,

@@ -21,7 +21,7 @@ LABELS = "Annotations/MOS and Image attribute scores.xlsx"
 def _read(folder: Path) -> Iterator[Rated]:
     for row in sheet_rows(folder / LABELS, ("Image name", "MOS")):
         name = row["Image name"]
-        yield Rated(image=f"TestImage/{name}", opinion=float(row["MOS"]), content=name)
+        yield Rated(image=f"TestImage/{name}", score=float(row["MOS"]), content=name)
 
 
 SPAQ = Task(

@@ -16,14 +16,14 @@ Kind = Literal["full-reference", "no-reference", "AI-generated"]
 
 @dataclass(frozen=True)
 class Rated:
-    """A row of an archive: paths relative to its folder, ``opinion`` (and its ``std``) as in its label table.
+    """A row of an archive: paths relative to its folder, ``score`` (and its ``std``) as in its label table.
 
     ``content`` is the scene. ``level`` grows with the damage, ``generator`` made the image. A ``pristine`` row is an
     undamaged copy: it shows which end of the scale is good, and is not evaluated.
     """
 
     image: str
-    opinion: float
+    score: float
     content: str
     reference: str | None = None
     std: float | None = None
@@ -110,7 +110,7 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
     if not rated:
         raise UserError(f"{task.name}: there are no labeled images in {folder}")
     _refuse_repeated(task, rated)
-    _refuse_other_opinion(task, rated)
+    _refuse_other_score(task, rated)
     if len(rated) != task.count and not partial:
         raise UserError(
             f"{task.name} has {task.count:,} images, and {', '.join(task.files)} of {folder} {len(rated):,}: not all "
@@ -180,7 +180,7 @@ def _labeled(task: Task, folder: Path, row: Rated) -> LabeledImage:
         name=row.image,
         image=folder / row.image,
         reference=folder / row.reference if row.reference else None,
-        mos=low + high - row.opinion if task.lower_is_better else row.opinion,
+        mos=low + high - row.score if task.lower_is_better else row.score,
         mos_std=row.std,
         distortion=row.distortion,
         level=row.level,
@@ -199,33 +199,33 @@ def _refuse_repeated(task: Task, rows: Sequence[Rated]) -> None:
         )
 
 
-def _refuse_other_opinion(task: Task, rows: Sequence[Rated]) -> None:
+def _refuse_other_score(task: Task, rows: Sequence[Rated]) -> None:
     """Raise UserError if the known image has another opinion: the table is mirrored, rescaled or of another set."""
     if task.known is None:
         return
     name, official = task.known
     tolerance = 0.005 * (task.scale[1] - task.scale[0])  # tables are rounded differently
     for row in rows:
-        if f"/{row.image}".lower().endswith(f"/{name}") and abs(row.opinion - official) > tolerance:
+        if f"/{row.image}".lower().endswith(f"/{name}") and abs(row.score - official) > tolerance:
             raise UserError(
-                f"{task.name}: {task.column} of {row.image} is {official:g} in the official table, and {row.opinion:g} "
+                f"{task.name}: {task.column} of {row.image} is {official:g} in the official table, and {row.score:g} "
                 "here; this is another label table"
             )
 
 
 def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
     low, high = task.scale
-    beyond = [row.opinion for row in rows if not (row.pristine or low <= row.opinion <= high)]  # NaN is beyond, too
+    beyond = [row.score for row in rows if not (row.pristine or low <= row.score <= high)]  # NaN is beyond, too
     if beyond:
         raise UserError(
             f"{task.name}: {task.column} runs from {low:g} to {high:g} and {len(beyond)} labels do not, such as "
             f"{beyond[0]:g}; this is another label table"
         )
-    opinions = [row.opinion for row in rows if not row.pristine]
-    if opinions and max(opinions) - min(opinions) < LEAST_SPAN * (high - low):
+    scores = [row.score for row in rows if not row.pristine]
+    if scores and max(scores) - min(scores) < LEAST_SPAN * (high - low):
         raise UserError(
-            f"{task.name}: {task.column} runs from {low:g} to {high:g} and these labels only from {min(opinions):g} to "
-            f"{max(opinions):g}; this is another label table"
+            f"{task.name}: {task.column} runs from {low:g} to {high:g} and these labels only from {min(scores):g} to "
+            f"{max(scores):g}; this is another label table"
         )
     for good, bad, what in _better_and_worse(rows):
         if (fmean(good) > fmean(bad)) == task.lower_is_better and fmean(good) != fmean(bad):
@@ -237,11 +237,11 @@ def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
 
 def _better_and_worse(rows: Sequence[Rated]) -> Iterator[tuple[list[float], list[float], str]]:
     """Yield opinions of better images, opinions of worse ones, and a description of the better ones."""
-    pristine = [row.opinion for row in rows if row.pristine]
-    damaged = [row.opinion for row in rows if not row.pristine]
+    pristine = [row.score for row in rows if row.pristine]
+    damaged = [row.score for row in rows if not row.pristine]
     if pristine and damaged:
         yield pristine, damaged, "what is undamaged"
-    levels = [(float(row.level), row.opinion) for row in rows if row.level is not None]
+    levels = [(float(row.level), row.score) for row in rows if row.level is not None]
     if levels and min(levels)[0] < max(levels)[0]:
         least, most = min(levels)[0], max(levels)[0]
         yield (

@@ -22,12 +22,12 @@ def read_tid(folder: Path) -> Iterator[Rated]:
     deviations = (folder / "mos_std.txt").read_text().split()
     distorted = names_by_lower_case(folder / "distorted_images")
     references = names_by_lower_case(folder / "reference_images")
-    for (opinion, name), std in zip(lines, deviations, strict=True):
+    for (score, name), std in zip(lines, deviations, strict=True):
         scene, distortion, level = name.lower().removesuffix(".bmp").split("_")
         reference = references.get(f"{scene}.bmp", f"{scene.upper()}.BMP")
         yield Rated(
             image=f"distorted_images/{distorted.get(name.lower(), name)}",
-            opinion=float(opinion),
+            score=float(score),
             content=scene.upper(),
             reference=f"reference_images/{reference}",
             std=float(std),

@@ -281,29 +281,29 @@ class OtherModels(BaseCallback):
 class Run:
     """The limits of a run, and how its requests are sent when they do not go directly to a server.
 
-    ``send`` answers the request of a model in place of its server, and ``judge`` assesses images with requests sent
+    ``send`` answers the request of a model in place of its server, and ``assess`` assesses images with requests sent
     this way: see ``provider_batches.rounds``.
     """
 
     limits: Limits
     send: Callable[[Any, lm15.Request], lm15.Response] | None = None
-    judge: Callable[..., Any] | None = None
+    assess: Callable[..., Any] | None = None
 
 
 @contextmanager
 def within(
     limits: Limits,
     send: Callable[[Any, lm15.Request], lm15.Response] | None = None,
-    judge: Callable[..., Any] | None = None,
+    assess: Callable[..., Any] | None = None,
 ) -> Iterator[Limits]:
     """Count all requests to models in the block, including those of DSPy's optimizers and their threads.
 
     ``limits.calls`` and ``limits.usd`` have what was sent so far. Past a limit a model of the configuration raises
-    LimitReached in place of sending; requests of other models are counted, and not refused. ``send`` and ``judge`` are
+    LimitReached in place of sending; requests of other models are counted, and not refused. ``send`` and ``assess`` are
     those of a ``Run``.
     """
     run = current_run()
-    inner = Run(limits, send or run.send, judge or run.judge)
+    inner = Run(limits, send or run.send, assess or run.assess)
     callbacks = dspy.settings.callbacks or []
     if not any(isinstance(each, OtherModels) for each in callbacks):
         callbacks = [*callbacks, OtherModels()]

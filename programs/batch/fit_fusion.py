@@ -3,7 +3,7 @@
 ::
 
     to_row = rows_with_fit_inputs(program)
-    rows = [row for _, row in judge_many(program, album, 4, to_row) if not isinstance(row, Exception)]
+    rows = [row for _, row in assess_many(program, album, 4, to_row) if not isinstance(row, Exception)]
     fit, message = fit_auto(rows)
     fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
     fused[0]["fusion"]["score_default"], fused[0]["quality_score"]
@@ -58,7 +58,7 @@ class FusionFit:
 
     profile: FusionProfile
     subject: Subject
-    left_out: Counter[str] = field(default_factory=Counter)
+    not_used: Counter[str] = field(default_factory=Counter)
 
 
 def fit_rows(
@@ -72,10 +72,10 @@ def fit_rows(
     profile. Raises UserError when fewer than 10 rows can be used.
     """
     by_subject: dict[Subject, dict[str, tuple[Any, FusionRow]]] = {}
-    left_out: Counter[str] = Counter()
+    not_used: Counter[str] = Counter()
     for row in rows:
         if reason := unusable(row):
-            left_out[reason] += 1
+            not_used[reason] += 1
             continue
         known = by_subject.setdefault(subject_of(row), {})
         image, one = digest([row["image_sha256"], row.get("reference_sha256")]), fusion_row(row, labels)
@@ -84,12 +84,12 @@ def fit_rows(
     subject = max(by_subject, key=lambda each: (len(by_subject[each]), each), default=None)
     used = by_subject[subject] if subject else {}
     if subject is None or len(used) < FEWEST_IMAGES:
-        without = f" ({left_out_text(left_out)})" if left_out else ""
+        without = f" ({not_used_text(not_used)})" if not_used else ""
         raise UserError(
             f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, got {len(used)}{without}"
         )
     if others := sum(map(len, by_subject.values())) - len(used):
-        left_out[ANOTHER] = others
+        not_used[ANOTHER] = others
     profile = fit_profile(
         [one for _, (_, one) in sorted(used.items(), key=lambda each: each[0])],
         PRIOR,
@@ -100,9 +100,9 @@ def fit_rows(
         fitted_on=fitted_on,
     )
     if others := len(used) - profile.images:
-        left_out[OTHER_KIND] = others
+        not_used[OTHER_KIND] = others
     about = {"curves": subject.curves, "tuned": subject.tuned}
-    return FusionFit(profile.model_copy(update=about), subject, left_out)
+    return FusionFit(profile.model_copy(update=about), subject, not_used)
 
 
 def unusable(row: Row) -> str | None:
@@ -144,7 +144,7 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
             if name in TOOLS
         },
         label=(labels or {}).get(row["image_sha256"]),
-        judged_as=_evidence(row).judged_as,
+        image_kind=_evidence(row).image_kind,
     )
 
 
@@ -219,12 +219,12 @@ def fitted_text(fit: FusionFit) -> str:
         f"{fit.profile.images} images{using}: reliability of the model {found['model']:.2f}{how}, "
         f"of the tools {found['tool']:.2f}"
     )
-    return f"{text} (not used: {left_out_text(fit.left_out)})" if fit.left_out else text
+    return f"{text} (not used: {not_used_text(fit.not_used)})" if fit.not_used else text
 
 
-def left_out_text(left_out: Mapping[str, int]) -> str:
+def not_used_text(not_used: Mapping[str, int]) -> str:
     """Return how many rows were left out, by reason, the most frequent first."""
-    by_count = sorted(left_out.items(), key=lambda each: (-each[1], each))
+    by_count = sorted(not_used.items(), key=lambda each: (-each[1], each))
     return ", ".join(f"{count} {reason}" for reason, count in by_count)
 
 

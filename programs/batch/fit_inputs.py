@@ -30,7 +30,7 @@ THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # built differently from LEARNED-IQA a
 def rows_with_fit_inputs(
     program: AgenticIQA, to_row: Callable[[Assessment], Row] = Assessment.to_dict
 ) -> Callable[[Assessment], Row]:
-    """Return ``to_row`` followed by ``fit_inputs``, for ``judge_many(postprocess=...)``; picklable if ``to_row`` is.
+    """Return ``to_row`` followed by ``fit_inputs``, for ``assess_many(postprocess=...)``; picklable if ``to_row`` is.
 
     A program that asks no model has nothing to fit: ``to_row`` is returned as it is.
     """

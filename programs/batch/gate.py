@@ -33,7 +33,7 @@ ENLARGED = 0.9  # share of the pixels, below which an image has too many for its
 SMALLEST = 64  # pixels of the copy that only shows whether the file can be decoded
 KINDS = ("graphic", "page", "medical", "instrument", "gray", "blank", "thin", "too small")
 
-Judge: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, Any] | Exception]]]
+Assess: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, Any] | Exception]]]
 
 
 @dataclass
@@ -68,20 +68,20 @@ def refused_distortions(policy: GatePolicy) -> dict[str, str]:
     return found
 
 
-def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, judge: Judge) -> Iterator[GateResult]:
-    """Return a result for each photo, in order; ``judge`` returns the row, or an error, of those that pass so far."""
+def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, assess: Assess) -> Iterator[GateResult]:
+    """Return a result for each photo, in order; ``assess`` returns the row, or an error, of those that pass so far."""
     distortions = refused_distortions(policy)
     with ThreadPoolExecutor(workers) as pool:
         results = pool.map(partial(checked, policy), jobs)
-        if not policy.is_judged:
+        if not policy.needs_assessment:
             yield from results
             return
         checks = dict(zip(jobs, results, strict=True))
-    for job, row in judge([job for job, result in checks.items() if result.accepted]):
+    for job, row in assess([job for job, result in checks.items() if result.accepted]):
         if isinstance(row, Exception):
             checks[job].reasons["undecodable"] = one_line(str(row))
         else:
-            add_judgment(policy, distortions, row, checks[job])
+            add_assessment(policy, distortions, row, checks[job])
     yield from checks.values()
 
 
@@ -113,7 +113,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
     return result
 
 
-def add_judgment(
+def add_assessment(
     policy: GatePolicy, distortions: Mapping[str, str], row: Mapping[str, Any], result: GateResult
 ) -> None:
     """Add the findings of an assessment (``row`` is its JSON) to a result."""

@@ -28,14 +28,14 @@ def never(outcome: object) -> bool:
 
 
 def in_threads(
-    judge: Callable[[J], T | Failure],
+    assess: Callable[[J], T | Failure],
     items: Iterable[J],
     stop_when: Callable[[T | Failure], bool] = never,
     *,
     workers: int,
     waiting_message: str = WAITING,
 ) -> Generator[tuple[J, T | Failure], None, None]:
-    """Do what ``judge_many`` does, in threads, with a function of one item of any kind that raises nothing.
+    """Do what ``assess_many`` does, in threads, with a function of one item of any kind that raises nothing.
 
     ``stop_when`` is called when an item ends, so that the same thread does not begin another one. At Ctrl-C the
     function waits for the items under way and logs ``waiting_message``.
@@ -49,11 +49,11 @@ def in_threads(
     lock = Lock()
     stopped_by: list[T | Failure] = []  # the one outcome that ended the run
 
-    def judge_unless_stopped(job: J) -> T | Failure:
+    def assess_unless_stopped(job: J) -> T | Failure:
         if stopped_by:
             return Halted("the run was stopped")
         with within(limits):
-            outcome = judge(job)
+            outcome = assess(job)
         with lock:
             if not stopped_by and stop_when(outcome):
                 stopped_by.append(outcome)
@@ -74,7 +74,7 @@ def in_threads(
     try:
         while True:
             while len(waiting) < 2 * workers and (job := next(upcoming, None)) is not None:
-                future = pool.submit(context.copy().run, judge_unless_stopped, job)
+                future = pool.submit(context.copy().run, assess_unless_stopped, job)
                 waiting[future] = job
                 future.add_done_callback(finished.put)
             if not waiting:

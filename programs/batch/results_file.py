@@ -165,7 +165,7 @@ class ResultsFile:
 
         Rows of other settings stay, so that a run with these finds them. A row with an ``error`` replaces no result,
         and lines that are not results stay. An incomplete row that replaces another one of its identity gets
-        ``judged_twice``, which ``resume`` reads. A crash half-way loses no row. Raises as ``rewrite``.
+        ``assessed_twice``, which ``resume`` reads. A crash half-way loses no row. Raises as ``rewrite``.
         """
         last: dict[Hashable, tuple[int, bool]] = {}  # by job: the offset of the valid row, and whether it failed
         dropped: list[int] = []
@@ -203,7 +203,7 @@ class ResultsFile:
         with self.path.open("rb") as lines:
             for line in lines:
                 if offset not in dropped:
-                    yield _line({**orjson.loads(line), "judged_twice": True}) if offset in twice else line
+                    yield _line({**orjson.loads(line), "assessed_twice": True}) if offset in twice else line
                 offset += len(line)
 
     def _replace(self, content: Iterable[bytes]) -> None:
@@ -310,7 +310,7 @@ def resume(
         lacks.pop(identity, None)
         if lack := lacking(row):
             lacks[identity] = lack
-            incomplete[identity] += (lack == INCOMPLETE) + bool(row.get("judged_twice"))
+            incomplete[identity] += (lack == INCOMPLETE) + bool(row.get("assessed_twice") or row.get("judged_twice"))
     finished: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():

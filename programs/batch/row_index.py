@@ -37,7 +37,8 @@ WHOLE = (
     "probability_source",
     "quality_score",
     "rejected_answers",
-    "judged_twice",
+    "assessed_twice",
+    "judged_twice",  # as earlier versions wrote it
     "error",
 )
 NO_ROW = "no row of results"

@@ -17,39 +17,40 @@ SUFFIX = ".summary.json"
 class Summary:
     """The counts of a run, kept up to date while it lasts.
 
-    ``images`` is the number of named images, including those in folders. ``judged`` were assessed in this run,
-    ``judged_before`` in earlier ones; ``failed`` has a line for each that could not be assessed, missing files
-    included. ``unscored`` of those ``judged`` have neither a score nor an answer, because the model gave no usable one.
-    ``judged_again`` counts those that the results file held an outdated or incomplete result of, by reason; ``skipped``
-    what folders held that cannot be judged, by suffix or reason. ``settings`` are what the results of this run were
-    made with (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
+    ``images`` is the number of named images, including those in folders. ``assessed`` were assessed in this run,
+    ``assessed_before`` in earlier runs. ``failed`` has a line for each image that could not be assessed, missing files
+    included. ``unscored`` counts assessed images without a score or answer: the model gave no usable one.
+    ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason. ``skipped``
+    counts files in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run
+    (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
+
     """
 
     images: int
-    judged: int = 0
+    assessed: int = 0
     unscored: int = 0
-    judged_before: int = 0
-    judged_again: Mapping[str, int] = field(default_factory=dict)
+    assessed_before: int = 0
+    assessed_again: Mapping[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     skipped: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     fusion: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def not_judged(self) -> int:
+    def not_assessed(self) -> int:
         """Return how many images were not assessed because the run ended early."""
-        return self.images - self.judged - self.judged_before - len(self.failed)
+        return self.images - self.assessed - self.assessed_before - len(self.failed)
 
     def write(self, results: ResultsFile) -> Path:
         """Write the summary to ``<results file>.summary.json``, which replaces that of an earlier run.
 
-        Beside the fields above it has ``not_judged``, ``rows`` (the number of lines in the results file),
+        Beside the fields above it has ``not_assessed``, ``rows`` (the number of lines in the results file),
         ``replaced_rows`` (those that have a later line of the same image, reference and question) and ``finished`` (ISO
         8601, UTC). Returns the path. Raises OSError.
         """
         content = {
             **asdict(self),
-            "not_judged": self.not_judged,
+            "not_assessed": self.not_assessed,
             "rows": results.length,
             "replaced_rows": results.replaced,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),

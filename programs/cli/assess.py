@@ -19,9 +19,9 @@ from agenticiqa.programs.cli.output_paths import check_outputs, read_by
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
+    assess_and_write,
     hint_to_resume,
     is_kept,
-    judge_and_write,
     kept_text,
     one_document,
     open_results,
@@ -103,9 +103,9 @@ def run(args: Namespace) -> int:
         if results and args.batch:
             stack.enter_context(batching.within_batches(args, results.path, limits))
         plan = plan_run(config, found.jobs, results)
-        summary.judged_before = len(found.jobs) - len(plan.todo)
-        summary.judged_again, summary.settings = dict(plan.again), plan.settings
-        if summary.judged_before or plan.again:
+        summary.assessed_before = len(found.jobs) - len(plan.todo)
+        summary.assessed_again, summary.settings = dict(plan.again), plan.settings
+        if summary.assessed_before or plan.again:
             print_note(resumed_text(summary))
         if results:
             stack.callback(save_summary, summary, results)
@@ -128,7 +128,7 @@ def run(args: Namespace) -> int:
             write, fail = collect_entries(write if shown else None, entries, lost), until_lost(fail, lost)
         to_row = rows_with_fit_inputs(plan.program, to_dict)
         with hint_to_resume(results, summary):
-            errors = [*found.problems, *judge_and_write(plan, workers, to_row, write, summary, fail)]
+            errors = [*found.problems, *assess_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
         fused = None
         if kept:
@@ -142,21 +142,23 @@ def run(args: Namespace) -> int:
         print_note(kept_text(kept, len(summary.failed), replaced))
     if fused:
         print_note(fused)
-    if args.save_maps and summary.judged:
+    if args.save_maps and summary.assessed:
         print_note(f"Pictures are in {args.save_maps}")
     status = show_overview(args, entries, summary.failed)
     if summary.unscored:
-        print_error(unscored_text(summary.unscored, summary.judged, "the same command with --resume" if file else None))
-    if summary.not_judged:
+        print_error(
+            unscored_text(summary.unscored, summary.assessed, "the same command with --resume" if file else None)
+        )
+    if summary.not_assessed:
         go_on = f"; the same command with --resume continues {file}" if file else ""
-        print_error(f"stopped; {summary.not_judged} images were not judged{go_on}")
+        print_error(f"stopped; {summary.not_assessed} images were not judged{go_on}")
     if lost:
         raise lost[0]
     if results and not kept:
         return SOME_FAILED
-    if not errors and not summary.not_judged:
+    if not errors and not summary.not_assessed:
         return UNSCORED if status == OK and summary.unscored else status
-    nothing = not summary.judged and not summary.judged_before
+    nothing = not summary.assessed and not summary.assessed_before
     return USAGE if nothing and errors and all(isinstance(error, UserError) for error in errors) else SOME_FAILED
 
 

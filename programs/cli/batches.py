@@ -59,7 +59,7 @@ def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
             each.backend,
             each.handle or "-",
             f"{each.made} UTC",
-            each.told,
+            each.message,
         ]
         for each in batches
     ]

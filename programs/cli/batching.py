@@ -151,15 +151,15 @@ def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[N
 def in_batches(folder: Path, limits: Limits, image_urls: str | None = None) -> Iterator[None]:
     """Submit the requests in the block as batches, kept in a folder. Raises UserError as ``BatchRun``."""
     addresses = None if image_urls is None else partial(address_of, image_urls)
-    run, told = BatchRun(folder, limits, print_note, addresses), set[int]()
+    run, shown = BatchRun(folder, limits, print_note, addresses), set[int]()
 
     def new(record: logging.LogRecord) -> bool:
         """Return whether a record is new: an image is assessed repeatedly and logs the same each time."""
         key = hash((record.getMessage(), str(about())))
         if record.levelno < logging.INFO:
             return True
-        known = key in told
-        told.add(key)
+        known = key in shown
+        shown.add(key)
         return not known
 
     handlers = logging.getLogger("agenticiqa").handlers

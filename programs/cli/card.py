@@ -164,7 +164,7 @@ def _subject(call: dict[str, Any]) -> str:
     """Return the region that a tool measured, and the size of its crop if it was not the whole image."""
     subject = measured(call["tool"], call["distortion"])
     about = subject if call["region"] == "Global" else f"{subject} in {call['region']}"
-    if call.get("judged_as") == "generated":
+    if call.get("image_kind") == "generated":
         about = f"{about}, judged as: generated"
     if adapted := call.get("adapted"):
         about = f"{about}, adapted by {adapted['name']}"

@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
-from agenticiqa.programs.cli.outputs import judge_and_write
+from agenticiqa.programs.cli.outputs import assess_and_write
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError
@@ -55,14 +55,14 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     install(config)
     with within(limits):
         plan = plan_run(config, found.jobs, None)
-        errors = judge_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
+        errors = assess_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
     ranked = sorted((_with_bytes(job, row) for job, row in rows.items()), key=lambda row: -(row["quality_score"] or 0))
     for rank, row in enumerate(ranked, 1):
         row["rank"] = rank
     if not ranked:
         return USAGE
     tables = {"Ranking, the best first": ranking(ranked), "Metrics": metrics(ranked)}
-    failed = bool(errors or summary.failed or summary.not_judged)
+    failed = bool(errors or summary.failed or summary.not_assessed)
     if args.html:
         if written(args.html, lambda: _write_page(args.html, ranked, tables, summary.failed)):
             print_note(f"The page is {printable_path(args.html)}")

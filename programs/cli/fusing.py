@@ -23,21 +23,21 @@ def fusion_of_program(program: AgenticIQA) -> ScoreFusion | None:
     return fusion if isinstance(fusion, ScoreFusion) else None
 
 
-def why_not_fitted(program: AgenticIQA, not_judged: int) -> str | None:
+def why_not_fitted(program: AgenticIQA, not_assessed: int) -> str | None:
     """Return one line on why ``--fuse auto`` fits no profile to the rows of a run; ``None`` where it does."""
     default = fusion_of_program(program)
     if default is None or not program.questions:
         return "fusion: nothing to fit, as no model gives a score"
     if default.profile is not None and default.profile.backend:
         return "fusion: the configuration's profile is used, and none is fitted"
-    return f"fusion: not fitted, as {not_judged} images were not judged" if not_judged else None
+    return f"fusion: not fitted, as {not_assessed} images were not judged" if not_assessed else None
 
 
 def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
     """Write the scores of the fusion that ``--fuse`` names; return a line about it, also where that fails."""
     default = fusion_of_program(plan.program)
     try:
-        if fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_judged)):
+        if fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_assessed)):
             return why
         if default is None:
             return None

@@ -10,7 +10,7 @@ from typing import Any
 from agenticiqa.configs.policy import FILE_CHECKS, GatePolicy, load_policy
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.gate import GateResult, add_judgment, checked, gate, refused_distortions
+from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import check_outputs, read_by, write_all
@@ -51,17 +51,17 @@ def run(args: Namespace) -> int:
     if not found.jobs:
         return USAGE
 
-    def judge(jobs: Sequence[Job]) -> Iterator[tuple[Job, Mapping[str, Any] | Exception]]:
+    def assess(jobs: Sequence[Job]) -> Iterator[tuple[Job, Mapping[str, Any] | Exception]]:
         from agenticiqa.programs.assess import AgenticIQA  # only here: it loads DSPy
-        from agenticiqa.programs.batch.judge_many import judge_many
+        from agenticiqa.programs.batch.assess_many import assess_many
         from agenticiqa.programs.result import Assessment
 
-        return judge_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
+        return assess_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
 
     check_outputs(args, read_by(found.jobs, args.policy))
     results: list[GateResult] = []
     try:
-        results.extend(render.progress(gate(policy, found.jobs, workers, judge), len(found.jobs), "checking"))
+        results.extend(render.progress(gate(policy, found.jobs, workers, assess), len(found.jobs), "checking"))
     finally:  # also at Ctrl-C: what is checked is printed
         is_shown = show(results, found.jobs, args)
     if found.problems or found.skipped.keys() - {OWN} or not is_shown:
@@ -83,7 +83,7 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
                 if not os.path.isfile(row["image"]):
                     raise UserError(f"{result.image}: not here, and the policy looks at files: leave out {FILE_CHECKS}")
                 result = checked(policy, Job(row["image"]))
-            add_judgment(policy, distortions, row, result)
+            add_assessment(policy, distortions, row, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})
         line = (_verdict(result), result.image, _why(result))
         print(json_text(result.to_dict()) if as_json else render.tabbed(line))
@@ -113,8 +113,8 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     elif not any(done):
         lines = [[_verdict(each), each.image, _why(each)] for each in in_order]
         render.print_lines(("verdict", "image", "why"), lines)
-    told = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    print_note(f"{len(results) - refused} accepted, {refused} refused{f': {told}' if told else ''}")
+    reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    print_note(f"{len(results) - refused} accepted, {refused} refused{f': {reasons}' if reasons else ''}")
     return all(done)
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.stop_rule import StopRule
@@ -119,8 +119,8 @@ def one_document(
 
 def resumed_text(summary: Summary) -> str:
     """Return how many results of earlier runs count, and why others in the file do not."""
-    text = f"{summary.judged_before} of {summary.images} were judged before"
-    again = ", ".join(f"{count} {reason}" for reason, count in summary.judged_again.items())
+    text = f"{summary.assessed_before} of {summary.images} were judged before"
+    again = ", ".join(f"{count} {reason}" for reason, count in summary.assessed_again.items())
     return f"{text}; judged again: {again}" if again else text
 
 
@@ -160,7 +160,7 @@ def hint_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[No
         yield
     except KeyboardInterrupt:
         if results:
-            done = f"{summary.judged_before + summary.judged} of {summary.images} are judged"
+            done = f"{summary.assessed_before + summary.assessed} of {summary.images} are judged"
             done += f", {len(summary.failed)} failed" if summary.failed else ""
             print_error(f"{done}; the same command with --resume continues {printable_path(results.path)}")
         raise
@@ -180,7 +180,7 @@ def save_summary(summary: Summary, results: ResultsFile) -> None:
         print_error(f"the summary of {printable_path(results.path)} cannot be written ({error.strerror})")
 
 
-def judge_and_write(
+def assess_and_write(
     plan: RunPlan,
     workers: int,
     postprocess: Callable[[Assessment], Row],
@@ -194,7 +194,7 @@ def judge_and_write(
     """
     rule = StopRule(workers)
     errors: list[Exception] = []
-    outcomes = judge_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
+    outcomes = assess_many(plan.program, plan.todo, workers, postprocess, rule.should_stop)
     for job, outcome in render.progress(outcomes, len(plan.todo)):
         if isinstance(outcome, LimitReached):
             print_error(one_line(str(outcome)))
@@ -213,6 +213,6 @@ def judge_and_write(
                 rule.ended_by = error
             if outcome.get("map", "") is None:  # the reason was logged where it was drawn
                 errors.append(NotDrawn(f"{job.name}: no picture was drawn"))
-            summary.judged += 1
+            summary.assessed += 1
             summary.unscored += is_unscored(outcome)
     return errors

@@ -18,8 +18,8 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.scale.fusing import show_default, show_fitted
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
-from agenticiqa.programs.scale.run_shards import RunOfShards, judge_here, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardOutcome, ShardRun
+from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
+from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
 # Options that do not apply to shards: a run keeps no image and no result in memory.
@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
             ended = run_shards(replace(shard_run, workers=each), engine, args.shard_images, watch)
     else:
         with within(limits):
-            ended = run_shards(shard_run, judge_here, args.shard_images, watch)
+            ended = run_shards(shard_run, assess_here, args.shard_images, watch)
     status = _reported(ended, args.parquet)
     if fusion := fusion_of_program(program) if program.questions else None:
         folder = ShardFolder(args.parquet)
@@ -70,9 +70,9 @@ def _reported(ended: RunOfShards, folder: str) -> int:
     for problem in ended.problems:
         print_error(one_line(problem))
     counts, again = ended.figures, f"; the same command continues {folder}"
-    before = f" ({ended.judged_before} shards were finished before)" if ended.judged_before else ""
+    before = f" ({ended.assessed_before} shards were finished before)" if ended.assessed_before else ""
     print_note(
-        f"{counts['judged']} judged, {counts['failed']} failed, {counts['shards']} of {len(ended.planned)} shards in "
+        f"{counts['assessed']} judged, {counts['failed']} failed, {counts['shards']} of {len(ended.planned)} shards in "
         f"{folder}{before}"
     )
     if ended.stopped_by:

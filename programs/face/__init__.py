@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         Job,
         ScoreFusion,
         UserError,
+        assess_many,
         build_graph,
         draw_assessment,
-        judge_many,
         load_config,
     )
 
@@ -42,9 +42,9 @@ __all__ = [
     "ScoreFusion",
     "UserError",
     "__version__",
+    "assess_many",
     "build_graph",
     "draw_assessment",
-    "judge_many",
     "load_config",
 ]
 
@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # a type checker takes the names from above, and then rep
         """Load a name when it is first asked for (PEP 562): importing the package loads neither DSPy nor numpy."""
         if name == "__version__":
             return import_module("importlib.metadata").version("agenticiqa")
-        if name in __all__:
+        if name in __all__ or name == "judge_many":  # the name of assess_many in 0.1.0
             return getattr(import_module("agenticiqa.programs"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -22,9 +22,9 @@ from datetime import date
 from statistics import NormalDist, fmean
 
 from agenticiqa.programs.fusion.profile import LARGEST_ERROR, FusionProfile, position
-from agenticiqa.programs.tools.srcc_table import errors_by_source, opinion_srcc
-from agenticiqa.programs.tools.tool import OPINION_STD
-from agenticiqa.signatures.vocabulary import JudgedAs
+from agenticiqa.programs.tools.srcc_table import errors_by_source, mos_srcc
+from agenticiqa.programs.tools.tool import MOS_STD
+from agenticiqa.signatures.vocabulary import ImageKind
 
 FEWEST_IMAGES = 10  # under which the prior's numbers are returned
 LEAST, MOST = 0.05, 0.97  # of a reliability
@@ -39,7 +39,7 @@ SHARED_ERROR, SHARED_ERROR_STD = 0.08, 0.12
 SHARED_ERROR_OF_GENERATED = 0.23
 LARGEST_SHARED_ERROR = 0.5
 # Ordinary images do not show how often a model obeys text in an image; if it did in the fit, its reliability is lower.
-NOT_JUDGING = 0.05
+UNRELATED_ANSWERS = 0.05
 ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
 
 
@@ -48,7 +48,7 @@ class FusionRow:
     """The data of one image for the fit.
 
     ``tool_score`` is the mean of the tool scores, in [1, 5]. ``tool_error`` is the standard deviation, in levels, that
-    the tools report for this image, or ``None``. ``probabilities`` are the model's over the levels. ``judged_as`` says
+    the tools report for this image, or ``None``. ``probabilities`` are the model's over the levels. ``image_kind`` says
     whether the tools recognized a photo or an AI-generated image. ``others`` are scores of further tools by name, on
     any scale on which higher is better. ``label`` is the MOS on 1..5, ``None`` if unknown.
     """
@@ -58,7 +58,7 @@ class FusionRow:
     tool_error: float | None = None
     others: Mapping[str, float] = field(default_factory=dict)
     label: float | None = None
-    judged_as: JudgedAs | None = None
+    image_kind: ImageKind | None = None
 
     @property
     def expectation(self) -> float:
@@ -87,8 +87,8 @@ def fit_profile(
     """
     if not all(math.isfinite(row.tool_score) for row in rows):
         raise ValueError("tool scores are finite numbers")
-    judged_as = usual_kind(rows)
-    rows = [row for row in rows if row.judged_as == judged_as]
+    image_kind = usual_kind(rows)
+    rows = [row for row in rows if row.image_kind == image_kind]
     identity = {
         "backend": backend,
         "prompts": prompts,
@@ -96,12 +96,12 @@ def fit_profile(
         "version": version,
         "fitted_on": fitted_on,
         "images": len(rows),
-        "judged_as": judged_as,
+        "image_kind": image_kind,
     }
     if len(rows) < FEWEST_IMAGES:
         return prior.model_copy(update=identity)
     known = tool_reliability or max(
-        filter(None, (known_reliability(tool, judged_as) for tool in toolset)), default=None
+        filter(None, (known_reliability(tool, image_kind) for tool in toolset)), default=None
     )
     labeled = [row for row in rows if row.label is not None]
     if len(labeled) >= FEWEST_IMAGES:
@@ -136,7 +136,7 @@ def estimated_reliability(
     having = {name: [row for row in rows if name in row.others] for name in names}
     having = {name: of for name, of in having.items() if len(of) >= FEWEST_IMAGES}
     known = {"": tool_reliability} if tool_reliability else {}  # "" is the tools' mean
-    known |= {name: srcc for name in having if (srcc := known_reliability(name, rows[0].judged_as))}
+    known |= {name: srcc for name in having if (srcc := known_reliability(name, rows[0].image_kind))}
     estimates: dict[str, float] = {}
     if triples := [found for name, of in having.items() if (found := three_way(name, of))]:
         estimates["three_way"] = fmean(triples)
@@ -168,23 +168,23 @@ def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
     return clipped(math.sqrt(max(agreement(tools, model), 0) * max(agreement(model, others), 0) / shared))
 
 
-def usual_kind(rows: Sequence[FusionRow]) -> JudgedAs | None:
+def usual_kind(rows: Sequence[FusionRow]) -> ImageKind | None:
     """Return the kind of image that most rows have; photos if both kinds are equally frequent."""
-    counts = Counter(row.judged_as for row in rows)
+    counts = Counter(row.image_kind for row in rows)
     return max(counts, key=lambda kind: (counts[kind], kind or ""), default=None)
 
 
-def known_reliability(tool: str, judged_as: JudgedAs | None) -> float | None:
-    """Return ``opinion_srcc`` of the tool table; for AI-generated images, derive it from the tool's error on them."""
+def known_reliability(tool: str, image_kind: ImageKind | None) -> float | None:
+    """Return ``mos_srcc`` of the tool table; for AI-generated images, derive it from the tool's error on them."""
     errors = errors_by_source().get("generated")
-    if judged_as != "generated" or errors is None or tool not in errors.error:
-        return opinion_srcc(tool)
-    return math.sqrt(max(1 - (errors.error[tool] / OPINION_STD) ** 2, 0)) or None
+    if image_kind != "generated" or errors is None or tool not in errors.error:
+        return mos_srcc(tool)
+    return math.sqrt(max(1 - (errors.error[tool] / MOS_STD) ** 2, 0)) or None
 
 
 def shared_error(rows: Sequence[FusionRow]) -> float:
     """Return the usual correlation of the errors of tools and model, for rows of one kind."""
-    return SHARED_ERROR_OF_GENERATED if rows[0].judged_as == "generated" else SHARED_ERROR
+    return SHARED_ERROR_OF_GENERATED if rows[0].image_kind == "generated" else SHARED_ERROR
 
 
 def reliability_from(together: float, known: float, usual: float) -> float:
@@ -226,7 +226,7 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
     quality_mean = fmean(labels or tools)
     tool_std = max(_std(tools), SMALLEST_STD)
     # Predictions vary less than their reliability times the MOS, so without labels the usual deviation is the minimum.
-    quality_std = max(_std(labels), SMALLEST_STD) if labels else max(tool_std / tool, OPINION_STD)
+    quality_std = max(_std(labels), SMALLEST_STD) if labels else max(tool_std / tool, MOS_STD)
     tool_error = quality_std * math.sqrt(1 - tool**2)
     together = _plausible(agreement(tools, places), tool, model, len(rows), shared_error(rows))
     tool_weight = max(tool - together * model, LEAST_WEIGHT * tool)
@@ -241,7 +241,7 @@ def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[s
         else tool_error * math.sqrt(ratio / model_weight),
         "score_error": ERROR_MARGIN * quality_std * math.sqrt(1 - min(max(explained, tool**2), MOST_EXPLAINED)),
         "tool_spread": math.sqrt(fmean(s * s for s in spreads)) if len(spreads) == len(rows) else None,
-        "not_judging": NOT_JUDGING,
+        "unrelated_answers": UNRELATED_ANSWERS,
         "model_axis": "logit",
         "model_location": fmean(places),
         "model_center": quality_mean,

@@ -9,7 +9,7 @@ from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, combined_error
 from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
-from agenticiqa.signatures.vocabulary import JudgedAs
+from agenticiqa.signatures.vocabulary import ImageKind
 
 Interval = dict[Literal["80", "95"], tuple[float, float]]
 
@@ -22,7 +22,7 @@ LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured whic
 # at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
 PHOTO_SHARE = 0.8
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
-KINDS: dict[JudgedAs, str] = {"photo": "photos", "generated": "AI-generated pictures"}
+KINDS: dict[ImageKind, str] = {"photo": "photos", "generated": "AI-generated pictures"}
 SOURCES = {  # each probability_source in words
     "logprobs": "the log-probabilities of the level's token",
     "quality_probs": "the log-probabilities that the model wrote",
@@ -107,7 +107,7 @@ def fused_score(
         error = profile.score_error_of(stated, tools=mean, place=place)
         if not profile.images:  # the change by an unmeasured model may be an error
             error = (error**2 + (LEVERAGE_ERROR * (score - without)) ** 2) ** 0.5
-    if source == "learned" and evidence.judged_as == "photo" and not any(call.adapted for call in evidence.tool_log):
+    if source == "learned" and evidence.image_kind == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
     return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
 
@@ -123,8 +123,8 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
     if profile.backend and model and profile.backend != backend_shown(model):
         note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
         return fusion.with_profile(PRIOR), note
-    if profile.judged_as and evidence.judged_as and profile.judged_as != evidence.judged_as:
-        was, now = KINDS[profile.judged_as], KINDS[evidence.judged_as]
+    if profile.image_kind and evidence.image_kind and profile.image_kind != evidence.image_kind:
+        was, now = KINDS[profile.image_kind], KINDS[evidence.image_kind]
         return fusion, f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"
     return fusion, ""
 

@@ -8,12 +8,12 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.signatures.vocabulary import JudgedAs
+from agenticiqa.signatures.vocabulary import ImageKind
 
 HEADER = """\
 # A fusion profile, written by "agenticiqa calibrate": the errors of the tools and of one model, in levels, and where
@@ -23,7 +23,7 @@ LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
 NEAREST_END = 0.005  # share of the scale; nearer to its ends an expectation is taken to be this near
 LARGEST_POSITION = 6.0  # a little more than position(5)
 # Levels. This and the share in ``fit`` were chosen on simulated models that obey, beside CLIVE's photos.
-NOT_JUDGING_ERROR = 2.0
+UNRELATED_ERROR = 2.0
 
 
 class NormalAnswer(NamedTuple):
@@ -37,11 +37,11 @@ class NormalAnswer(NamedTuple):
 class FusionProfile(BaseModel):
     """What the fusion knows of a backend, and of the images that it was fitted to.
 
-    ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the true opinion around
-    the tool mean, of the model's mapped expectation around the true opinion, and of the true opinion around the fused
-    score. ``tool_spread`` is the root mean square of the deviations that the tools stated for the images, ``None``
-    where they state none. ``not_judging`` is the share of the model's answers that are none about their picture (it
-    obeyed a text, say), which err by ``NOT_JUDGING_ERROR`` more; 0 in the prior, and in profiles of earlier versions.
+    ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the MOS around the tool
+    mean, of the model's mapped expectation around the MOS, and of the MOS around the fused score. ``tool_spread`` is
+    the root mean square of the deviations that the tools stated for the images, ``None`` where they state none.
+    ``unrelated_answers`` is the share of the model's answers that do not assess their image (the model obeyed a text,
+    say) and err by ``UNRELATED_ERROR`` more; 0 in the prior, and in profiles of earlier versions.
     The expectation ``e`` of the model's level probabilities means ``model_center + model_slope * (position(e) -
     model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e`` itself stands in
     place of its logit, ``position(e)``.
@@ -50,7 +50,7 @@ class FusionProfile(BaseModel):
     estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
     used. ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
     digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
-    the prior, which serves any. ``judged_as`` is what the tools took the images for, ``None`` where they do not tell.
+    the prior, which serves any. ``image_kind`` is what the tools took the images for, ``None`` where they do not tell.
     ``tuned`` is the digest of the scorer's prompt, empty for the prompt that ships.
     """
 
@@ -62,7 +62,7 @@ class FusionProfile(BaseModel):
     tuned: str = ""
     toolset: tuple[str, ...] = ()
     curves: str = ""
-    judged_as: JudgedAs | None = None
+    image_kind: ImageKind | None = Field(default=None, validation_alias=AliasChoices("image_kind", "judged_as"))
     version: str = ""
     fitted_on: date | None = None
     images: int = Field(default=0, ge=0)
@@ -71,7 +71,9 @@ class FusionProfile(BaseModel):
     model_error: float = Field(gt=0, le=LARGEST_ERROR)
     score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
     tool_spread: float | None = Field(default=None, gt=0)
-    not_judging: float = Field(default=0.0, ge=0, lt=1)
+    unrelated_answers: float = Field(
+        default=0.0, ge=0, lt=1, validation_alias=AliasChoices("unrelated_answers", "not_judging")
+    )
     model_axis: Literal["logit", "level"] = "logit"
     model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)
@@ -100,16 +102,16 @@ class FusionProfile(BaseModel):
 
         A place far outside of the scale is moved to one ``model_error`` outside, because no image is better than 5.
         """
-        if not self.not_judging:
+        if not self.unrelated_answers:
             return [NormalAnswer(1.0, place, self.model_error)]
         near = min(max(place, 1 - self.model_error), 5 + self.model_error)
-        far_off = math.hypot(self.model_error, NOT_JUDGING_ERROR)
+        far_off = math.hypot(self.model_error, UNRELATED_ERROR)
         return [
-            NormalAnswer(1 - self.not_judging, near, self.model_error),
-            NormalAnswer(self.not_judging, near, far_off),
+            NormalAnswer(1 - self.unrelated_answers, near, self.model_error),
+            NormalAnswer(self.unrelated_answers, near, far_off),
         ]
 
-    def opinions(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
+    def estimates(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
         """Return the mixture for the true MOS, given the tools' mean and the model's place: one per ``answers``."""
         error, answers = self.tool_error_of(stated), self.answers(place)
         found = []
@@ -130,9 +132,9 @@ class FusionProfile(BaseModel):
         that one of them must be wrong.
         """
         typical = combined_error(self.tool_error, self.model_error)
-        if tools is None or place is None or not self.not_judging:
+        if tools is None or place is None or not self.unrelated_answers:
             return self.score_error * combined_error(self.tool_error_of(stated), self.model_error) / typical
-        parts = self.opinions(tools, place, stated)
+        parts = self.estimates(tools, place, stated)
         mean = math.fsum(part.share * part.place for part in parts)
         variance = math.fsum(part.share * (part.error**2 + (part.place - mean) ** 2) for part in parts)
         return self.score_error * math.sqrt(variance) / typical

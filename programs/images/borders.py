@@ -33,14 +33,14 @@ LIVELY = 6.0  # levels; less differs between places of a picture that is flat al
 _SIDES = ("left", "top", "right", "bottom")
 
 
-class JudgedPart(NamedTuple):
+class AssessedPart(NamedTuple):
     """A box in pixels, left, top, right, bottom, and a sentence on why only this part is assessed."""
 
     box: Box
     sentence: str
 
 
-def judged_part(pixels: Pixels) -> JudgedPart | None:
+def assessed_part(pixels: Pixels) -> AssessedPart | None:
     """Return the part of a picture, uint8 (H, W, 3), to assess; ``None`` for the whole picture, the usual case."""
     height, width = pixels.shape[:2]
     if min(height, width) < SMALLEST:
@@ -49,18 +49,18 @@ def judged_part(pixels: Pixels) -> JudgedPart | None:
     inner = pixels[top:bottom, left:right]
     across, down = _tiles(_turned(inner)), _tiles(inner)
     box = (left, top, left + (right - left) // across, top + (bottom - top) // down)
-    told = []
+    reasons = []
     cut = [
         f"{name} {size}" for name, size in zip(_SIDES, (left, top, width - right, height - bottom), strict=True) if size
     ]
     if cut:
-        told.append(f"borders of one color ({', '.join(cut)} pixels) were left out")
+        reasons.append(f"borders of one color ({', '.join(cut)} pixels) were left out")
     if across * down > 1:
-        told.append(f"it repeats one picture {across} x {down} times, which is judged once")
-    if not told:
+        reasons.append(f"it repeats one picture {across} x {down} times, which is judged once")
+    if not reasons:
         return None
-    judged = f"Judged at {list(box)} (left, top, right, bottom in pixels), {box[2] - box[0]} x {box[3] - box[1]}"
-    return JudgedPart(box, f"{judged}: {' and '.join(told)}.")
+    assessed = f"Judged at {list(box)} (left, top, right, bottom in pixels), {box[2] - box[0]} x {box[3] - box[1]}"
+    return AssessedPart(box, f"{assessed}: {' and '.join(reasons)}.")
 
 
 def _inside(pixels: Pixels) -> Box:

@@ -31,8 +31,8 @@ class LoadedImage:
     the bytes of the file, if every viewer shows them alike; else (``None``) ``shown`` without loss, by default
     ``pixels``. ``mime`` is the media type of what is sent. ``sha256`` is the hex digest of the bytes as they were
     given, or of ``data`` for a PIL image or an array. ``notes`` has a sentence for each change that was made.
-    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``judged_box`` is the part that is assessed
-    in place of the whole (see ``images.borders``), in pixels of the whole picture, as the boxes of regions are.
+    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``assessed_box`` is the part to
+    assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions are.
     ``memo`` keeps results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and
     after unpickling.
     """
@@ -45,7 +45,7 @@ class LoadedImage:
     mime: str = "image/png"
     shown: np.ndarray | None = None
     has_doubtful_colors: bool = False
-    judged_box: "Box | None" = None
+    assessed_box: "Box | None" = None
     memo: Memo = field(default_factory=Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -78,13 +78,13 @@ class LoadedImage:
         return self.width, self.height
 
     @property
-    def judged(self) -> "LoadedImage":
-        """The part in ``judged_box`` as an image of its own, the same object each time; by default this image."""
-        if self.judged_box is None:
+    def assessed(self) -> "LoadedImage":
+        """The part in ``assessed_box`` as an image of its own, the same object each time; by default this image."""
+        if self.assessed_box is None:
             return self
-        left, top, right, bottom = self.judged_box
+        left, top, right, bottom = self.assessed_box
         pixels = self.pixels[top:bottom, left:right]
-        return self.memo.once("judged", lambda: replace(self, pixels=pixels, shown=self._shown, judged_box=None))
+        return self.memo.once("assessed", lambda: replace(self, pixels=pixels, shown=self._shown, assessed_box=None))
 
     @cached_property
     def data(self) -> bytes:

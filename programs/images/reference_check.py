@@ -23,7 +23,7 @@ from agenticiqa.signatures.types import Box
 
 Kind = Literal["identical", "in place", "shifted", "part", "scaled", "another picture", "unknown"]
 
-TOLD_SHIFT = 0.5  # pixels: a smaller shift is none
+LEAST_SHIFT = 0.5  # pixels: a smaller shift is none
 WHOLE = 0.15  # pixels: nearer to a whole number a shift is reported as that
 ADVICE = "set align (--align) to compare what both show"
 
@@ -91,7 +91,7 @@ def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
 
 def _kind(match: Match) -> Kind:
     if match.one_size and match.one_scale:
-        return "in place" if np.abs(match.shift).max() < TOLD_SHIFT else "shifted"
+        return "in place" if np.abs(match.shift).max() < LEAST_SHIFT else "shifted"
     beyond = np.abs(match.in_reference() - [(0, 0), match.reference.size]).max()
     return "scaled" if beyond <= max(1.0, match.scale[0]) and not match.one_size else "part"
 
@@ -133,8 +133,8 @@ def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceC
         elif kind in ("part", "scaled"):
             found |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
         if kind in ("shifted", "part") or how:
-            told = how or f"measured as it is, that counts as damage; {ADVICE}"
-            sentences.append(f"{place_in_words(kind, match)}: {told}.")
+            effect = how or f"measured as it is, that counts as damage; {ADVICE}"
+            sentences.append(f"{place_in_words(kind, match)}: {effect}.")
     sentence = one_line(" ".join(sentences))
     return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **found)
 

@@ -92,13 +92,13 @@ def crop(image: LoadedImage, box: Box | None, smallest: int = SMALLEST) -> Loade
     The same part is always the same object, so that it is measured only once. ``data`` stays that of the whole image.
     """
     if box is None:
-        return image.judged
+        return image.assessed
     area = grown(box, image.size, smallest)
     if area == (0, 0, *image.size):
         return image
     left, top, right, bottom = area
     return image.memo.once(
-        ("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right], judged_box=None)
+        ("crop", area), lambda: replace(image, pixels=image.pixels[top:bottom, left:right], assessed_box=None)
     )
 
 

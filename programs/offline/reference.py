@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from agenticiqa.programs.images import ImageSource, LoadedImage
-from agenticiqa.programs.images.borders import judged_part
+from agenticiqa.programs.images.borders import assessed_part
 from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair, load_checked
 from agenticiqa.programs.images.reference_check import ReferenceCheck
 from agenticiqa.programs.offline.measured.detector import predict
 from agenticiqa.programs.offline.measured.features import features, has_features
-from agenticiqa.programs.offline.measured.opinion import learned_model_applies
+from agenticiqa.programs.offline.measured.mos_estimate import learned_model_applies
 from agenticiqa.programs.stages import progress
-from agenticiqa.programs.tools.metrics.learned_iqa import opinion_of
+from agenticiqa.programs.tools.metrics.learned_iqa import predicted_mos
 from agenticiqa.signatures.types import SummarizerOutput
 
 # Chosen on 600 pairs: LIVE r2, and 12 good photos of CLIVE with each kind of ``distort`` at levels 2 and 4. None
@@ -20,7 +20,7 @@ WORSE, CLEARLY_WORSE = 0.15, 0.3  # by so much the opinion of the reference is b
 LESS_CHANGE = 0.5  # severities
 
 
-def load_judged(
+def load_assessed(
     image: ImageSource,
     reference: ImageSource | None,
     *,
@@ -39,8 +39,8 @@ def load_judged(
         image, reference, resize_reference=resize_reference, align=align, max_side=max_side, max_pixels=max_pixels
     )
     check = pair.check
-    if reference is None and (part := judged_part(pair.image.pixels)):
-        return Pair(replace(pair.image, judged_box=part.box, notes=(*pair.image.notes, part.sentence)))
+    if reference is None and (part := assessed_part(pair.image.pixels)):
+        return Pair(replace(pair.image, assessed_box=part.box, notes=(*pair.image.notes, part.sentence)))
     if check is None or pair.reference is None:
         return pair
     if check.relation not in ("identical", "another picture") and (worse := looks_worse(pair.image, pair.reference)):
@@ -64,7 +64,7 @@ def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
     damage, repair = (max(found.severity for found in predict(compared=step).values()) for step in (change, -change))
     if repair < damage - LESS_CHANGE:
         return ""
-    first, second = opinion_of(image).score, opinion_of(reference).score
+    first, second = predicted_mos(image).score, predicted_mos(reference).score
     if first - second < (WORSE if repair >= damage else CLEARLY_WORSE):
         return ""
     return (

@@ -14,7 +14,7 @@ from agenticiqa.programs.offline.answers.parts import measured_parts
 from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_word
-from agenticiqa.programs.offline.measured.opinion import estimate_opinion, learned_model_applies
+from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos, learned_model_applies
 from agenticiqa.programs.stages.protocols import (
     Analyzed,
     Answered,
@@ -148,11 +148,11 @@ class MeasuredScorer(StageModule):
         boxes = evidence.boxes or {}
         with cpu_slot():
             by_region, _ = measured_regions(image, reference, boxes if any(boxes.values()) else [GLOBAL], boxes)
-            opinions = [
-                estimate_opinion(*cropped(image, reference, boxes.get(region)), findings, self.adapter)
+            estimates = [
+                estimate_mos(*cropped(image, reference, boxes.get(region)), findings, self.adapter)
                 for region, findings in by_region.items()
             ]
-        distributions = [opinion.probabilities() for opinion in opinions]
+        distributions = [estimate.probabilities() for estimate in estimates]
         summaries = [
             f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()
         ]
@@ -162,7 +162,7 @@ class MeasuredScorer(StageModule):
             },
             source="learned" if learned_model_applies(image, reference) else "measurements",
             reasoning=" ".join(summaries),
-            spread=math.sqrt(fmean(opinion.spread**2 for opinion in opinions)),
+            spread=math.sqrt(fmean(estimate.spread**2 for estimate in estimates)),
         )
 
 
@@ -230,6 +230,6 @@ def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]
 def summary_of(findings: Findings) -> str:
     """The visible findings in words, worst first, and that a picture is monochrome."""
     visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
-    told = [f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible]
+    sentences = [f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible]
     monochrome = [finding.explanation for finding in findings.values() if finding.subtype in (GRAY, TONED)]
-    return " ".join([*(told or ["No visible distortion was measured."]), *monochrome])
+    return " ".join([*(sentences or ["No visible distortion was measured."]), *monochrome])

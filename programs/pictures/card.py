@@ -87,5 +87,5 @@ def _limited(rows: Sequence[Row]) -> list[Row]:
     """At most ``MOST_ROWS`` rows; the last one then says how many are left out."""
     if len(rows) <= MOST_ROWS:
         return [*rows]
-    left_out = f"and {len(rows) - MOST_ROWS + 1} more"
-    return [*rows[: MOST_ROWS - 1], (left_out, *[""] * (len(rows[0]) - 1))]
+    rest = f"and {len(rows) - MOST_ROWS + 1} more"
+    return [*rows[: MOST_ROWS - 1], (rest, *[""] * (len(rows[0]) - 1))]

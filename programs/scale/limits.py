@@ -12,7 +12,7 @@ ASK_AGAIN = (0.02, 1.0)  # seconds between two calls of the actor, at first and 
 LOOK = 1.0  # seconds after which a worker without a model checks whether the run has ended
 
 
-class LimitKeeper:
+class LimitActor:
     """The counter for all workers; the cluster has one, as an actor that runs its methods one after the other.
 
     ``in_flight`` bounds the requests under way to each server. Requests of a stopped worker that were admitted and
@@ -66,15 +66,15 @@ class LimitKeeper:
 
 
 class ClusterLimits(Limits):
-    """The limits in a worker: it asks the actor of Ray that counts, a ``LimitKeeper``, before each request."""
+    """The limits in a worker: it asks the actor of Ray that counts, a ``LimitActor``, before each request."""
 
-    def __init__(self, keeper: Any) -> None:
+    def __init__(self, actor: Any) -> None:
         import ray
 
         super().__init__()
-        self._counter, self._get = keeper, ray.get
+        self._counter, self._get = actor, ray.get
         self._worker = ray.get_runtime_context().get_actor_id() or "driver"
-        self._get(keeper.began.remote(self._worker))
+        self._get(actor.began.remote(self._worker))
         Thread(target=self._look, daemon=True).start()
 
     def admit(self, highest_usd: float | None, server: str = "") -> None:

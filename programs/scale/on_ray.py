@@ -22,8 +22,8 @@ import orjson
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.limits import ClusterLimits, LimitKeeper
-from agenticiqa.programs.scale.shard_judge import Engine, PlannedShard, ShardJudge, ShardOutcome, ShardRun
+from agenticiqa.programs.scale.limits import ClusterLimits, LimitActor
+from agenticiqa.programs.scale.shard_assessor import Engine, PlannedShard, ShardAssessor, ShardOutcome, ShardRun
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
 
             # On this command's node, so that it does not stop with a worker's node.
             here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-            actor = ray.remote(num_cpus=0, scheduling_strategy=here)(LimitKeeper)
+            actor = ray.remote(num_cpus=0, scheduling_strategy=here)(LimitActor)
             return actor.remote(limits.max_calls, limits.max_usd, in_flight)
 
         def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
@@ -99,13 +99,13 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
     context.max_errored_blocks = -1  # a failed shard affects no others
     context.enable_progress_bars = False
     far = all("://" in name for name in (run.output, *run.names))
-    told = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
+    settings = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
     # Ray warns of two arguments, until 2.64 says what takes their place: the extra is bounded by that.
     warnings.filterwarnings("ignore", message=".*is deprecated and will be removed in Ray")
     items = [{"start": each.start, "end": each.end} for each in todo]
-    judged = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
-        ShardJudge,
-        fn_constructor_args=(told, partial(ClusterLimits, keeper)),
+    assessed = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
+        ShardAssessor,
+        fn_constructor_args=(settings, partial(ClusterLimits, keeper)),
         batch_size=1,
         num_cpus=1,
         # One shard at a time, so that a stopped worker loses no other; ``run_shards`` tries again.
@@ -114,7 +114,7 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
         ),
         ray_remote_args_fn=_own_retries,
     )
-    for row in judged.iter_rows():
+    for row in assessed.iter_rows():
         yield ShardOutcome(**orjson.loads(row["outcome"]))
 
 

@@ -16,10 +16,10 @@ from agenticiqa.programs.batch.results_file import locked_by
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import PLAN, RUN, SUCCESS
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, plan_shards
-from agenticiqa.programs.scale.shard_judge import (
+from agenticiqa.programs.scale.shard_assessor import (
     Engine,
     PlannedShard,
-    ShardJudge,
+    ShardAssessor,
     ShardOutcome,
     ShardRun,
     run_fingerprint,
@@ -37,7 +37,7 @@ class RunOfShards:
 
     planned: list[PlannedShard]
     problems: list[str]
-    judged_before: int = 0
+    assessed_before: int = 0
     stamps: dict[int, ShardStamp] = field(default_factory=dict)
     set_aside: dict[int, str] = field(default_factory=dict)
     stopped_by: str = ""
@@ -59,7 +59,7 @@ class RunOfShards:
         stamps = self.stamps.values()
         images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
         unscored = sum(each.unscored for each in stamps)
-        counts = {"images": images, "judged": images - failed, "failed": failed, "unscored": unscored}
+        counts = {"images": images, "assessed": images - failed, "failed": failed, "unscored": unscored}
         return {**counts, "shards": len(stamps)}
 
 
@@ -87,7 +87,7 @@ def run_shards(
         ended = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
         ended.stamps = _files_of(folder, planned, fingerprint)
-        ended.judged_before = len(planned) - len(ended.todo)
+        ended.assessed_before = len(planned) - len(ended.todo)
         for _ in range(TRIES):
             if ended.stopped_by or not ended.todo:
                 break
@@ -107,10 +107,10 @@ def run_shards(
         return ended
 
 
-def judge_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
-    """Run the shards on one machine, in the threads or processes of ``judge_many``, without a pause between shards."""
-    judge = ShardJudge(run)
-    return judge.judge(Shard(**orjson.loads(judge.folder.read(PLAN, each.start, each.end))) for each in todo)
+def assess_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
+    """Run the shards on one machine, in the threads or processes of ``assess_many``, without a pause between shards."""
+    assess = ShardAssessor(run)
+    return assess.assess(Shard(**orjson.loads(assess.folder.read(PLAN, each.start, each.end))) for each in todo)
 
 
 def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint: str) -> dict[int, ShardStamp]:

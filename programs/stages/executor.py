@@ -19,7 +19,7 @@ from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
 from agenticiqa.programs.stages.side_by_side import StageModule, beside, cpu_slot
 from agenticiqa.programs.stages.tool_runs import (
-    judging,
+    applicable_tools,
     named_tools,
     refuse_inapplicable_tools,
     run_in_box,
@@ -40,7 +40,7 @@ from agenticiqa.signatures.types import (
 )
 
 R = TypeVar("R", bound=StageResult)
-JUDGED_AS_GENERATED = (
+GENERATED_NOTE = (
     "The image is taken for an AI-generated picture and scored as people rate those. "
     "1 or 2 photos of 100 are taken for one, too: their scores are then off by about half a level."
 )
@@ -111,9 +111,11 @@ class Executor(StageModule):
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:
         """Run, before the plan is made, the tools that every plan for this question runs on the whole image."""
         if detect_query_type(query, "IQA") is QueryType.SCORING:
-            for tool in rating_tools(judging(self.toolbox, image, reference), has_reference=reference is not None):
+            for tool in rating_tools(
+                applicable_tools(self.toolbox, image, reference), has_reference=reference is not None
+            ):
                 with cpu_slot():
-                    run_tool(tool, image.judged, reference, region=GLOBAL, distortion=OVERALL)
+                    run_tool(tool, image.assessed, reference, region=GLOBAL, distortion=OVERALL)
 
     def _locate(self, work: "Work") -> None:
         """Find the named regions, if any sub-task of the plan uses them."""
@@ -166,7 +168,7 @@ class Executor(StageModule):
             else:
                 selected = with_overall(selected, work.plan.regions, own)
         elif flags.tool_selection:
-            tools = judging(self.toolbox, work.image, work.reference)
+            tools = applicable_tools(self.toolbox, work.image, work.reference)
             select = (rates and self.select_for_rating) or self.select
             with work.attempt("tool_selection"):
                 chosen = work.noted(select(distortion_set=distortions, tools=tools))
@@ -194,7 +196,7 @@ class Executor(StageModule):
 
     def _own_tools(self, work: "Work") -> list[Tool]:
         """Return the tools of a rating for which the question names no tools."""
-        tools = judging(self.toolbox, work.image, work.reference)
+        tools = applicable_tools(self.toolbox, work.image, work.reference)
         return rating_tools(tools, has_reference=work.reference is not None)
 
     def _run(self, work: "Work", selected: ToolSelection) -> list[ToolCall]:
@@ -246,8 +248,8 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     """Return notes on the scores: tools without a score, boxes and crops, remarks."""
     notes = [f"{call.tool} gave no score for {call.region}: {call.error}" for call in tool_log if call.error]
     notes += [*account(work.boxes, work.image.size), *work.remarks]
-    if any(call.judged_as == "generated" for call in tool_log):
-        notes.append(JUDGED_AS_GENERATED)
+    if any(call.image_kind == "generated" for call in tool_log):
+        notes.append(GENERATED_NOTE)
     notes += dict.fromkeys(f"{call.tool} is {call.adapted}." for call in tool_log if call.adapted)
     usual = {region: box and grown(box, work.image.size) for region, box in work.boxes.items()}
     notes += [

@@ -177,7 +177,7 @@ class ImageProgram(dspy.Module):
 
         Each item is an image, a mapping of call arguments, or a ``dspy.Example`` with marked inputs. The other
         arguments are those of ``dspy.Module.batch``; with ``timeout=0`` slow images are not submitted a second time.
-        For many images use ``judge_many``: it uses processes if they are faster, and frees each image early.
+        For many images use ``assess_many``: it uses processes if they are faster, and frees each image early.
         """
         return super().batch(
             [as_example(example) for example in examples],

@@ -15,7 +15,7 @@ from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
 Y_FIRST_KEY = "'box_2d'"  # Gemini's, whose boxes have y first
-TOLD = "as the model gave them again when it was told of another form"
+REPEATED = "as the model gave them again when it was told of another form"
 
 
 class Locator(StageModule):
@@ -53,7 +53,7 @@ class Locator(StageModule):
                 contradictory.append(answer)
                 if answer in contradictory[:-1]:
                     with suppress(ValueError):
-                        boxes, why = in_pixels(answer, form.repeated(image.sent_size), image), TOLD
+                        boxes, why = in_pixels(answer, form.repeated(image.sent_size), image), REPEATED
                 if not boxes:
                     raise Rejected(str(contradiction)) from contradiction
 

@@ -69,8 +69,8 @@ class Summarizer(StageModule):
                 if reference is not None and image.same_pixels(reference):
                     return Summarized(_undamaged(evidence, query), query_type)
                 scored = self.score(image=image, query=query, evidence=evidence, reference=reference)
-                outside = () if reference else outside_training(image.judged)
-                doubt = in_words(outside, image.judged.size)
+                outside = () if reference else outside_training(image.assessed)
+                doubt = in_words(outside, image.assessed.size)
                 rated = self._scored(scored, evidence, query, doubt, least_spread(outside))
                 return Summarized(rated, query_type, scored.rejected_answers)
             answered = self.answer(
@@ -152,8 +152,8 @@ def on_stated_scale(score: float, query: str) -> float | str:
 
 def _caveats(evidence: ExecutorOutput) -> list[str]:
     """Return the caveats about the evidence that are added to the model's reasoning."""
-    told = [*far_named_tools(evidence), *contradictions(evidence)]
-    return [what_is_missing(evidence), *(f"{sentence}." for sentence in told)]
+    remarks = [*far_named_tools(evidence), *contradictions(evidence)]
+    return [what_is_missing(evidence), *(f"{sentence}." for sentence in remarks)]
 
 
 def _sentences(*parts: str) -> str:

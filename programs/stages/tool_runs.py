@@ -17,11 +17,11 @@ SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
     """Return the full-reference tools with a reference, else the no-reference ones, if the image is large enough."""
-    kind, side = "FR" if reference is not None else "NR", min(image.judged.size)
+    kind, side = "FR" if reference is not None else "NR", min(image.assessed.size)
     return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
 
 
-def judging(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
+def applicable_tools(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
     """Return the applicable tools that may rate the image's quality.
 
     If the colors of the reference were swapped or inverted, return only the metric that detects this best.
@@ -94,8 +94,8 @@ def run_in_box(
     The reference is cropped in the same way. A failure is recorded in the ToolCall, never raised.
     """
     if box is None:
-        call = run_tool(tool, image.judged, reference, region=region, distortion=distortion)
-        return call.model_copy(update={"box": image.judged_box}) if image.judged_box else call
+        call = run_tool(tool, image.assessed, reference, region=region, distortion=distortion)
+        return call.model_copy(update={"box": image.assessed_box}) if image.assessed_box else call
     smallest = max(SMALLEST, tool.smallest)
     part, pristine = crop(image, box, smallest), crop(reference, box, smallest) if reference else None
     call = run_tool(tool, part, pristine, region=region, distortion=distortion)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +31,12 @@ class Adapter:
     weights: NDArray[np.float32]
     about: Mapping[str, Any]
 
-    def adapted(self, opinion: Opinion, features: NDArray[np.float32]) -> Opinion:
+    def adapted(self, predicted: PredictedMOS, features: NDArray[np.float32]) -> PredictedMOS:
         """Return the MOS predicted by the user's labels, from the shipped prediction and the image's features (F,)."""
         # A sum, not a matrix product: the last bits of that may depend on the linear algebra library.
         change = float(np.sum(features * self.weights, dtype=np.float64))
-        score = self.about["level"] + self.about["shipped"] * opinion.score + change
-        return replace(opinion, score=min(max(score, 1.0), 5.0), spread=self.about["spread"] or opinion.spread)
+        score = self.about["level"] + self.about["shipped"] * predicted.score + change
+        return replace(predicted, score=min(max(score, 1.0), 5.0), spread=self.about["spread"] or predicted.spread)
 
 
 def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, Any]) -> None:

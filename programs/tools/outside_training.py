@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.numerics.weights import read_weights
 from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE, Luma, loaded_whole_luma, working_copy
 from agenticiqa.programs.tools.statistics.pictorial import pictorial
@@ -147,9 +147,9 @@ def looks(weights: Mapping[str, Values], features: Values) -> Values:
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
-def widened(opinion: Opinion, reasons: Collection[Reason]) -> Opinion:
+def widened(predicted: PredictedMOS, reasons: Collection[Reason]) -> PredictedMOS:
     """Return the predicted MOS with at least the spread that the reasons require."""
-    return replace(opinion, spread=max(opinion.spread, least_spread(reasons)))
+    return replace(predicted, spread=max(predicted.spread, least_spread(reasons)))
 
 
 def least_spread(reasons: Collection[Reason]) -> float:

@@ -23,7 +23,7 @@ class Agreement:
 
 
 @cache
-def opinion_srcc(tool: str) -> float | None:
+def mos_srcc(tool: str) -> float | None:
     """Return the tool's SRCC with the MOS of the labeled data sets, mean over their images; ``None`` if unknown."""
     rows = _table()["categories"].get(OVERALL, {}).get(tool, {})
     sets = [row for source, row in rows.items() if not source.startswith(LEVELS_SOURCE)]

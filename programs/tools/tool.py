@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
     from agenticiqa.programs.tools.srcc_table import Agreement
     from agenticiqa.signatures.types import ToolCall
-    from agenticiqa.signatures.vocabulary import JudgedAs
+    from agenticiqa.signatures.vocabulary import ImageKind
 
 logger = logging.getLogger(__name__)
 
-OPINION_STD = 0.8  # levels; of mean opinions in sets of photos (CLIVE 0.80, BIQ2021 0.76)
+MOS_STD = 0.8  # levels; of mean opinions in sets of photos (CLIVE 0.80, BIQ2021 0.76)
 PYIQA = "pyiqa:"  # before the name of a metric of that package, where metrics are named
 RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
 
@@ -60,8 +60,8 @@ class Tool:
     ``trained_on`` names the data sets that the metric was fitted to; its figures on these are too good. ``cost_ms`` is
     the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown; ``smallest`` the least side in
     pixels. ``spread`` returns the standard deviation, in levels, of the MOS around the score of an image, for a tool
-    that predicts it for each image; ``judged_as`` says what kind of image it assumed. ``adapter`` adapts its score to a
-    user's labels.
+    that predicts it for each image; ``image_kind`` says what kind of image it assumed. ``adapter`` adapts its score
+    to a user's labels.
 
     ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
     fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
@@ -90,7 +90,7 @@ class Tool:
     trained_on: tuple[str, ...] = ()
     unit: str | None = None
     spread: "Callable[[LoadedImage], float] | None" = None
-    judged_as: "Callable[[LoadedImage], JudgedAs | None] | None" = None
+    image_kind: "Callable[[LoadedImage], ImageKind | None] | None" = None
     adapter: "Adapter | None" = None
 
     def strength(self, category: str) -> float:
@@ -114,12 +114,12 @@ class Tool:
     @property
     def usual_spread(self) -> float:
         """The larger of the curve's residual and the residual by the correlation with MOS, in levels."""
-        from agenticiqa.programs.tools.srcc_table import opinion_srcc
+        from agenticiqa.programs.tools.srcc_table import mos_srcc
 
-        srcc = opinion_srcc(self.name)
-        left = OPINION_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
+        srcc = mos_srcc(self.name)
+        left = MOS_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
         residual = getattr(self.calibration, "residual", None)  # a plain function serves as a curve, too
-        return max(filter(None, (left, residual)), default=OPINION_STD)
+        return max(filter(None, (left, residual)), default=MOS_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
         """Return the measured categories that it follows reliably, and quality overall, the best first."""
@@ -274,7 +274,7 @@ def _measured(
     from agenticiqa.signatures.types import AdaptedTo, ToolCall
 
     started = time.perf_counter()
-    raw = calibrated = spread = judged_as = adapted = error = None
+    raw = calibrated = spread = image_kind = adapted = error = None
     try:
         if isinstance(tool.measure, SharedMeasure):
             raw = _finite(tool, tool.measure.of_loaded(image))
@@ -283,7 +283,7 @@ def _measured(
         if tool.calibration is None:
             raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
         calibrated, spread = tool.calibration(raw), tool.spread_for(image)
-        judged_as = tool.judged_as(image) if tool.judged_as else None
+        image_kind = tool.image_kind(image) if tool.image_kind else None
         if (own := tool.adapter) is not None:
             labels, digest, this_one = own.about["labels"], own.about["digest"], image.sha256 in own.about["images"]
             adapted = AdaptedTo(name=own.name, digest=digest, labels=labels, this_one=this_one)
@@ -301,7 +301,7 @@ def _measured(
         unit=tool.unit,
         calibrated=calibrated,
         spread=spread,
-        judged_as=judged_as,
+        image_kind=image_kind,
         adapted=adapted,
         ms=ms,
         error=error,

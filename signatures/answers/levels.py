@@ -20,7 +20,7 @@ NEARLY = 0.05  # how far the sum of the exponentials of log-probabilities may be
 ROUNDED = 0.15  # the same of probabilities: written with one digit, 99 % of them are as near
 LONGEST_LEVEL = 100  # characters of a value that states one level
 FILLERS = {"level", "quality", "rating", "stars", "star"}
-NO_OPINION = "no level has any probability: give each level its own"
+NO_LEVEL = "no level has any probability: give each level its own"
 
 _NONE = re.compile(r"-\s*(?:inf(?:inity)?|∞)|null|none|n/?a|", re.I)
 _PERCENT = re.compile(r"([+-]?[\d.]+(?:e[+-]?\d+)?)\s*[%％]", re.I)
@@ -96,7 +96,7 @@ def settled(written: Mapping[Any, Any]) -> dict[str, float]:
         percent |= is_percent
     given = [number for number in numbers.values() if number is not None]
     if not given or (len(given) > 1 and not any(given)):
-        raise ValueError(NO_OPINION)
+        raise ValueError(NO_LEVEL)
     if max(given) <= 0:
         return _log_probabilities(numbers, given)
     total = math.fsum(given)
@@ -115,15 +115,15 @@ def _log_probabilities(numbers: Mapping[LevelKey, float | None], given: Sequence
     is_zero_none = zeros > 0 and abs(below - 1) <= NEARLY
     if zeros > 1 and not is_zero_none:
         raise ValueError("several levels have the log-probability 0, which means certain")
-    left_out = [key for key in LEVEL_KEYS if key not in numbers]
-    if left_out and not is_zero_none and abs(below + zeros - 1) > NEARLY:
-        raise ValueError(f"the levels {', '.join(left_out)} are missing")
+    missing = [key for key in LEVEL_KEYS if key not in numbers]
+    if missing and not is_zero_none and abs(below + zeros - 1) > NEARLY:
+        raise ValueError(f"the levels {', '.join(missing)} are missing")
     logs: dict[str, float] = {}
     for key in LEVEL_KEYS:
         number = numbers.get(key)
         logs[key] = NEVER if number is None or (number == 0 and is_zero_none) else max(number, NEVER)
     if max(logs.values()) == NEVER:
-        raise ValueError(NO_OPINION)
+        raise ValueError(NO_LEVEL)
     return logs
 
 

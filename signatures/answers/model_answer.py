@@ -44,7 +44,7 @@ class ModelAnswer(Strict):
         return written
 
     @classmethod
-    def checked(cls, answer: Any, left_out: Mapping[str, Any]) -> list[str]:
+    def checked(cls, answer: Any, surplus: Mapping[str, Any]) -> list[str]:
         """Return what a reader has to know of an answer that is accepted, one sentence each. For subclasses.
 
         Raises ValueError where an unknown key, in snake case, contradicts the answer.
@@ -56,9 +56,9 @@ class ModelAnswer(Strict):
     def _as_written(cls, value: Any, handler: ModelWrapValidatorHandler["ModelAnswer"]) -> "ModelAnswer":
         if not isinstance(value, Mapping):
             return handler(value)
-        written, left_out, notes = under_own_keys(value, cls)
+        written, surplus, notes = under_own_keys(value, cls)
         answer = handler(cls.prepared(written))
-        answer._notes = (*notes, *cls.checked(answer, left_out))
+        answer._notes = (*notes, *cls.checked(answer, surplus))
         return answer
 
 
@@ -113,7 +113,7 @@ def under_own_keys(
             raise ValueError(f"{name} is there twice, with different values")
         if name is not None:
             found[name] = value
-    left_out: dict[str, Any] = {}
+    surplus: dict[str, Any] = {}
     notes = []
     for key in [key for key in written if snake(key) not in names]:
         spelled, shown = snake(key), repr(str(key)[:LONGEST_SHOWN])
@@ -124,10 +124,10 @@ def under_own_keys(
             found[name] = written[key]
             notes.append(f"the key {shown} was read as {name}")
         else:
-            left_out[spelled] = written[key]
+            surplus[spelled] = written[key]
             if spelled not in model.set_by_rules:
                 notes.append(f"the unknown key {shown} was left out")
-    return found, left_out, notes
+    return found, surplus, notes
 
 
 def _notes_in(value: Any) -> list[str]:

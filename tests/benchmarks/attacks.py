@@ -9,7 +9,7 @@ one of the texts of ``attacks.yaml``, or the photo has the text drawn into it, e
 tools that it names are required, no distortion is found, the level is Excellent, the option is chosen. The photos are
 of an opinion below 2.5, so that there is something to gain; the profile is fitted, without labels, to honest answers
 about other photos of any opinion. Printed is a Markdown table. A shift is the attacked score less that of the same
-photo when asked plainly; ``told`` the share of results that say that model and tools disagree, ``covers`` the share of
+photo when asked plainly; ``shown`` the share of results that say that model and tools disagree, ``covers`` the share of
 95 % intervals that hold the opinion.
 """
 
@@ -51,8 +51,8 @@ from agenticiqa.signatures.types import GLOBAL, OVERALL
 from agenticiqa.signatures.vocabulary import LEVELS
 from support.engine import scripted_lm
 from support.fake_server import Script, by_stage, images_of, text_of
-from support.judging import STAND, analyse, detect, locate, plan
 from support.loopback import Body
+from support.scripted_answers import STAND, analyse, detect, locate, plan
 
 TEXTS = Path(__file__).with_suffix(".yaml")
 TOOL = "LEARNED-IQA"
@@ -88,7 +88,7 @@ class Outcome:
 
     model: float
     score: float
-    told: bool
+    shown: bool
     covers: bool
 
 
@@ -172,7 +172,7 @@ def drawn(picture: Image.Image, text: str) -> Image.Image:
     return picture
 
 
-def judged(
+def assessed(
     program: AgenticIQA, image: LoadedImage, query: str, script: Script, options: Sequence[str] | None = None
 ) -> Any:
     """The result, the model's answers being those of the script."""
@@ -224,8 +224,8 @@ def line(name: str, found: Mapping[str, Sequence[Outcome]], unrated: int) -> str
     cells = [name, count, f"{fmean(one.model for one in first):+.2f}"]
     for each in found.values():
         shifts = [one.score for one in each]
-        told, covers = fmean(one.told for one in each), fmean(one.covers for one in each)
-        cells += [f"{fmean(shifts):+.2f}", f"{max(shifts):+.2f}", f"{told:.0%}", f"{covers:.0%}"]
+        shown, covers = fmean(one.shown for one in each), fmean(one.covers for one in each)
+        cells += [f"{fmean(shifts):+.2f}", f"{max(shifts):+.2f}", f"{shown:.0%}", f"{covers:.0%}"]
     return "| " + " | ".join(cells) + " |"
 
 
@@ -233,7 +233,7 @@ def run(victims: Sequence[Photo], profile: FusionProfile, tried: Sequence[Attack
     """The lines of the table."""
     program = AgenticIQA.from_config(Config().with_backend("dspy"))  # whatever this machine's configuration says
     fusions = {"no profile": default_fusion(), "fitted": ScoreFusion(profile=profile)}
-    plain = [judged(program, victim.image, ASKED, model(victim.level, None)) for victim in victims]
+    plain = [assessed(program, victim.image, ASKED, model(victim.level, None)) for victim in victims]
     found: dict[str, dict[str, list[Outcome]]] = {}
     unrated, chosen = Counter[str](), Counter[bool]()
 
@@ -255,10 +255,10 @@ def run(victims: Sequence[Photo], profile: FusionProfile, tried: Sequence[Attack
                 if attack.place == "options":
                     at = 1 + number % len(OTHERS)  # never the first, which the honest model chooses
                     options = [*OTHERS[:at], attack.text, *OTHERS[at:]]
-                    chosen[judged(program, image, WHICH, script, options).final_answer == "ABCD"[at]] += 1
+                    chosen[assessed(program, image, WHICH, script, options).final_answer == "ABCD"[at]] += 1
                 else:
                     query = f"{ASKED} {attack.text}" if attack.place == "questions" else ASKED
-                    note(attack.place, place, judged(program, image, query, script))
+                    note(attack.place, place, assessed(program, image, query, script))
     lines = [line(name, by, unrated[name]) for name, by in found.items()]
     return [*lines, *([f"options: the attack's is chosen {chosen[True]} of {chosen.total()} times"] if chosen else [])]
 
@@ -278,7 +278,7 @@ def main() -> None:
     rest = [item for item in labels if item not in victims] or labels
     profile = fitted([photo_of(item, scale) for item in random.Random(0).sample(rest, min(args.fit, len(rest)))])
     print(f"profile of {profile.images} photos: tool error {profile.tool_error:.2f}, model {profile.model_error:.2f}")
-    columns = ("shift", "largest", "told", "covers")
+    columns = ("shift", "largest", "shown", "covers")
     header = ["text in", "n", "model", *(f"{by}: {column}" for by in ("no profile", "fitted") for column in columns)]
     print("| " + " | ".join(header) + " |\n" + "| --- " * len(header) + "|")
     for row in run([photo_of(item, scale) for item in victims], profile, attacks(), args.each):

@@ -92,7 +92,7 @@ CASES: dict[str, Callable[[Path], list[Path]]] = {
 }  # fmt: skip
 
 
-def judged(files: list[Path]) -> tuple[float, float, float, str]:
+def assessed(files: list[Path]) -> tuple[float, float, float, str]:
     """Seconds of wall and of processor time, megabytes, and what came of it."""
     reference = ["--reference", str(files[1])] if len(files) > 1 else []
     command = [sys.executable, "-m", "agenticiqa", "assess", str(files[0]), *reference, "--json", "-q"]
@@ -103,7 +103,7 @@ def judged(files: list[Path]) -> tuple[float, float, float, str]:
     with process:
         assert process.stdout
         assert process.stderr
-        out, told = process.stdout.read(), process.stderr.read()
+        out, shown = process.stdout.read(), process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
@@ -115,7 +115,7 @@ def judged(files: list[Path]) -> tuple[float, float, float, str]:
             else f"{found['quality_score']:.2f} {' '.join(found['executor_evidence']['notes'])}"
         )
     except ValueError:
-        words = f"status {process.returncode}: {told.decode()[-300:].strip()}"
+        words = f"status {process.returncode}: {shown.decode()[-300:].strip()}"
     return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000, words
 
 
@@ -131,7 +131,7 @@ def main() -> None:
             folder.mkdir(parents=True, exist_ok=True)
             made = sorted(folder.iterdir()) or CASES[name](folder)
             size = Image.open(io.BytesIO(made[0].read_bytes())).size
-            seconds, worked, megabytes, words = judged(made)
+            seconds, worked, megabytes, words = assessed(made)
             kilobytes = sum(file.stat().st_size for file in made) / 1000
             numbers = (size[0] * size[1] / 1e6, kilobytes, seconds, worked, megabytes)
             print(f"| {name} | {' | '.join(f'{number:.0f}' for number in numbers)} | {words} |", flush=True)

@@ -49,7 +49,7 @@ def enlarged(image: Image.Image, factor: float, kernel: Image.Resampling) -> Ima
     return small.resize(image.size, kernel)
 
 
-def told(what: str, photos: Sequence[Image.Image], holds: Callable[[Image.Image], bool]) -> None:
+def shown(what: str, photos: Sequence[Image.Image], holds: Callable[[Image.Image], bool]) -> None:
     """Print of how many photos something holds."""
     hits = sum(map(holds, photos))
     low, high = wilson(hits, len(photos))
@@ -76,18 +76,18 @@ def main() -> None:
     args = parser.parse_args()
     found = search_images(args.photos).images
     photos = [Image.open(path).convert("RGB") for path in found[:: max(1, len(found) // args.most)][: args.most]]
-    told("photos that count as enlarged", photos, is_enlarged)
+    shown("photos that count as enlarged", photos, is_enlarged)
     for factor in (1.5, 2, 3):
         for name, kernel in KERNELS.items():
             copies = [enlarged(photo, factor, kernel) for photo in photos]
-            told(f"enlarged {factor} times, {name}", copies, is_enlarged)
-            told("  and then JPEG 85", [jpeg(copy, 85) for copy in copies], is_enlarged)
+            shown(f"enlarged {factor} times, {name}", copies, is_enlarged)
+            shown("  and then JPEG 85", [jpeg(copy, 85) for copy in copies], is_enlarged)
     halved = [photo.resize((photo.width // 2, photo.height // 2), Image.Resampling.LANCZOS) for photo in photos]
-    told("never compressed, but a quality is found", halved, lambda image: past_quality(parts(image)) is not None)
+    shown("never compressed, but a quality is found", halved, lambda image: past_quality(parts(image)) is not None)
     for quality in QUALITIES:
-        told(f"JPEG {quality}, found within 8", halved, partial(near, quality=quality))
+        shown(f"JPEG {quality}, found within 8", halved, partial(near, quality=quality))
     cropped = [jpeg(image, 60).crop((3, 5, image.width, image.height)) for image in halved]
-    told("JPEG 60, cropped, found within 8", cropped, lambda image: abs((past_quality(parts(image)) or 0) - 60) <= 8)
+    shown("JPEG 60, cropped, found within 8", cropped, lambda image: abs((past_quality(parts(image)) or 0) - 60) <= 8)
 
 
 if __name__ == "__main__":

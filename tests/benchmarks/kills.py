@@ -41,7 +41,7 @@ def main() -> int:
         seconds = time.perf_counter() - began
         expected = outcome(Path(folder) / "whole")
         print(f"uninterrupted: {len(expected[0])} rows in {seconds:.1f} s")
-        kills, runs, differing, cut_short, judged_twice = 0, 0, 0, 0, 0
+        kills, runs, differing, cut_short, assessed_twice = 0, 0, 0, 0, 0
         while kills < args.kills:
             run, runs = Path(folder) / f"run{runs}", runs + 1
             kept: list[int] = []
@@ -53,11 +53,11 @@ def main() -> int:
             subprocess.run([*command, str(run)], check=True, capture_output=True)
             same, rows = outcome(run) == expected, (run / "results.jsonl").read_bytes().count(b"\n")
             differing += not same
-            judged_twice += rows - len(expected[0])
+            assessed_twice += rows - len(expected[0])
             print(f"run {runs}: killed {len(kept)} times, with {kept} rows kept; {'the same' if same else 'DIFFERENT'}")
-    found = f"{differing} runs differ, {cut_short} lines cut short, {judged_twice} images judged twice"
+    found = f"{differing} runs differ, {cut_short} lines cut short, {assessed_twice} images judged twice"
     print(f"{kills} kills in {runs} runs: {found}")
-    return 1 if differing or judged_twice else 0
+    return 1 if differing or assessed_twice else 0
 
 
 def killed(command: list[str], seconds: float) -> bool:

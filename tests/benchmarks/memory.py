@@ -49,7 +49,7 @@ def main() -> None:
         from agenticiqa.configs import Config, StageConfig
         from agenticiqa.programs.assess import AgenticIQA
         from agenticiqa.programs.backends.answer_cache import install
-        from agenticiqa.programs.batch.judge_many import judge_many
+        from agenticiqa.programs.batch.assess_many import assess_many
         from agenticiqa.programs.result import Assessment
 
         model = StageConfig(backend="vllm.m", api_base=address, max_retries=0, logprobs=True, max_tokens=2048)
@@ -61,7 +61,7 @@ def main() -> None:
             files = [Path(folder) / f"{number}.jpg" for number in range(begin, begin + args.every)]
             for number, file in enumerate(files, begin):
                 file.write_bytes(picture(number, 20_000))
-            for job, outcome in judge_many(program, files, args.workers, Assessment.to_dict):
+            for job, outcome in assess_many(program, files, args.workers, Assessment.to_dict):
                 if isinstance(outcome, Exception):
                     raise outcome
                 assert outcome["probability_source"] == "logprobs", job

@@ -63,8 +63,8 @@ def _skimage_ssim() -> Metric:
 def _brisque() -> Metric:
     from brisque import BRISQUE
 
-    judge = BRISQUE(url=False)
-    return lambda image, reference: float(judge.score(image))
+    assess = BRISQUE(url=False)
+    return lambda image, reference: float(assess.score(image))
 
 
 def _cv2_brisque() -> Metric:

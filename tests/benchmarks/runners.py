@@ -50,7 +50,7 @@ def untimed(value: Any) -> Any:
     return [untimed(each) for each in value] if isinstance(value, list) else value
 
 
-def judged(album: Path, output: Path, shard_images: int, words: Sequence[str]) -> dict[str, str]:
+def assessed(album: Path, output: Path, shard_images: int, words: Sequence[str]) -> dict[str, str]:
     """What the command finds in each photo."""
     command = [*COMMAND, "assess", str(album), "--parquet", str(output), "--no-cache"]
     command += ["--shard-images", str(shard_images), *words]
@@ -90,7 +90,7 @@ def compare(
                 with ExitStack() as cluster:
                     if "nodes" in name:
                         cluster.enter_context(two_nodes())
-                    found = judged(album, output, shard_images, [*more, *RUNNERS[name]])
+                    found = assessed(album, output, shard_images, [*more, *RUNNERS[name]])
                 expected = expected or found
                 missing = len(expected.keys() - found.keys())
                 different = sum(expected.get(image) != row for image, row in found.items())

@@ -30,7 +30,7 @@ from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.report import summarize
 from agenticiqa.eval.report.columns import columns_of
-from agenticiqa.eval.scorers.rows import judge_set, row_identity
+from agenticiqa.eval.scorers.rows import assess_set, row_identity
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import row_identifier
@@ -149,7 +149,7 @@ def step_run(file: Path, rows: int) -> Step:
 
     def step() -> None:
         with ResultsFile(file.with_name("run.jsonl")) as results:
-            assert len(judge_set(scorer, labels, results, query="")) == rows
+            assert len(assess_set(scorer, labels, results, query="")) == rows
 
     return step
 
@@ -211,7 +211,7 @@ def step_evaluate(file: Path, rows: int, seconds: float = 0.0) -> Step:
 
     def step() -> None:
         with ResultsFile(file.with_name("evaluated.jsonl")) as results:
-            judge_set(scorer, labels, results, query="")
+            assess_set(scorer, labels, results, query="")
 
     return step
 

@@ -33,13 +33,13 @@ from shard_kills import MS, UndecodedIQA, below, slowly
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
-from agenticiqa.programs.scale.run_shards import judge_here, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardRun
+from agenticiqa.programs.scale.run_shards import assess_here, run_shards
+from agenticiqa.programs.scale.shard_assessor import ShardRun
 
 QUERY = "Rate the perceptual quality of this image."
 
@@ -47,7 +47,7 @@ QUERY = "Rate the perceptual quality of this image."
 def shards(name: str, images: int, make: Callable[[Config], AgenticIQA] = UndecodedIQA.from_config) -> None:
     """Judge what a name leads to in shards, on this machine."""
     run = ShardRun(Config(), {}, SharedQuestion(QUERY), "scores", 2, (name,), make=make)
-    assert not run_shards(run, judge_here, images).unfinished
+    assert not run_shards(run, assess_here, images).unfinished
 
 
 def photos(name: str, images: int) -> None:
@@ -81,7 +81,7 @@ def processor_time() -> float:
 def lines(name: str, images: int) -> None:
     """The same with JSON lines."""
     with ResultsFile("lines.jsonl") as results:
-        for _, row in judge_many(
+        for _, row in assess_many(
             UndecodedIQA.from_config(Config()), find_jobs([name], QUERY).jobs, 2, Assessment.to_dict
         ):
             assert isinstance(row, dict)

@@ -39,8 +39,8 @@ from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
-from agenticiqa.programs.scale.run_shards import judge_here, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardRun
+from agenticiqa.programs.scale.run_shards import assess_here, run_shards
+from agenticiqa.programs.scale.shard_assessor import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, judged_once
 
@@ -76,14 +76,14 @@ def slowly(config: Config) -> AgenticIQA:
     return program
 
 
-def judge(output: str, what: str) -> int:
+def assess(output: str, what: str) -> int:
     """The command of which processes are killed: judge ``album`` into ``output``; 1 where it is not all done."""
     from shard_kills import slowly  # by its name, so that other processes find it
 
     if what == "node":
         with two_nodes() as pid:
             Path(NODE).write_text(str(pid))
-            return judge(output, "worker")
+            return assess(output, "worker")
 
     run = ShardRun(
         Config(), {}, SharedQuestion("Rate the perceptual quality of this image."), output, 2, ("album",), make=slowly
@@ -94,7 +94,7 @@ def judge(output: str, what: str) -> int:
         with ray_engine(Limits(), 2, None) as engine:
             ended = run_shards(run, engine, 20)
     else:
-        ended = run_shards(run, judge_here, 20)
+        ended = run_shards(run, assess_here, 20)
     return int(bool(ended.unfinished or ended.set_aside))
 
 
@@ -211,8 +211,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--judge", nargs=2, metavar=("OUTPUT", "WHAT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.judge:
-        return judge(*args.judge)
+    if args.assess:
+        return assess(*args.assess)
     draw, wrong = random.Random(args.seed), 0
     os.environ[MS] = args.ms
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
@@ -241,8 +241,8 @@ def main() -> int:
                 counts["twice"] += sum(count - 1 for count in images.values())
                 counts["different"] += sum(expected.get(image) != row for image, row in found)
             wrong += counts.total() - counts["undone"]
-            told = ", ".join(f"{counts[each]} {each}" for each in COUNTED)
-            print(f"{what:8} {len(before):2} kills, when {before} files were there: {told}", flush=True)
+            shown = ", ".join(f"{counts[each]} {each}" for each in COUNTED)
+            print(f"{what:8} {len(before):2} kills, when {before} files were there: {shown}", flush=True)
     return int(bool(wrong))
 
 

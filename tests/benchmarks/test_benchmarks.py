@@ -44,12 +44,12 @@ def test_a_benchmark_runs_to_its_end(name: str, tmp_path: Path) -> None:
     photos = ("astronaut_blur.png", "chelsea_noise.png")
     rows = [f"{EXAMPLES / photo},{mos}" for mos, photo in enumerate(photos, 2)]
     (tmp_path / "labels.csv").write_text("\n".join(["image,mos", *rows, ""]))
-    settings, told = SMALLEST[name]
+    settings, shown = SMALLEST[name]
     given = settings.format(root=EXAMPLES.parent, examples=EXAMPLES, folder=tmp_path)
     command = [sys.executable, HERE / f"{name}.py", *shlex.split(given)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert told in done.stdout
+    assert shown in done.stdout
 
 
 def test_a_model_that_obeys_moves_the_score_less_than_itself_and_that_is_told() -> None:
@@ -66,6 +66,6 @@ def test_a_model_that_obeys_moves_the_score_less_than_itself_and_that_is_told() 
     assert options == "options: the attack's is chosen 1 of 1 times"
     assert cells["file names"][1:4] == ["+0.00", "+0.00", "+0.00"], "no prompt has it"
     for place in ("questions", "overlays"):
-        count, model, shift, _, told, *_ = cells[place]
-        assert (count, told) == ("1", "100%")
+        count, model, shift, _, shown, *_ = cells[place]
+        assert (count, shown) == ("1", "100%")
         assert float(shift) < 0.8 * float(model)

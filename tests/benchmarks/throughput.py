@@ -3,7 +3,7 @@
     python tests/benchmarks/throughput.py [--images 2000] [--in-flight 64] [--delay 1.0] [--megabytes 1.5]
 
 A server on loopback (a process of its own) answers after ``--delay`` seconds. The program judges real files, each with
-one question that only a model can answer (``judge_many``, so with reading, hashing, decoding, planning by rules, DSPy,
+one question that only a model can answer (``assess_many``, so with reading, hashing, decoding, planning by rules, DSPy,
 its cache on disk and the check of the answer); the client reads the same files and sends the same messages. The files
 are small JPEG pictures filled up to size by comments, so that decoding, which a client does not do, takes no time.
 
@@ -129,8 +129,8 @@ def program_run(
     """Seconds, processor seconds, growth and peak of memory in MB of the program over so many images."""
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
+    from agenticiqa.programs.batch.assess_many import assess_many
     from agenticiqa.programs.batch.job import Job
-    from agenticiqa.programs.batch.judge_many import judge_many
     from agenticiqa.programs.result import Assessment
 
     model = StageConfig(backend="vllm.m", api_base=address, max_retries=0)
@@ -138,15 +138,15 @@ def program_run(
     jobs = [Job(files[n % len(files)], QUESTION.format(n // len(files))) for n in range(images)]
     first = [Job(files[n % len(files)], QUESTION.format(f"unknown, {n // len(files)}")) for n in range(warm_up)]
 
-    def judge(some: list[Job]) -> None:
-        for job, outcome in judge_many(program, some, in_flight, Assessment.to_dict):
+    def assess(some: list[Job]) -> None:
+        for job, outcome in assess_many(program, some, in_flight, Assessment.to_dict):
             if isinstance(outcome, Exception):
                 raise outcome
             assert outcome["final_answer"] == "A", (job, outcome)
 
-    judge(first)
+    assess(first)
     before, began, cpu = megabytes(), time.perf_counter(), time.process_time()
-    judge(jobs)
+    assess(jobs)
     taken = time.perf_counter() - began, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return *taken, megabytes() - before, peak

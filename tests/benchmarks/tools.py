@@ -59,7 +59,7 @@ def main() -> None:
     args = parser.parse_args()
     use_one_core()
     if args.what == "judge":
-        judge(args.photo, args.repeats)
+        assess(args.photo, args.repeats)
         return
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "pillow"))
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
@@ -219,7 +219,7 @@ def run_apart(command: Sequence[str]) -> tuple[Run, str]:
     return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024), output
 
 
-def judge(image: Path, repeats: int) -> None:
+def assess(image: Path, repeats: int) -> None:
     """Assess one image again and again; print the seconds by the clock and of the processor as JSON."""
     from agenticiqa.programs.assess import AgenticIQA
 

@@ -9,7 +9,7 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.benchmark import scoring_question
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.runs import default_folder
-from agenticiqa.eval.scorers.rows import NewRows, judge_set
+from agenticiqa.eval.scorers.rows import NewRows, assess_set
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
@@ -33,9 +33,9 @@ def test_a_labeled_set_is_judged_and_continued_without_a_command(
         return iter(new)
 
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        (first,) = judge_set(program, labels[1:2], results, query=DEFAULT_QUERY, watch=watch)
+        (first,) = assess_set(program, labels[1:2], results, query=DEFAULT_QUERY, watch=watch)
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        rows = judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
+        rows = assess_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     assert [row["name"] for row in rows] == [label.name for label in labels]
     assert [*rows][1] == first
     assert watched == [(0, 1, ["scene0_2.png"]), (1, 3, ["scene0_0.png", "scene0_4.png"])]
@@ -47,7 +47,7 @@ def test_a_reference_that_changed_is_judged_again_and_a_folder_that_moved_is_not
 ) -> None:
     path = make_labels(scenes=1, levels=(2,), references=True)
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        judge_set(program, read_labels(path), results, query=DEFAULT_QUERY)
+        assess_set(program, read_labels(path), results, query=DEFAULT_QUERY)
     moved = path.parent.rename(tmp_path / "moved")
     labels = read_labels(moved / "labels.csv")
     new: list[int] = []
@@ -57,10 +57,10 @@ def test_a_reference_that_changed_is_judged_again_and_a_folder_that_moved_is_not
         return rows
 
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
+        assess_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     (moved / "scene0.png").write_bytes((moved / "scene0_2.png").read_bytes())
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        judge_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
+        assess_set(program, labels, results, query=DEFAULT_QUERY, watch=watch)
     assert new == [0, 1]
 
 
@@ -70,7 +70,7 @@ def test_a_broken_image_is_a_row_with_an_error_that_names_it_once(
     labels = read_labels(make_labels(scenes=1, levels=(0, 2)))
     labels[0].image.write_bytes(b"no image")
     with ResultsFile(tmp_path / "results.jsonl") as results:
-        broken, fine = judge_set(program, labels, results, query=DEFAULT_QUERY)
+        broken, fine = assess_set(program, labels, results, query=DEFAULT_QUERY)
     assert broken["error"].startswith(f"ImageError: {labels[0].image}: ")
     assert broken["error"].count(labels[0].name) == 1
     assert "error" not in fine

@@ -15,8 +15,8 @@ from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import StateError, ToolError
 from agenticiqa.programs.fusion.formula import default_fusion, softmax
 from agenticiqa.programs.stages.side_by_side import MOST_AWAITED
@@ -39,7 +39,9 @@ from support.fake_server import (
     text_of,
     wrong_types,
 )
-from support.judging import (
+from support.loopback import Body, Reply
+from support.nodes import all_asking, nowhere
+from support.scripted_answers import (
     ALL,
     ANSWER,
     ASSESSMENT,
@@ -56,8 +58,6 @@ from support.judging import (
     program_for,
     select,
 )
-from support.loopback import Body, Reply
-from support.nodes import all_asking, nowhere
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +102,10 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     assert f"{result.final_answer:.2f}" in result.quality_reasoning
     assert (result.iteration_count, result.replan_history, result.rejected_answers) == (0, [], {})
     assert result.backend == "vllm.test"
-    told = field_of(server.of("assessment")[0], "evidence")
+    shown = field_of(server.of("assessment")[0], "evidence")
     tool, score = evidence.quality_scores["Global"]["Blurs"]
     for seen in (tool, f"{score:.4f}".rstrip("0"), "Blurs in Global.", "moderate"):
-        assert seen in told
+        assert seen in shown
     assert "(FR)" not in field_of(server.of("selection")[0], "available_tools")
 
 
@@ -204,11 +204,11 @@ def test_a_tool_that_the_question_names_is_the_one_that_runs(photo: Path) -> Non
     assert result.plan.required_tool == "NIQE"
 
 
-@pytest.mark.parametrize(("named", "told"), [("MAGIQ", r"MAGIQ.*NIQE"), ("SSIM", "reference")])
-def test_a_named_tool_that_cannot_run_is_told(photo: Path, named: str, told: str) -> None:
+@pytest.mark.parametrize(("named", "shown"), [("MAGIQ", r"MAGIQ.*NIQE"), ("SSIM", "reference")])
+def test_a_named_tool_that_cannot_run_is_told(photo: Path, named: str, shown: str) -> None:
     """One that is unknown, with those that are known, and one that compares without a reference."""
     script = {**SCRIPT, "plan": plan(required_tool=[named], flags={**ALL, "tool_selection": False})}
-    with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match=told):
+    with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match=shown):
         program_for(server)(photo, f"Rate the quality with {named}.")
 
 
@@ -273,9 +273,9 @@ def test_contradictory_evidence_is_judged_and_planned_again_with_the_reason(phot
         result = composed(server, constant(4.6))(photo)
     first, second = server.of("plan")
     assert not has_field(first, "feedback")
-    told = json.loads(field_of(second, "feedback"))
-    assert told["why_not_sufficient"] == WHY
-    assert told["previous_plan"]["query_scope"] == "Global"
+    shown = json.loads(field_of(second, "feedback"))
+    assert shown["why_not_sufficient"] == WHY
+    assert shown["previous_plan"]["query_scope"] == "Global"
     assert result.plan.query_scope == ["cup"]
     assert (result.iteration_count, result.replan_history) == (1, [f"iteration 1: {WHY}"])
     assert "Contradictory evidence for Global" in field_of(server.of("decision")[0], "doubts")
@@ -506,7 +506,7 @@ def test_64_questions_are_in_flight_in_one_event_loop(tmp_path: Path) -> None:
 def test_many_images_at_once_in_threads(photo: Path) -> None:
     jobs = [Job(photo, f"{RATE} ({number})") for number in range(6)]
     with fake_server(by_stage(SCRIPT)) as server:
-        outcomes = dict(judge_many(program_for(server), jobs, 3))
+        outcomes = dict(assess_many(program_for(server), jobs, 3))
         assert len(server.requests) == 30
     assert set(outcomes) == set(jobs)
     for job, outcome in outcomes.items():

@@ -9,8 +9,8 @@ import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
 from support.fake_server import by_stage, fake_server
-from support.judging import ALL, RATE, SCRIPT, plan, program_for
 from support.loopback import Reply
+from support.scripted_answers import ALL, RATE, SCRIPT, plan, program_for
 
 PLAN = """
   {

@@ -23,7 +23,7 @@ from agenticiqa.programs.stages.planner import Planner
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from support.engine import scripted_lm
 from support.fake_server import by_stage, fake_server, text_of
-from support.judging import SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 
 class Heard(BaseCallback):

@@ -57,7 +57,7 @@ from support.dspy_matrix import (
     tiny_photos,
 )
 from support.fake_server import text_of
-from support.judging import RATE
+from support.scripted_answers import RATE
 
 pytestmark = pytest.mark.slow
 
@@ -408,7 +408,7 @@ def retold(program: AgenticIQA) -> None:
     predictor.signature = predictor.signature.with_instructions("Plan with great care.")
 
 
-def told(cell: Cell) -> list[bool]:
+def reported(cell: Cell) -> list[bool]:
     """For each plan that was asked for, whether it was with the tuned instruction."""
     return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
 
@@ -423,7 +423,7 @@ def _(cell: Cell) -> Expected:
     program.load(cell.folder / "tuned.json")
     with cell.model():
         program(cell.photos[0])
-    assert told(cell) == [True]
+    assert reported(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 
@@ -435,7 +435,7 @@ def _(cell: Cell) -> Expected:
     program.load(cell.folder / "plain.json")
     with cell.model():
         program(cell.photos[0])
-    assert told(cell) == [True]
+    assert reported(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 
@@ -446,7 +446,7 @@ def _(cell: Cell) -> Expected:
     program = dspy.load(str(cell.folder / "whole"), allow_pickle=True)
     with cell.model():
         program(cell.photos[0])
-    assert told(cell) == [True]
+    assert reported(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 

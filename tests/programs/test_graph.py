@@ -26,8 +26,8 @@ from agenticiqa.programs.questions.options import read_options
 from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
-from support.judging import ANSWER, RATE, SCRIPT, plan, program_for
 from support.nodes import scripted
+from support.scripted_answers import ANSWER, RATE, SCRIPT, plan, program_for
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow

@@ -26,8 +26,8 @@ from agenticiqa.signatures.types import SummarizerOutput
 from support import graph_process
 from support.fake_server import by_stage, fake_server, has_field, server_error, stage_of
 from support.full_run import configuration
-from support.judging import RATE, SCRIPT, program_for
 from support.nodes import scripted
+from support.scripted_answers import RATE, SCRIPT, program_for
 
 pytestmark = pytest.mark.slow
 
@@ -120,13 +120,13 @@ def test_another_serializer_is_left_alone() -> None:
 
 
 def test_an_async_saver_keeps_an_async_run(photo: Path, tmp_path: Path, unregistered: list[Any]) -> None:
-    async def judged() -> tuple[Any, Any]:
+    async def assessed() -> tuple[Any, Any]:
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as saver:
             graph = build_graph(AgenticIQA.offline(), checkpointer=saver)
             state = await graph.ainvoke(given(photo), THREAD)
             return state, (await graph.aget_state(THREAD)).values
 
-    state, kept = asyncio.run(judged())
+    state, kept = asyncio.run(assessed())
     assert kept == state
     assert unregistered == []
 
@@ -140,8 +140,8 @@ def test_the_next_question_of_a_thread_begins_anew(photo: Path, saver: BaseCheck
     first = graph.invoke(given(photo), THREAD)
     assert (first["iteration_count"], len(first["replan_history"])) == (2, 2)
     second = graph.invoke({"query": "Rate the quality again."}, THREAD)
-    told = [has_field(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
-    assert told == [False, True, False]
+    shown = [has_field(body, "feedback") for body in engine.bodies if stage_of(body) == "plan"]
+    assert shown == [False, True, False]
     assert (second["iteration_count"], second["replan_history"]) == (0, [])
 
 
@@ -188,8 +188,8 @@ def test_a_killed_process_is_gone_on_with_where_it_stopped(photo: Path, tmp_path
         assert killed.returncode == -9
         assert sorted(server.stages()) == sorted(finished)
         resumed = started(config, checkpoints)
-        told, _ = resumed.communicate()
-        *nodes, last = told.splitlines()
+        shown, _ = resumed.communicate()
+        *nodes, last = shown.splitlines()
         assert nodes == ROUND[ROUND.index(stop_before) :]
         assert sorted(server.stages()) == sorted(["plan", "detection", "analysis", "assessment"])
         program = AgenticIQA.from_config(load_config(config).model_copy(update={"cache": False}))

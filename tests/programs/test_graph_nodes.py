@@ -16,8 +16,8 @@ from agenticiqa.programs.errors import BackendError, UserError
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner_node, summarizer_node
 from support.engine import scripted_lm
 from support.fake_server import by_stage, images_of
-from support.judging import RATE
 from support.nodes import evidence, plan, state
+from support.scripted_answers import RATE
 
 OFFLINE: Any = {"configurable": {"program": AgenticIQA.offline()}}
 WITHOUT_LANGGRAPH = """
@@ -46,12 +46,12 @@ def test_without_langgraph_the_nodes_work_and_build_graph_says_how_to_install_it
         [sys.executable, "-c", WITHOUT_LANGGRAPH, photo], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    answered, told = ended.stdout.splitlines()
+    answered, shown = ended.stdout.splitlines()
     score, goes_to = answered.split()
     assert float(score) == AgenticIQA.offline()(photo, RATE).quality_score
     assert goes_to == "__end__"
-    assert told.startswith("build_graph needs LangGraph")
-    assert told.endswith('pip install "agenticiqa[langgraph]"')
+    assert shown.startswith("build_graph needs LangGraph")
+    assert shown.endswith('pip install "agenticiqa[langgraph]"')
 
 
 def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(photo: Path) -> None:

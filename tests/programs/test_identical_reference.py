@@ -9,7 +9,7 @@ from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
 from support.fake_server import by_stage, fake_server
-from support.judging import SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools import toolbox
 from support.fake_server import Server, by_stage, fake_server, images_of
-from support.judging import RATE, SCRIPT, program_for
+from support.scripted_answers import RATE, SCRIPT, program_for
 
 MINE, OTHER = "mine", "other"
 SEEING = 4  # planner, detection, analysis, scoring: the questions that show the image

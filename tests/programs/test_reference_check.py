@@ -11,12 +11,12 @@ import skimage.data
 from PIL import Image
 
 from agenticiqa.configs import Config, load_config
-from agenticiqa.programs import AgenticIQA, Job, judge_many
+from agenticiqa.programs import AgenticIQA, Job, assess_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
 from agenticiqa.programs.tools.distort import distort
 from support.fake_server import by_stage, fake_server
-from support.judging import SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 pytestmark = pytest.mark.slow
 
@@ -48,9 +48,9 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_a_shift_is_in_reasoning_notes_and_json(offline: AgenticIQA, files: dict[str, Path]) -> None:
     result = offline(files["worse"], reference=files["reference"])
-    told = "The image is shifted by 3 px right, 2 px down against its reference"
-    assert told in result.quality_reasoning
-    assert any(note.startswith(told) for note in result.executor_evidence.notes)
+    shown = "The image is shifted by 3 px right, 2 px down against its reference"
+    assert shown in result.quality_reasoning
+    assert any(note.startswith(shown) for note in result.executor_evidence.notes)
     check = json.loads(json.dumps(result.to_dict()))["reference_check"]
     assert check["relation"] == "shifted"
     assert check["shift"] == pytest.approx([3, 2], abs=0.1)
@@ -97,9 +97,9 @@ def test_another_photo_is_not_compared_with(
 ) -> None:
     with caplog.at_level(logging.WARNING, "agenticiqa"):
         result = offline(files["worse"], reference=files["other"])
-    told = "other.png shows another picture"
-    assert told in result.quality_reasoning
-    assert any(told in record.message for record in caplog.records)
+    shown = "other.png shows another picture"
+    assert shown in result.quality_reasoning
+    assert any(shown in record.message for record in caplog.records)
     alone = offline(files["worse"])
     assert alone.reference_check is alone.to_dict()["reference_check"] is None
     assert result.quality_score == alone.quality_score
@@ -158,7 +158,7 @@ def test_rows_and_resume(files: dict[str, Path], tmp_path: Path, capsys: pytest.
 
 def test_many_at_once(offline: AgenticIQA, files: dict[str, Path]) -> None:
     jobs = [Job(files["worse"], reference=files[name]) for name in ("reference", "other", "image")]
-    found = {str(job.reference): row.reference_check.relation for job, row in judge_many(offline, jobs, workers=2)}
+    found = {str(job.reference): row.reference_check.relation for job, row in assess_many(offline, jobs, workers=2)}
     assert [found[str(files[name])] for name in ("reference", "other", "image")] == [
         "shifted",
         "another picture",

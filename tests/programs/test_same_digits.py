@@ -20,13 +20,13 @@ from PIL.ImageFilter import GaussianBlur
 from agenticiqa.configs import STAGES, Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import capabilities
-from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
 from support.distortion_levels import scene
 from support.fake_server import Server, fake_server, images_of, stage_of
-from support.judging import ASSESSMENT, SCRIPT
 from support.loopback import Body, Reply, error_reply
 from support.provider_base import spoken
+from support.scripted_answers import ASSESSMENT, SCRIPT
 
 pytestmark = pytest.mark.slow
 
@@ -102,17 +102,17 @@ def in_python(config: Config, photos: list[Path]) -> Scores:
 
 
 def in_an_event_loop(config: Config, photos: list[Path]) -> Scores:
-    async def judged() -> list[Any]:
+    async def assessed() -> list[Any]:
         program = AgenticIQA.from_config(config)
         return list(await asyncio.gather(*map(program.acall, photos)))
 
-    results = asyncio.run(judged())
+    results = asyncio.run(assessed())
     return {path.name: row_of(result.to_dict()) for path, result in zip(photos, results, strict=True)}
 
 
 def in_threads(config: Config, photos: list[Path]) -> Scores:
     program = AgenticIQA.from_config(config)
-    return {Path(job.name).name: row_of(result.to_dict()) for job, result in judge_many(program, photos, workers=4)}
+    return {Path(job.name).name: row_of(result.to_dict()) for job, result in assess_many(program, photos, workers=4)}
 
 
 def on_the_command_line(config: Config, photos: list[Path]) -> Scores:

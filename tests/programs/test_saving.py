@@ -207,8 +207,8 @@ def test_a_state_of_another_dspy_or_adapter_is_taken_with_a_warning(
     with dspy.context(adapter=dspy.ChatAdapter()):
         saving.load(Program(), saved)
     saving.load(Program(), changed(saved, dspy="3.3.0"))
-    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
-    assert told == [
+    shown = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    assert shown == [
         "tuned with adapter SteadyAdapter, not ChatAdapter, which may write other prompts",
         f"tuned with dspy 3.3.0, not {dspy.__version__}, which may write other prompts",
     ]

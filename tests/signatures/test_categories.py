@@ -54,9 +54,9 @@ def test_every_kind_of_distort_belongs_to_one_category() -> None:
 def test_an_eighth_category_in_memory_is_planned_found_measured_and_asked_about() -> None:
     done = subprocess.run([sys.executable, "-c", ADDED], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["plan"]["distortions"] == {"Global": ["Ink"]}
-    assert "Ink" in told["found"]
-    assert "Ink" in told["compared"]
-    assert told["yes"].startswith("Yes")
-    assert told["no"].startswith("No")
+    shown = json.loads(done.stdout)
+    assert shown["plan"]["distortions"] == {"Global": ["Ink"]}
+    assert "Ink" in shown["found"]
+    assert "Ink" in shown["compared"]
+    assert shown["yes"].startswith("Yes")
+    assert shown["no"].startswith("No")

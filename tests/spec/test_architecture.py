@@ -12,8 +12,8 @@ from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.signatures.types import ExecutorOutput, SummarizerOutput
 from support.documents import ASSESSMENT, LOG_PROBS, PLAN
 from support.fake_server import field_of, has_field, stage_of
-from support.judging import select
 from support.nodes import RATE, evidence, plan, scripted, state
+from support.scripted_answers import select
 
 LEVELS = range(1, 6)
 

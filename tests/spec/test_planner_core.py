@@ -107,13 +107,13 @@ def test_prompt_template_structure(photo: Path) -> None:
         ask(photo, BLURRY, {"configurable": {"program": program}})
         (body,) = server.requests
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.0, 0.1, 2048)
-    told = text_of(body["messages"][0])
-    assert "You plan an image quality assessment" in told
+    shown = text_of(body["messages"][0])
+    assert "You plan an image quality assessment" in shown
     form = body["response_format"]["json_schema"]["schema"]["properties"]["planner_output"]["properties"]
     assert form.keys() == PLAN.keys() - {"reference_mode", "plan"}
-    assert all(f"- {name}:" in told for name in form)
+    assert all(f"- {name}:" in shown for name in form)
     for value in ("IQA", "Other", "Global", "Explicit", "Inferred"):
-        assert f'"{value}"' in told
+        assert f'"{value}"' in shown
     assert field_of(body, "query") == BLURRY
     assert [data for _, data in images_of(body)] == [photo.read_bytes()]
 
@@ -128,9 +128,9 @@ def test_prompt_with_reference_image(photo: Path, reference: Path, tmp_path: Pat
     parts = body["messages"][-1]["content"]
     labels = [before["text"].split()[-3] for before, part in pairwise(parts) if part["type"] == "image_url"]
     assert labels == ["reference", "image"]
-    told = text_of(body["messages"][0])
-    assert "the pristine reference image" in told
-    assert "possibly distorted" in told
+    shown = text_of(body["messages"][0])
+    assert "the pristine reference image" in shown
+    assert "possibly distorted" in shown
 
 
 def test_successful_json_parsing(photo: Path) -> None:
@@ -164,9 +164,9 @@ def test_schema_validation_failure(photo: Path, caplog: pytest.LogCaptureFixture
     config, engine = scripted({"plan": [wrong, PLAN]})
     assert ask(photo, BLURRY, config) == PlannerOutput.model_validate(PLAN)
     logged = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
-    for told in (field_of(engine.bodies[1], "correction"), "\n".join(logged)):
+    for shown in (field_of(engine.bodies[1], "correction"), "\n".join(logged)):
         for field in ("query_type", "query_scope", "required_tool"):
-            assert f"{field}: Input should be" in told
+            assert f"{field}: Input should be" in shown
 
 
 def test_planner_node_execution(photo: Path, reference: Path) -> None:

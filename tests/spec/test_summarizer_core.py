@@ -35,14 +35,14 @@ def test_use_explanation_qa_prompt_template(photo: Path) -> None:
         summarizer_node(state(photo, query, plan("Other"), evidence()), config)
         (body,) = engine.bodies
         assert stage_of(body) == "answer"
-        told = " ".join(text_of(body["messages"][0]).split())
-        places = [told.index(step) for step in steps]
+        reported = " ".join(text_of(body["messages"][0]).split())
+        places = [reported.index(step) for step in steps]
         assert places == sorted(places)
         assert all(
-            part in told for part in ("distortions (their severity", "tool scores (1 to 5", "letter of exactly one")
+            part in reported for part in ("distortions (their severity", "tool scores (1 to 5", "letter of exactly one")
         )
-        assert "final_answer" in told
-        assert "quality_reasoning" in told
+        assert "final_answer" in reported
+        assert "quality_reasoning" in reported
 
 
 def test_format_evidence_for_explanation_qa_mode(photo: Path, reference: Path) -> None:
@@ -63,9 +63,9 @@ def test_use_scoring_prompt_template(photo: Path) -> None:
     result = summarizer_node(state(photo, RATE, plan("IQA"), evidence()), config)["summarizer_result"]
     (body,) = engine.bodies
     assert stage_of(body) == "assessment"
-    told = text_of(body["messages"][0])
+    reported = text_of(body["messages"][0])
     for number, name in enumerate(("Bad", "Poor", "Fair", "Good", "Excellent"), 1):
-        assert f"{number}, {name}" in told
+        assert f"{number}, {name}" in reported
     assert not any(
         f"{letter}. {name}" in text_of(body)
         for letter, name in zip("ABCDE", ("Excellent", "Good", "Fair", "Poor", "Bad"), strict=True)
@@ -201,11 +201,11 @@ def test_fallback_on_all_retries_failed(photo: Path, stage: str, query: str, cap
     babble = "I would rather not say. " * 500
     config, engine = scripted({stage: babble})
     update = summarizer_node(state(photo, query, plan(analyse=True)), config)
-    (told,) = update["rejected_answers"].values()
+    (reported,) = update["rejected_answers"].values()
     result = update["summarizer_result"]
     assert result == SummarizerOutput(final_answer=UNABLE, quality_reasoning=PARSING_FAILED, error=result.error)
     assert "no usable answer in 3 attempts" in result.error
-    assert len(told) == 3
+    assert len(reported) == 3
     assert (UNABLE, PARSING_FAILED) == ("Unable to determine", "VLM output parsing failed")
     assert update["iteration_count"] == 0
     assert len(engine.requests) == 3
@@ -213,21 +213,21 @@ def test_fallback_on_all_retries_failed(photo: Path, stage: str, query: str, cap
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "reported"),
     [
         ('{"answer": {"final_answer": "B"}}', "quality_reasoning: Field required"),
         ('{"answer": {"quality_reasoning": "Soft."}}', "final_answer: Field required"),
         ('{"answer": {"final_answer": ["B"], "quality_reasoning": "Soft."}}', "final_answer: Input should be"),
     ],
 )
-def test_parse_and_validate_vlm_json_response(photo: Path, bad: str, told: str) -> None:
+def test_parse_and_validate_vlm_json_response(photo: Path, bad: str, reported: str) -> None:
     """An answer that lacks a field, or has it in another type, is told which; a whole one becomes the result."""
     config, engine = scripted({"answer": [bad, ANSWER]})
     result = summarizer_node(state(photo, WORST), config)["summarizer_result"]
     assert isinstance(result, SummarizerOutput)
     assert result.final_answer == ANSWER["final_answer"]
     assert result.quality_reasoning.startswith(ANSWER["quality_reasoning"])
-    assert told in field_of(engine.bodies[1], "correction")
+    assert reported in field_of(engine.bodies[1], "correction")
 
 
 def test_extract_final_answer(photo: Path) -> None:
@@ -342,13 +342,13 @@ def test_log_prompt_and_response(photo: Path, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.DEBUG, "agenticiqa"):
         summarizer_node(state(photo, query, plan(), evidence()), config)
     lines = [record.getMessage() for record in caplog.records if record.levelno == logging.DEBUG]
-    told = "\n".join(lines)
+    reported = "\n".join(lines)
     for line in AnswerQuestion.instructions.splitlines():
-        assert line.strip() in told
+        assert line.strip() in reported
     for part in (query, "Edges appear soft.", "Return ONLY valid JSON", "attempt 1 of 3", "attempt 2 of 3"):
-        assert part in told
-    assert "It is soft. It is soft. " in told
-    assert long["quality_reasoning"].strip() not in told
+        assert part in reported
+    assert "It is soft. It is soft. " in reported
+    assert long["quality_reasoning"].strip() not in reported
 
 
 def test_log_replanning_decision(photo: Path, caplog: pytest.LogCaptureFixture) -> None:

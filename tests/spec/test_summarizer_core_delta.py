@@ -34,7 +34,7 @@ def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) ->
     assert "mean:\n2.60" in shown
     assert sections(body)["Distortion analysis"]["Global"][0]["severity"] == "moderate"
     assert [data for _, data in images_of(body)] == [photo.read_bytes()]
-    told = " ".join(text_of(body["messages"][0]).split())
+    message = " ".join(text_of(body["messages"][0]).split())
     for level, name, meaning in [
         (5, "Excellent", "no visible distortion"),
         (4, "Good", "minor"),
@@ -42,11 +42,11 @@ def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) ->
         (2, "Poor", "severe"),
         (1, "Bad", "extreme"),
     ]:
-        defined = told.partition(f"{level}, {name}:")[2]
+        defined = message.partition(f"{level}, {name}:")[2]
         assert meaning in defined[:40]
-    assert 'for EACH level, under "1" to "5", the probability' in told
-    assert all(f'"{level}": number' in told for level in range(1, 6))
-    assert told.index("quality_probs") < told.index("quality_reasoning")
+    assert 'for EACH level, under "1" to "5", the probability' in message
+    assert all(f'"{level}": number' in message for level in range(1, 6))
+    assert message.index("quality_probs") < message.index("quality_reasoning")
 
 
 def test_summarizer_core_delta_apply_score_fusion_in_scoring_mode(photo: Path) -> None:
@@ -161,9 +161,9 @@ def test_return_categorical_letter_for_mcq(photo: Path, said: str) -> None:
     config, _ = scripted({"answer": {**ANSWER, "final_answer": said}})
     result = summarizer_node(state(photo, WORST, found=evidence()), config)["summarizer_result"]
     assert (result.final_answer, result.quality_score) == ("C", None)
-    told = json.loads(result.model_dump_json())
-    assert (told["final_answer"], told["quality_score"]) == ("C", None)
-    assert SummarizerOutput.model_validate(told) == result
+    message = json.loads(result.model_dump_json())
+    assert (message["final_answer"], message["quality_score"]) == ("C", None)
+    assert SummarizerOutput.model_validate(message) == result
 
 
 def test_extract_probabilities_from_quality_probs_dict(photo: Path) -> None:

@@ -11,8 +11,8 @@ from agenticiqa.configs import STAGES
 from agenticiqa.programs.cli.main import main
 from support.fake_server import Answer, by_stage
 from support.full_run import SCRIPT
-from support.judging import analyse, detect, plan
 from support.loopback import Body, Reply
+from support.scripted_answers import analyse, detect, plan
 
 KEY_VARIABLE = "KEY_OF_THE_TEST"
 ROW = ("image", "final_answer", "quality_score", "quality_level", "quality_reasoning", "plan", "summarizer_result")

@@ -35,8 +35,8 @@ from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from support.fake_server import Server, fake_server, images_of, text_of
-from support.judging import ALL, NONE, RATE, plan
 from support.loopback import Body, Reply
+from support.scripted_answers import ALL, NONE, RATE, plan
 
 SIGNATURES = (
     *(Plan, LocateRegions, DetectDistortions, AnalyzeDistortions, SelectTools),

@@ -7,8 +7,8 @@ import yaml
 
 from agenticiqa.configs import STAGES
 from support.fake_server import Answer, bad_json, rate_limited
-from support.judging import ALL, ANSWER, ASSESSMENT, analyse, pairs, plan
 from support.loopback import Body
+from support.scripted_answers import ALL, ANSWER, ASSESSMENT, analyse, pairs, plan
 
 DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur again."
 

@@ -12,8 +12,8 @@ from PIL import Image
 from support.chat_request import images_of
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 from support.fake_server import by_stage
-from support.judging import SCRIPT
 from support.loopback import Body
+from support.scripted_answers import SCRIPT
 
 KINDS = ("blur", "noise", "jpeg")
 NOTHING_FOUND = {"distortion_set": [{"region": "Global", "distortions": []}]}

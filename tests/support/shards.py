@@ -10,8 +10,8 @@ from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
-from agenticiqa.programs.scale.run_shards import RunOfShards, judge_here, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardRun
+from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
+from agenticiqa.programs.scale.shard_assessor import ShardRun
 from support.instant import instant
 
 QUESTION = SharedQuestion("Rate the perceptual quality of this image.")
@@ -34,4 +34,4 @@ def write_tar(path: Path, images: dict[str, bytes]) -> None:
 def run_of(names: Sequence[str], output: str = "scores", images: int = 4, **changes: Any) -> RunOfShards:
     fields = {"question": QUESTION, "settings": {"version": "1"}, "make": instant, **changes}
     run = ShardRun(config=Config(), output=output, workers=2, names=tuple(names), **fields)
-    return run_shards(run, judge_here, images)
+    return run_shards(run, assess_here, images)

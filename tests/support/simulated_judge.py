@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import mean_absolute_error, srcc
 from agenticiqa.eval.optimize.comparison import compare, fitted, fused
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion, split_by_content
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, split_by_content
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import Proposal, Search, search_key
 from agenticiqa.programs.fusion.formula import default_fusion
@@ -90,7 +90,7 @@ def proposed(instruction: str, rng: random.Random) -> str:
     return " | ".join(kept)
 
 
-def judged_by(instruction: str, given: Photos, places: Sequence[int]) -> list[Judged]:
+def assessed_by(instruction: str, given: Photos, places: Sequence[int]) -> list[Assessed]:
     """As the program would return it, with the level's probabilities on both sides of the expectation."""
     found = []
     for place, expected in zip(places, rated(instruction, given, places), strict=True):
@@ -100,7 +100,9 @@ def judged_by(instruction: str, given: Photos, places: Sequence[int]) -> list[Ju
         tool = float(given.tool[place])
         score = FUSION.fuse_scores([tool], {int(level): share for level, share in shares.items()})
         found.append(
-            Judged(expectation=expected, probabilities=shares, fused=score, tool=tool, tools=("T",), model="simulated")
+            Assessed(
+                expectation=expected, probabilities=shares, fused=score, tool=tool, tools=("T",), model="simulated"
+            )
         )
     return found
 
@@ -123,11 +125,11 @@ def tuned(
     pool, held_out = split_by_content(asked[:labels], held_out=held_out_share, seed=seed)
     places, apart = ([int(question.content) for question in part] for part in (pool, held_out))
 
-    def measure(texts: Mapping[str, str], chosen: Sequence[int]) -> list[Judged]:
-        return judged_by(texts["s"], given, [places[each] for each in chosen])
+    def measure(texts: Mapping[str, str], chosen: Sequence[int]) -> list[Assessed]:
+        return assessed_by(texts["s"], given, [places[each] for each in chosen])
 
-    def valued(judged: Sequence[Judged], chosen: Sequence[int]) -> float:
-        return value("scoring", judged, [pool[each] for each in chosen])
+    def valued(assessed: Sequence[Assessed], chosen: Sequence[int]) -> float:
+        return value("scoring", assessed, [pool[each] for each in chosen])
 
     def propose(texts: Mapping[str, str], *shown: object) -> Proposal:
         return Proposal({"s": proposed(texts["s"], rng)}, "s")
@@ -140,14 +142,14 @@ def tuned(
         known = search.known[search_key(texts)]
         fitted_to = [place for place in search.first if place in known]
         profiles.append(fitted([pool[each] for each in fitted_to], measure(texts, fitted_to)))
-    before, after = (judged_by(texts["s"], given, apart) for texts in both)
+    before, after = (assessed_by(texts["s"], given, apart) for texts in both)
     figures = compare("scoring", held_out, before, after, (profiles[0], profiles[1]))
     kept = found.tuned and figures["kept"]
     final = found.best["s"] if kept or always_kept else SEED
     measured = sorted(search.known[search_key({"s": final})])
     profile = fitted([pool[each] for each in measured], measure({"s": final}, measured))
     rest = list(range(labels, labels + unseen))
-    scores = [fused(one, profile) or 0.0 for one in judged_by(final, given, rest)]
+    scores = [fused(one, profile) or 0.0 for one in assessed_by(final, given, rest)]
     opinions = [float(given.opinion[place]) for place in rest]
     return {
         "srcc": srcc(scores, opinions) or 0.0,

@@ -41,11 +41,11 @@ def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis:
         several = 1 < len(groups) <= MOST_COLORS
         colors = colormaps["tab10" if len(groups) <= 10 else "turbo"]
         for number, name in enumerate(sorted(groups)):
-            places, scores, opinions = zip(*groups[name], strict=True)
+            places, scores, mos_values = zip(*groups[name], strict=True)
             shade = number if len(groups) <= 10 else number / (len(groups) - 1)
             drawn = axes.scatter(
                 scores,
-                opinions,
+                mos_values,
                 s=size,
                 alpha=alpha,
                 color=colors(shade) if several else BLUE,

@@ -51,8 +51,8 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ]
     yield "tools", ", ".join(calls)
     if shares := row.get("quality_probs"):
-        told = ", ".join(f"{level}: {shares.get(level, 0):.2f}" for level in LEVEL_KEYS)
-        yield "levels", f"{told} ({row.get('probability_source')})"
+        levels = ", ".join(f"{level}: {shares.get(level, 0):.2f}" for level in LEVEL_KEYS)
+        yield "levels", f"{levels} ({row.get('probability_source')})"
     yield "reason", str(row.get("quality_reasoning") or "")
     yield "planned again", "; ".join(row.get("replan_history") or ())
     rejected = row.get("rejected_answers") or {}

@@ -217,8 +217,8 @@ def spent(run: KeptRun) -> ReportTable | None:
 
 def command(run: KeptRun) -> str:
     """Return the command that made a run, with the version, or why it is not known."""
-    told = run.figures.get("command") or "# made from Python, or by a version that did not keep its command"
-    return f"{told}  # version {run.made_with.get('version', 'unknown')}"
+    command = run.figures.get("command") or "# made from Python, or by a version that did not keep its command"
+    return f"{command}  # version {run.made_with.get('version', 'unknown')}"
 
 
 def settings(made_with: Mapping[str, Any]) -> str:

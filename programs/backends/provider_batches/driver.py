@@ -235,7 +235,7 @@ class Batches:
             self._give_up(batch, progress.message, counted=False)
             raise BackendError(f"batch {batch.n} was refused: {progress.message}")
         if progress.is_over:
-            self.manifest.update(batch.n, state="ended", told=progress.message)
+            self.manifest.update(batch.n, state="ended", message=progress.message)
         return self._batch(batch.n)
 
     def _take_in(self, batch: Batch) -> None:
@@ -270,9 +270,9 @@ class Batches:
             ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
         )
         self._discard(batch)  # before it is closed, so that a kill between does it again
-        self._close(batch, batch.told, counted=True)
+        self._close(batch, batch.message, counted=True)
         parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
-        parts += [f"{len(left) - len(last)} go again ({batch.told})"] if len(left) > len(last) else []
+        parts += [f"{len(left) - len(last)} go again ({batch.message})"] if len(left) > len(last) else []
         parts += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
         parts += [f"{strange} answers to other requests or twice"] if strange else []
         self.report(f"batch {batch.n}: {', '.join(parts)}")
@@ -284,7 +284,7 @@ class Batches:
         self.report(f"batch {batch.n}: {why}; its requests go again")
 
     def _close(self, batch: Batch, why: str, *, counted: bool) -> None:
-        self.manifest.update(batch.n, told=why)
+        self.manifest.update(batch.n, message=why)
         with self._lock:
             ids = set(self.manifest.waiting(batch.n))
             self.manifest.release(batch.n, counted=counted)

@@ -23,7 +23,7 @@ ALL = (*OPEN, "collected")
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS batch (
   n INTEGER PRIMARY KEY, name TEXT NOT NULL, backend TEXT NOT NULL, api_base TEXT, key_env TEXT, state TEXT NOT NULL,
-  requests INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT, handle TEXT, told TEXT NOT NULL DEFAULT '',
+  requests INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT, handle TEXT, message TEXT NOT NULL DEFAULT '',
   made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
 CREATE TABLE IF NOT EXISTS request (
   id TEXT PRIMARY KEY, batch INTEGER, tries INTEGER NOT NULL, highest REAL, usd REAL, status INTEGER, answer BLOB);
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS measured (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch. ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``told`` is what the provider
+    """One batch. ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``message`` is what the provider
     said of how it ended.
     """
 
@@ -48,7 +48,7 @@ class Batch:
     bytes: int
     file: str | None
     handle: str | None
-    told: str
+    message: str
     made: str
 
 
@@ -90,6 +90,8 @@ class Manifest:
         try:
             self._rows = sqlite3.connect(folder / "manifest.sqlite", check_same_thread=False, timeout=30)
             self._rows.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}")
+            if any(column == "told" for _, column, *_ in self._rows.execute("PRAGMA table_info(batch)")):
+                self._rows.execute("ALTER TABLE batch RENAME COLUMN told TO message")  # as earlier versions named it
             self._rows.execute(f"SELECT {FIELDS} FROM batch LIMIT 0")  # raises where a column is missing
         except sqlite3.DatabaseError as error:
             raise UserError(f"{printable_path(folder)}: the list of batches cannot be read ({error})") from error

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 J = TypeVar("J")
 T = TypeVar("T")
 
-Judge = Callable[[J], T]
-Several = Callable[[Judge[J, T], Iterable[J], Callable[[T], bool]], Iterable[tuple[J, T]]]
+Assess = Callable[[J], T]
+Several = Callable[[Assess[J, T], Iterable[J], Callable[[T], bool]], Iterable[tuple[J, T]]]
 Unusable = Callable[[T], Collection[str]]
 
 
@@ -96,19 +96,19 @@ class BatchRun(Batches):
 
     @contextmanager
     def sending(self) -> Iterator[None]:
-        """Submit the requests in the block as batches; ``judge_many`` assesses its images in rounds."""
-        with within(self.limits, send=ImageRequests(self).complete, judge=self.judge_in_rounds):
+        """Submit the requests in the block as batches; ``assess_many`` assesses its images in rounds."""
+        with within(self.limits, send=ImageRequests(self).complete, assess=self.assess_in_rounds):
             yield
 
-    def judge_in_rounds(
+    def assess_in_rounds(
         self,
-        judge: Judge[J, T],
+        assess: Assess[J, T],
         jobs: Iterable[J],
         several: Several[J, T],
         stop_when: Callable[[T], bool],
         unusable: Unusable[T],
     ) -> Generator[tuple[J, T], None, None]:
-        """Yield each job with its outcome, as ``judge_many`` does. ``several`` judges jobs side by side, in one pass.
+        """Yield each job with its outcome, as ``assess_many`` does. ``several`` judges jobs side by side, in one pass.
 
         A pass assesses every image with new answers; each ends with a result, or with further waiting requests.
         ``unusable`` names the stages of an outcome that a later run must ask anew.
@@ -116,10 +116,10 @@ class BatchRun(Batches):
         asked_by: dict[int, ImageRequests] = {}  # of images that were judged, until they are taken from this pass
         stopped = False
 
-        def judge_once(job: J) -> T:
+        def assess_once(job: J) -> T:
             asked = ImageRequests(self)
             with within(self.limits, send=asked.complete):
-                outcome = judge(job)
+                outcome = assess(job)
             if isinstance(outcome, Pending):
                 asked_by[id(job)] = asked
             elif stages := unusable(outcome):
@@ -134,7 +134,7 @@ class BatchRun(Batches):
         waiting: list[tuple[J, ImageRequests]] = []
         ready: Iterable[J] = jobs
         while True:
-            for job, outcome in several(judge_once, ready, should_stop):
+            for job, outcome in several(assess_once, ready, should_stop):
                 if isinstance(outcome, Pending):
                     waiting.append((job, asked_by.pop(id(job))))
                 else:

@@ -124,13 +124,13 @@ def _of_parts(
     first, *others = answers.values()
     if not joint and all(other.answer == first.answer for other in others):
         return first, next(iter(found.values()))
-    told = {region: (answer.answer or UNABLE).partition(", ") for region, answer in answers.items()}
-    words = {word for word, *_ in told.values()}
+    by_region = {region: (answer.answer or UNABLE).partition(", ") for region, answer in answers.items()}
+    words = {word for word, *_ in by_region.values()}
     reason = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
     decisive = YES if joint == "or" else NO
     word = decisive if joint and decisive in words else words.pop() if len(words) == 1 else ""
     if word in (YES, NO):
-        shown = "; ".join(f"{region}: {more or said}" for region, (said, _, more) in told.items())
+        shown = "; ".join(f"{region}: {more or said}" for region, (said, _, more) in by_region.items())
         return yes_no_letter(options, RuleAnswer(word if options else f"{word} ({shown})", reason)), whole
     shown = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
     return RuleAnswer(None if joint or options else shown, reason if joint else f"The regions differ. {reason}"), whole

@@ -167,19 +167,19 @@ def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
             return "which"
         return "degree" if len({scale for scale, _ in kinds}) == 1 else "yes"  # "too dark or too bright?"
     extent = EXTENT.get(reading.intent.name)
-    judged = senses - {"neutral"}
-    if not judged and extent == "compare":
-        judged = {"fault"} if _WORSE.search(text) else {"virtue"} if _BETTER.search(text) else set()
-    if len(kinds) > 1 or len(judged) != 1 or reading.intent.category < NAMED:
+    assessed = senses - {"neutral"}
+    if not assessed and extent == "compare":
+        assessed = {"fault"} if _WORSE.search(text) else {"virtue"} if _BETTER.search(text) else set()
+    if len(kinds) > 1 or len(assessed) != 1 or reading.intent.category < NAMED:
         return ""
-    praised = ("virtue" in judged) != bool(_LESS.search(text))
+    praised = ("virtue" in assessed) != bool(_LESS.search(text))
     if extent == "half":
         return "half-clean" if praised else "half"
     if extent == "compare":
         return "compare-no" if praised else "compare-yes"
     if extent != "whole" or not terms:
         return ""
-    return "degree" if _HOW.search(text) else "no" if ("virtue" in judged) != bool(_NOT.search(text)) else "yes"
+    return "degree" if _HOW.search(text) else "no" if ("virtue" in assessed) != bool(_NOT.search(text)) else "yes"
 
 
 def _in_known_words(text: str) -> tuple[str, Meaning | None]:

@@ -19,7 +19,7 @@ from agenticiqa.programs.offline.answers.measured_image import (
 from agenticiqa.programs.offline.answers.places import NINTHS
 from agenticiqa.programs.offline.measured.distortions import findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, Finding, severity_of_whole
-from agenticiqa.programs.offline.measured.opinion import estimate_opinion
+from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words
 from agenticiqa.programs.tools.statistics.tonal import Tone, colorfulness, neutral_tint, tone_of
@@ -46,9 +46,9 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
     @cache
     def look(name: str) -> MeasuredImage | None:
         if name == IMAGE:
-            found = measured_image(findings_of(image, reference), image.judged, reference)
-            reasons = [each for each in outside_training(image.judged) if each != "gray"] if reference is None else []
-            return replace(found, remark=in_words(reasons, image.judged.size)) if reasons else found
+            found = measured_image(findings_of(image, reference), image.assessed, reference)
+            reasons = [each for each in outside_training(image.assessed) if each != "gray"] if reference is None else []
+            return replace(found, remark=in_words(reasons, image.assessed.size)) if reasons else found
         if name in (REFERENCE, REFERENCE_BESIDE_IMAGE):
             beside = image if name == REFERENCE_BESIDE_IMAGE else None
             return measured_image(findings_of_whole(reference, beside), reference, beside) if reference else None
@@ -58,7 +58,7 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
             box = in_pixels((column, row, column + 1, row + 1), image.size, 3)
         if box is None:
             return None
-        part, was = crop(image, box).judged, crop(reference, box) if reference else None
+        part, was = crop(image, box).assessed, crop(reference, box) if reference else None
         measured, whole = measured_image(findings_of_whole(part, was), part, was), look(IMAGE)
         return with_local_damage(measured, whole.findings, box) if whole else measured
 
@@ -89,7 +89,7 @@ def measured_image(
     if reference is not None:
         before = neutral_tint(tone_of(reference))
         red, yellow = red - before[0], yellow - before[1]
-    level = estimate_opinion(image, reference, findings).score
+    level = estimate_mos(image, reference, findings).score
     measured = MeasuredImage(findings, level, reference is not None, (red, yellow))
     return measured if reference else replace(measured, unsure=hidden_colors(measured, tone_of(image)))
 

@@ -97,11 +97,11 @@ def place_named(text: str) -> str:
 
 def _wants_least(asked: Asked) -> bool:
     """Whether the part is asked for that shows it least: "sharper", "less noisy", but not "less sharp"."""
-    judged = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
-    if judged is None:
+    assessed = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
+    if assessed is None:
         return bool(_BEST.search(asked.text) or _LESS.search(asked.text))
-    praised = judged.meaning.sense == "virtue" or bool(_BEST.search(asked.text))
-    return praised ^ bool(_LESS.search(asked.text[: judged.start]))
+    praised = assessed.meaning.sense == "virtue" or bool(_BEST.search(asked.text))
+    return praised ^ bool(_LESS.search(asked.text[: assessed.start]))
 
 
 def _measured(names: Iterable[str], asked: Asked, look: Look) -> dict[str, float] | RuleAnswer:

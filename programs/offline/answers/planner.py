@@ -154,7 +154,7 @@ _TECHNICAL = re.compile(
     re.I,
 )
 # Words of judgment: a question with one is about quality if it has no aesthetic word.
-_JUDGMENT = re.compile(
+_ASSESSMENT = re.compile(
     r"\b(?:rat(?:e|es|ed|ing|ings)|scor(?:e|es|ed|ing)|assess\w*|evaluat\w*|grade[ds]?|judg\w*|good|bad|poor|better"
     r"|best|worse|worst|wrong|issues?|problems?|improve\w*|usable|acceptable|natural|unnatural|realistic|great"
     r"|terrible|awful|excellent|perceptual|thoughts|opinion|how'?s (?:it|this)|how is (?:it|this)\b"
@@ -174,8 +174,8 @@ def query_type_of(question: str, options: Collection[str]) -> Literal["IQA", "Ot
         faults = {category for _, category in distortions_in(question)} - _AMBIGUOUS
         return "IQA" if faults or _TECHNICAL.search(question) else "Other"
     everything = " ; ".join((question, *options))
-    judged = _TECHNICAL.search(everything) or _JUDGMENT.search(everything) or distortions_in(everything)
-    return "IQA" if judged else "Other"
+    assessed = _TECHNICAL.search(everything) or _ASSESSMENT.search(everything) or distortions_in(everything)
+    return "IQA" if assessed else "Other"
 
 
 # Words that end a name: "the sky | in the", "the dog | doing".

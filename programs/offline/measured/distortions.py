@@ -41,14 +41,14 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     Where a part alone differs from the reference, the rest is measured without it. Else it is as for
     ``findings_of_whole``, of what is judged of the image; boxes are in pixels of the whole image.
     """
-    judged, (x, y) = image.judged, (image.judged_box or (0, 0))[:2]
-    parts, undamaged = damaged_parts(judged, reference), judged
+    assessed, (x, y) = image.assessed, (image.assessed_box or (0, 0))[:2]
+    parts, undamaged = damaged_parts(assessed, reference), assessed
     if reference is not None and parts:
         # To the network, blur of a third looks like coding: part of the detail is gone. So the rest is measured alone.
-        undamaged = _undone(judged, reference, next(iter(parts.values())).box)
+        undamaged = _undone(assessed, reference, next(iter(parts.values())).box)
     found = findings_of_whole(undamaged, reference)
     for name, damage in parts.items():
-        part = findings_of_whole(*_inside(judged, reference, damage.box))[name]
+        part = findings_of_whole(*_inside(assessed, reference, damage.box))[name]
         left, top, right, bottom = damage.box
         damage = replace(damage, box=(left + x, top + y, right + x, bottom + y))
         found[name] = in_part(found[name], part, damage)

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from agenticiqa.programs.tools.adapter import Adapter, read_adapter
 from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.numerics.networks import run_for, run_network
-from agenticiqa.programs.tools.numerics.opinion import Opinion
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
 from agenticiqa.programs.tools.statistics.parts import SMALLEST_SIDE, in_working_size, working_copy
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
-    from agenticiqa.signatures.vocabulary import JudgedAs
+    from agenticiqa.signatures.vocabulary import ImageKind
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
 SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
@@ -33,7 +33,7 @@ TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
 # Standard deviations of people's opinions around the score, in levels. Fitted on predictions for whole sets that the
 # head was not trained on (``eval/research/train_quality_model.py``); of AI-generated pictures the mean (square) of the
-# errors on prompts, .45, and on families of generators, .59, that were not (``eval/research/generated_reading.py``).
+# errors on prompts, .45, and on families of generators, .59, that were not (``eval/research/generated_head.py``).
 SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED = 0.75, 0.675, 0.52
 MOSTLY = 0.5  # weight of the head for AI-generated images from which on an image counts as one
 
@@ -43,7 +43,7 @@ def learned_iqa(image: RGB) -> float:
 
     In 1..5, higher is better. Raises ToolError for another array, and for a missing or damaged model file.
     """
-    return opinion(image).score
+    return mos_of_pixels(image).score
 
 
 def learned_iqa_map(image: RGB) -> Plane:
@@ -67,36 +67,36 @@ def learned_iqa_map(image: RGB) -> Plane:
     return total / np.maximum(count, 1)
 
 
-def opinion(image: RGB) -> Opinion:
+def mos_of_pixels(image: RGB) -> PredictedMOS:
     """Return the predicted MOS with its uncertainty. Same image and ToolError as for ``learned_iqa``."""
     check_image(image, SMALLEST_SIDE)
-    return _opinion_by(run_network(MODEL, SHA256, "reading", as_input(image))[0])
+    return _predicted_by(run_network(MODEL, SHA256, "reading", as_input(image))[0])
 
 
-def opinion_and_features(image: RGB) -> tuple[Opinion, NDArray[np.float32]]:
-    """Return ``opinion``, and the standardized features (F,) from which it is computed."""
+def mos_and_features(image: RGB) -> tuple[PredictedMOS, NDArray[np.float32]]:
+    """Return ``mos_of_pixels``, and the standardized features (F,) from which it is computed."""
     check_image(image, SMALLEST_SIDE)
     reading, features = run_for(MODEL, SHA256, ("reading", FEATURES), as_input(image))
-    return _opinion_by(reading[0]), features[0]
+    return _predicted_by(reading[0]), features[0]
 
 
-def _opinion_by(reading: NDArray[np.float32]) -> Opinion:
+def _predicted_by(reading: NDArray[np.float32]) -> PredictedMOS:
     score, novelty, generated = map(float, reading)
     usual = generated * SPREAD_GENERATED**2 + (1 - generated) * SPREAD**2
     spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, novelty - 1)) ** 2))
-    return Opinion(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > MOSTLY else "photo")
+    return PredictedMOS(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > MOSTLY else "photo")
 
 
-def opinion_of(image: "LoadedImage", adapter: Adapter | None = None) -> Opinion:
-    """Return ``opinion`` of a loaded image, widened if the image is unlike the training set; computed once per image.
+def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> PredictedMOS:
+    """Return the predicted MOS of a loaded image, widened if the image is unlike the training set; computed once.
 
     With an adapter it is the MOS predicted by the labels that the adapter was fitted to.
     """
 
-    def computed() -> Opinion:
+    def computed() -> PredictedMOS:
         if adapter is None:
-            return widened(opinion(working_copy(image)), outside_training(image))
-        found = adapter.adapted(*opinion_and_features(working_copy(image)))
+            return widened(mos_of_pixels(working_copy(image)), outside_training(image))
+        found = adapter.adapted(*mos_and_features(working_copy(image)))
         return widened(found, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
 
     return image.memo.once(("opinion", adapter and adapter.about["digest"]), computed)
@@ -115,13 +115,13 @@ def adapted_tool(adapter: Adapter) -> Tool:
         calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
         measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
         spread=partial(_spread_of, adapter=adapter),
-        judged_as=partial(_judged_as, adapter=adapter),
+        image_kind=partial(_image_kind, adapter=adapter),
         adapter=adapter,
     )
 
 
 def _adapted_score(adapter: Adapter, image: RGB) -> float:
-    return adapter.adapted(*opinion_and_features(image)).score
+    return adapter.adapted(*mos_and_features(image)).score
 
 
 def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
@@ -136,15 +136,15 @@ def last_stage(image: RGB) -> NDArray[np.float32]:
 
 
 def _score_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
-    return opinion_of(image, adapter).score
+    return predicted_mos(image, adapter).score
 
 
 def _spread_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:
-    return opinion_of(image, adapter).spread
+    return predicted_mos(image, adapter).spread
 
 
-def _judged_as(image: "LoadedImage", adapter: Adapter | None = None) -> "JudgedAs | None":
-    return opinion_of(image, adapter).judged_as
+def _image_kind(image: "LoadedImage", adapter: Adapter | None = None) -> "ImageKind | None":
+    return predicted_mos(image, adapter).image_kind
 
 
 def as_input(image: RGB) -> NDArray[np.float32]:
@@ -173,5 +173,5 @@ TOOL = Tool(
     smallest=SMALLEST_SIDE,
     trained_on=("live_r2", "clive", "biq2021", "biq2021_train", "avt_ai", "agiqa3k", "package_photos"),
     spread=_spread_of,
-    judged_as=_judged_as,
+    image_kind=_image_kind,
 )

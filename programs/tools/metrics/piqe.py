@@ -45,7 +45,7 @@ def piqe(image: RGB) -> float:
     Source: Venkatanath et al., "Blind image quality evaluation using perception based features", NCC 2015, with the
     details as in MATLAB's piqe.
     """
-    blocks = judge_blocks(image)
+    blocks = classify_blocks(image)
     distortion = (1 - blocks.variance)[blocks.impaired].sum() + blocks.variance[blocks.noisy].sum()
     return float(100 * (distortion + 1) / (np.count_nonzero(blocks.active) + 1))
 
@@ -55,12 +55,12 @@ def piqe_map(image: RGB) -> Plane:
 
     Raises ToolError like it.
     """
-    blocks = judge_blocks(image)
+    blocks = classify_blocks(image)
     artifacts = np.where(blocks.impaired, np.maximum(1 - blocks.variance, 0), 0)
     return artifacts + np.where(blocks.noisy, blocks.variance, 0)
 
 
-def judge_blocks(image: RGB) -> Verdict:
+def classify_blocks(image: RGB) -> Verdict:
     """Return PIQE's findings for each block. Same image as for ``piqe``; raises ToolError like it."""
     check_image(image, SMALLEST_SIDE)
     scale = _full_range(image)
@@ -68,7 +68,7 @@ def judge_blocks(image: RGB) -> Verdict:
     bands = []
     for top in range(0, scale.height, step):
         band = coefficients(scale, top, min(top + step, scale.height), "edge")
-        bands.append(_judge(band.reshape(-1, SIDE, scale.width // SIDE, SIDE)))
+        bands.append(_classify(band.reshape(-1, SIDE, scale.width // SIDE, SIDE)))
     return Verdict(*(np.concatenate(parts) for parts in zip(*bands, strict=True)))
 
 
@@ -85,7 +85,7 @@ def _full_range(image: RGB) -> Scale:
     return Scale(height + -height % SIDE, len(across), rows)
 
 
-def _judge(blocks: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], Plane]:
+def _classify(blocks: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], Plane]:
     """Return the fields of a Verdict for blocks of coefficients, (rows, 16, columns, 16) in."""
     sums, squares = blocks.sum(axis=1), np.einsum("rich,rich->rch", blocks, blocks)
     variance = _variance(sums.sum(axis=-1), squares.sum(axis=-1), SIDE**2)

@@ -156,10 +156,8 @@ def test_more_labels_cost_only_the_new_images(album: Path, fitted: Path, monkeyp
 
     words = ["--adapt", "--out", str(album / "more.npz"), "--force"]
     assert main(["calibrate", str(album / "labels.csv"), *words]) == OK
-    calls, original = [], calibrate_adapter.opinion_and_features
-    monkeypatch.setattr(
-        calibrate_adapter, "opinion_and_features", lambda pixels: calls.append(pixels) or original(pixels)
-    )
+    calls, original = [], calibrate_adapter.mos_and_features
+    monkeypatch.setattr(calibrate_adapter, "mos_and_features", lambda pixels: calls.append(pixels) or original(pixels))
     Image.fromarray(scene(96, 128, 77)).save(album / "one_more.png")
     file = written(album / "more.csv", "image,mos", [*map(list, labels_of(album).items()), ["one_more.png", 30]])
     assert main(["calibrate", str(file), *words]) == OK
@@ -192,15 +190,15 @@ def test_a_file_that_is_no_adapter_of_this_scorer_is_refused_in_one_line(
         file.write_bytes(damaged(fitted.read_bytes(), how))
     capsys.readouterr()
     assert main(["assess", str(examples / "astronaut.webp"), "--adapter", str(file)]) == USAGE
-    told = capsys.readouterr().err.strip()
-    assert "bad.npz" in told
-    assert len(told.splitlines()) == 1
+    message = capsys.readouterr().err.strip()
+    assert "bad.npz" in message
+    assert len(message.splitlines()) == 1
     with pytest.raises(UserError, match="another scorer" if how == "another scorer" else r"bad\.npz"):
         AgenticIQA.offline(adapter=file)
 
 
 @pytest.mark.parametrize(
-    ("header", "row", "told"),
+    ("header", "row", "message"),
     [
         ("better,worse", ["0.png", "0.png"], "two different images"),
         ("better,worse", ["0.png", "gone.png"], "that exist"),
@@ -209,7 +207,7 @@ def test_a_file_that_is_no_adapter_of_this_scorer_is_refused_in_one_line(
     ],
 )
 def test_labels_that_cannot_be_used_are_named(
-    header: str, row: list[str], told: str, album: Path, capsys: pytest.CaptureFixture
+    header: str, row: list[str], message: str, album: Path, capsys: pytest.CaptureFixture
 ) -> None:
     (album / "text.png").write_text("no image")
     rows: list[list[object]] = [[f"{n}.png", n % 5 + 1] + [1] * header.count("raters") for n in range(1, 20)]
@@ -217,4 +215,4 @@ def test_labels_that_cannot_be_used_are_named(
         rows = [[f"{n}.png", f"{n + 1}.png"] for n in range(1, 20)]
     file = written(album / "bad.csv", header, [*rows, [*row]])
     assert main(["calibrate", str(file), "--adapt", "--out", str(album / "none.npz")]) == USAGE
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -67,14 +67,14 @@ def test_photos_are_rated_after_the_cost_is_told_and_the_profile_is_used(
 ) -> None:
     out, config = tmp_path / "profile.yaml", rating_configuration(tmp_path, server.url)
     assert calibrate("--config", config, photos, "--out", out, "--dry-run") == 0
-    told = capsys.readouterr().out
-    assert "14 questions about 14 images, asked of vllm.test" in told
+    shown = capsys.readouterr().out
+    assert "14 questions about 14 images, asked of vllm.test" in shown
     assert server.requests == []
     assert not out.exists()
 
     assert calibrate("--config", config, photos, "--out", out) == 0
     said = capsys.readouterr().out
-    assert said.startswith(told), "first the cost, the same as of --dry-run"
+    assert said.startswith(shown), "first the cost, the same as of --dry-run"
     assert f"{out}: a fusion profile of vllm.test and LEARNED-IQA was fitted to 14 images, without opinion" in said
     assert "50 and more are better" in said
     assert f'put "fusion: {out}" into a configuration whose summarizer asks vllm.test' in said

@@ -73,8 +73,8 @@ def test_evaluate_warns_of_contents_that_look_like_files(tmp_path: Path, capsys:
 def test_a_benchmark_of_questions_is_told_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question_archives.qbench(tmp_path)
     assert main(["datasets", "qbench"]) == 0
-    told = capsys.readouterr().out
-    assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); put it, archives unpacked, into DIR/" in told
+    shown = capsys.readouterr().out
+    assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); put it, archives unpacked, into DIR/" in shown
     assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # it is not all of it
     out = capsys.readouterr().out
     assert "5 of 1495 questions" in out

@@ -40,18 +40,18 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def judged_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def assessed_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Counts how often each image is judged."""
-    judged: Counter[str] = Counter()
+    assessed: Counter[str] = Counter()
     forward = AgenticIQA.forward
 
     def counted(self: AgenticIQA, image: Path, *args: Any, **kwargs: Any) -> dspy.Prediction:
-        judged[Path(image).name] += 1
+        assessed[Path(image).name] += 1
         return forward(self, image, *args, **kwargs)
 
     with monkeypatch.context() as patch:
         patch.setattr(AgenticIQA, "forward", counted)
-        yield judged
+        yield assessed
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
     out = capsys.readouterr().out
     systems = {each["name"]: each for each in json.loads((tmp_path / "run" / "report.json").read_text())["systems"]}
     assert systems["LEARNED-IQA"]["fitted_on"]["model"] == systems["AgenticIQA"]["fitted_on"]["model"] == 3
-    assert "Not held out: AgenticIQA, offline opinion alone, tool mean" in out
+    assert "Not held out: AgenticIQA, offline score alone, tool mean" in out
     assert "model 3" in (tmp_path / "run" / "report.md").read_text()
 
 
@@ -133,12 +133,12 @@ def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(
     assert "continues from what is kept" in capsys.readouterr().err
     kept = rows_of(run)
     assert len(kept) == 3
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main(command) == 0
     names = [row["name"] for row in rows_of(run)]
     assert rows_of(run)[:3] == kept
     assert sorted(names) == sorted({*names})
-    assert judged == dict.fromkeys(names[3:], 1)
+    assert assessed == dict.fromkeys(names[3:], 1)
     assert len(names) == 6
 
 
@@ -149,14 +149,14 @@ def test_a_finished_run_judges_nothing_and_a_last_line_cut_short_is_judged_again
     command = [*EVALUATE, str(make_labels()), "--out", str(run)]
     assert main(command) == 0
     before, report = rows_of(run), (run / "report.json").read_text()
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main(command) == 0
-    assert not judged
+    assert not assessed
     assert (run / "report.json").read_text() == report
     (run / "results.jsonl").write_bytes((run / "results.jsonl").read_bytes()[:-40])
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main(command) == 0
-    assert list(judged) == [before[-1]["name"]]
+    assert list(assessed) == [before[-1]["name"]]
     assert [row["quality_score"] for row in rows_of(run)] == [row["quality_score"] for row in before]
 
 
@@ -179,9 +179,9 @@ def test_a_limited_run_goes_on_without_the_limit_and_replaces_no_report_on_more_
     for limit in (2, 3):
         assert main([*command, "--limit", str(limit)]) == 0
         assert json.loads((run / "report.json").read_text())["images"] == limit
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main(command) == 0
-    assert len(judged) == 3
+    assert len(assessed) == 3
     on_all = {name: (run / name).read_bytes() for name in ("report.json", "report.md")}
     assert main([*command, "--limit", "2"]) == 0
     assert {name: (run / name).read_bytes() for name in on_all} == on_all
@@ -209,9 +209,9 @@ def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
     assert "quality_score" not in row
     assert "2 of 3 images scored, 1 unscored (ImageError 1)" in capsys.readouterr().out
     image.write_bytes(whole)
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main(command) == 0
-    assert list(judged) == ["scene0_2.png"]
+    assert list(assessed) == ["scene0_2.png"]
 
 
 def test_an_image_that_changed_is_judged_again(
@@ -220,9 +220,9 @@ def test_an_image_that_changed_is_judged_again(
     labels, run = make_labels(scenes=1), tmp_path / "run"
     assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
     (labels.parent / "scene0_4.png").write_bytes((labels.parent / "scene0_0.png").read_bytes())
-    with judged_images(monkeypatch) as judged:
+    with assessed_images(monkeypatch) as assessed:
         assert main([*EVALUATE, str(labels), "--out", str(run)]) == 0
-    assert list(judged) == ["scene0_4.png"]
+    assert list(assessed) == ["scene0_4.png"]
 
 
 @pytest.mark.parametrize("change", ["configuration", "labels", "question"])
@@ -305,8 +305,8 @@ def test_what_the_model_gave_no_usable_answer_for_is_unscored_and_judged_again(
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
         command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
         assert main(command) == UNSCORED
-        told = "1 of 3 have no score or answer: the model gave no usable one; the same command judges them again\n"
-        assert told in capsys.readouterr().err
+        shown = "1 of 3 have no score or answer: the model gave no usable one; the same command judges them again\n"
+        assert shown in capsys.readouterr().err
         assert json.loads((run / "report.json").read_text())["unscored"] == 1
         assert main(command) == 0
         assert len(server.requests) == 3 + 2 + 1
@@ -338,6 +338,6 @@ def test_compare_names_the_tuned_prompts_of_a_run(
     capsys.readouterr()
     assert main(["compare", str(tmp_path / "plain"), str(tmp_path / "tuned"), "--csv", "-"]) == 0
     table = capsys.readouterr().out.split("\n\n")[0]
-    judged = {row["run"]: row["judged by"] for row in csv.DictReader(table.splitlines())}
+    assessed = {row["run"]: row["judged by"] for row in csv.DictReader(table.splitlines())}
     made = json.loads((tmp_path / "tuned" / "run.json").read_text())["prompts"]
-    assert judged["tuned"] == f"{judged['plain']}, prompts {tmp_path.name}/mine.json ({made[:8]})"
+    assert assessed["tuned"] == f"{assessed['plain']}, prompts {tmp_path.name}/mine.json ({made[:8]})"

@@ -161,9 +161,9 @@ def test_explanations_are_judged_and_what_the_judge_fails_to_score_is_not_made_u
     ]  # fmt: skip
     archives.own(tmp_path, "own_descriptions.json", rows)
     run = tmp_path / "run"
-    told = {"final_answer": "It is noisy.", "quality_reasoning": "Grain is seen."}
+    shown = {"final_answer": "It is noisy.", "quality_reasoning": "Grain is seen."}
     scores: dict[str, int | None] = {"How much": 2, "contradict": 1, "attributes": None}
-    script = by_stage({"answer": told, "verdict": lambda request: verdict(scores)(request)})
+    script = by_stage({"answer": shown, "verdict": lambda request: verdict(scores)(request)})
     with fake_server(script) as server:
         command = [*EVALUATE, "own-descriptions", "--root", str(tmp_path), "--out", str(run), "--rounds", "2"]
         command += ["--judge", "vllm.judge", "--judge-api-base", server.url]
@@ -210,7 +210,7 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "shown"),
     [
         (["qbench"], "--root"),
         (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
@@ -226,9 +226,11 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["qbench2", "--root", "."], "qbench2 asks about two images at once, which is not supported"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_that_do_not_fit_are_refused(
+    options: list[str], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*EVALUATE, *options]) == 2
-    assert told in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
 
 
 def test_another_set_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

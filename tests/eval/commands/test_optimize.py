@@ -70,9 +70,9 @@ def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_di
         printed, asked = capsys.readouterr().out, len(server.requests)
         assert main(args) == 0
         assert main([*args, "--budget", "80"]) in (0, 1)
-        judged = list(server.of("assessment"))
+        assessed = list(server.of("assessment"))
         assert len(server.requests) - asked < 40, "it goes on, and begins not again"
-        assert len({text_of(r["messages"][0]) + str(images_of(r)) for r in judged}) == len(judged), (
+        assert len({text_of(r["messages"][0]) + str(images_of(r)) for r in assessed}) == len(assessed), (
             "none is judged twice"
         )
         tuned, image = tmp_path / "tuned", labels.parent / "scene0_2.png"
@@ -122,9 +122,9 @@ def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outco
         args = command(labels, server, tmp_path, price=True)
         assert main([*args, "--dry-run"]) == 0
         assert not server.requests
-        told = capsys.readouterr().out
-        assert "USD" in told
-        assert "take --budget" in told
+        reported = capsys.readouterr().out
+        assert "USD" in reported
+        assert "take --budget" in reported
         limit = 0.22  # of which a reflection may take 0.18
         assert main([*args, "--max-usd", str(limit), "--no-cache", "--exemplars", "3"]) in (0, 1)
         assert "Exemplars not tried" in capsys.readouterr().out
@@ -178,10 +178,10 @@ def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
         }
         (tmp_path / "config.yaml").write_text(json.dumps(dict.fromkeys(stages, stage)))
         assert main(args) in (0, 1)
-    (told,) = map(float, re.findall(r"about ([\d.]+) USD", capsys.readouterr().out))
+    (reported,) = map(float, re.findall(r"about ([\d.]+) USD", capsys.readouterr().out))
     spent = header(tmp_path)["search"]["spent"]["usd"]
     assert spent == pytest.approx(sum(cost), rel=1e-6)
-    assert told == pytest.approx(spent, rel=0.25)
+    assert reported == pytest.approx(spent, rel=0.25)
 
 
 def test_all_stages_are_tuned_in_turn_and_those_that_nothing_reached_are_named(
@@ -205,8 +205,8 @@ def test_all_stages_are_tuned_in_turn_and_those_that_nothing_reached_are_named(
         config = load_config(tmp_path / "config.yaml").model_copy(update={"prompts": str(tmp_path / "tuned")})
         assert AgenticIQA.from_config(config)(labels.parent / "scene0_2.png").quality_score
     assert PHRASE in instruction(tmp_path)
-    (told,) = map(float, re.findall(r"about ([\d.]+) USD", printed))
-    assert told == pytest.approx(header(tmp_path)["search"]["spent"]["usd"], rel=0.25)
+    (reported,) = map(float, re.findall(r"about ([\d.]+) USD", printed))
+    assert reported == pytest.approx(header(tmp_path)["search"]["spent"]["usd"], rel=0.25)
     assert "Not tuned: replan.judge.predict, which was never asked about the 17 images of the first pass" in printed
     page = (tmp_path / "tuned" / "report.html").read_text()
     for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
@@ -251,15 +251,15 @@ def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:
         environment = {**os.environ, "DSPY_CACHEDIR": str(tmp_path / "cache")}
         whole = [sys.executable, "-m", "agenticiqa", *args]
         run = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
-        _, told = run.communicate(timeout=300)
-        assert run.returncode == 130, told
-        assert "the same command continues from what is kept in" in told
-        before, judged = len(reflections), len(server.of("assessment"))
+        _, reported = run.communicate(timeout=300)
+        assert run.returncode == 130, reported
+        assert "the same command continues from what is kept in" in reported
+        before, assessed = len(reflections), len(server.of("assessment"))
         environment["DSPY_CACHEDIR"] = str(tmp_path / "empty")  # what was found is in the run's folder alone
         assert subprocess.run(whole, capture_output=True, env=environment, timeout=300, check=False).returncode == 0
         assert reflections[0] not in reflections[before:]
-        again = {text_of(r["messages"][0]) + str(images_of(r)) for r in server.of("assessment")[:judged]}
-        rest = {text_of(r["messages"][0]) + str(images_of(r)) for r in server.of("assessment")[judged:]}
+        again = {text_of(r["messages"][0]) + str(images_of(r)) for r in server.of("assessment")[:assessed]}
+        rest = {text_of(r["messages"][0]) + str(images_of(r)) for r in server.of("assessment")[assessed:]}
         assert not again & rest
     assert PHRASE in instruction(tmp_path)
 

@@ -26,8 +26,8 @@ def test_levels_show_it(make_labels: MakeLabels) -> None:
     scenes = [replace(label, content=label.name[:6]) for label in labels]
     for known, pairs in ((scenes, 6), (labels, 12)):  # by content, and where every image counts as a content
         assert runs_the_other_way(known) is None
-        told = runs_the_other_way(mirrored(known)) or ""
-        assert f"in {pairs} of {pairs} pairs the more damaged image scores higher, such as scene0_2.png" in told
+        shown = runs_the_other_way(mirrored(known)) or ""
+        assert f"in {pairs} of {pairs} pairs the more damaged image scores higher, such as scene0_2.png" in shown
     assert runs_the_other_way(mirrored([replace(label, level=None) for label in labels])) is None
 
 
@@ -81,8 +81,8 @@ def test_evaluate_refuses_them_unless_the_direction_is_declared(
     assert "was begun with another labels" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("sign", "told"), [(-1, True), (1, False)])
-def test_the_report_tells_of_an_srcc_below_zero(sign: int, told: bool) -> None:
+@pytest.mark.parametrize(("sign", "shown"), [(-1, True), (1, False)])
+def test_the_report_tells_of_an_srcc_below_zero(sign: int, shown: bool) -> None:
     noise, error = np.random.default_rng(0).normal(size=(2, 40))
     rows = [
         {
@@ -96,4 +96,4 @@ def test_the_report_tells_of_an_srcc_below_zero(sign: int, told: bool) -> None:
         for n in range(40)
     ]
     text = " ".join(rating_report(summarize(rows) | {"data": "x", "backend": "offline"}).sentences)
-    assert ("labels may be lower-is-better" in text) is told
+    assert ("labels may be lower-is-better" in text) is shown

@@ -243,8 +243,8 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
         "a.png,3.5,4,1,2,0,0,0.5,0\nb.png,1.25,4,0,3,0,0,0.5,0\n"
     )
     read(folder / "labels.csv")
-    told = {record.getMessage().partition("column ")[2] for record in caplog.records}
-    assert told == {
+    reported = {record.getMessage().partition("column ")[2] for record in caplog.records}
+    assert reported == {
         "is_train is not read; if it is the split, name it split",
         "dist_level is not read; if it is the level, name it level",
         "levels_of_zinc is not read; if it is the level, name it level",
@@ -252,7 +252,7 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
 
 
 @pytest.mark.parametrize(
-    ("header", "used", "told"),
+    ("header", "used", "reported"),
     [
         ("image,mos,mos", 3.5, "several columns are named mos: the first one is used, the others are mos.2"),
         ("image,mos,MOS", 3.5, "column mos is used for the scores, not MOS (--mos-column)"),
@@ -261,11 +261,11 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
     ],
 )
 def test_which_of_two_columns_of_scores_is_used_is_told(
-    folder: Path, caplog: pytest.LogCaptureFixture, header: str, used: float, told: str
+    folder: Path, caplog: pytest.LogCaptureFixture, header: str, used: float, reported: str
 ) -> None:
     (folder / "labels.csv").write_text(f"{header}\na.png,3.5,1.5\nb.png,4.5,2.5\n")
     assert read(folder / "labels.csv")[0].mos == used
-    assert told in caplog.text
+    assert reported in caplog.text
     if header == "image,mos,mos":
         assert read(folder / "labels.csv", None, Declared(mos="mos.2"))[0].mos == 1.5
 

@@ -6,24 +6,24 @@ from typing import Any
 import pytest
 
 from agenticiqa.eval.optimize.comparison import compare, fitted, fused
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
 QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]
 GOOD, BAD = [1.1, 2.1, 3.1, 4.1, 4.9, 1.4], [5.0, 4.0, 3.0, 2.0, 1.0, 4.5]
 
 
-def judged(fused: list[float | None], own: list[float | None] | None = None, **more: Any) -> list[Judged]:
-    return [Judged(expectation=x, fused=y, **more) for x, y in zip(own or [3.0] * len(fused), fused, strict=True)]
+def assessed(fused: list[float | None], own: list[float | None] | None = None, **more: Any) -> list[Assessed]:
+    return [Assessed(expectation=x, fused=y, **more) for x, y in zip(own or [3.0] * len(fused), fused, strict=True)]
 
 
 def decided(before: list[float | None], after: list[float | None]) -> tuple[bool, str]:
-    figures = compare("scoring", QUESTIONS[: len(before)], judged(before), judged(after))
+    figures = compare("scoring", QUESTIONS[: len(before)], assessed(before), assessed(after))
     return figures["kept"], figures["why"]
 
 
 def test_both_scores_are_compared_each_with_its_n_and_intervals() -> None:
-    figures = compare("scoring", QUESTIONS, judged(BAD, GOOD), judged(GOOD, BAD, rejected=1))
+    figures = compare("scoring", QUESTIONS, assessed(BAD, GOOD), assessed(GOOD, BAD, rejected=1))
     assert (figures["images"], figures["contents"]) == (6, 6)
     own, score = figures["model"], figures["fused"]
     assert own["n"] == score["n"] == 6
@@ -38,7 +38,7 @@ def test_both_scores_are_compared_each_with_its_n_and_intervals() -> None:
 
 def test_the_fused_score_decides_and_not_the_models_own() -> None:
     assert decided(BAD, GOOD)[0]
-    assert compare("scoring", QUESTIONS, judged(GOOD, BAD), judged(GOOD, GOOD))["kept"] is False
+    assert compare("scoring", QUESTIONS, assessed(GOOD, BAD), assessed(GOOD, GOOD))["kept"] is False
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_what_is_not_shown_to_help_is_not_kept(before: Any, after: Any, why: str
 
 
 def test_the_comparison_is_made_on_images_with_a_value_both_times() -> None:
-    figures = compare("scoring", QUESTIONS, judged([1, 2, 3, 4, None, 2]), judged([1, 2, 3, 4, 5, None]))["fused"]
+    figures = compare("scoring", QUESTIONS, assessed([1, 2, 3, 4, None, 2]), assessed([1, 2, 3, 4, 5, None]))["fused"]
     assert figures["n"] == 4
     assert figures["unscored"] == {"before": 1, "after": 1}
 
 
 def test_marks_of_other_stages_are_compared_by_the_share_that_is_missing() -> None:
     asked = [TuningQuestion(Path("a.png"), "Which?", f"{i}", answer="B") for i in range(12)]
-    before, after = ([Judged(final_answer="B" if i < right else "A") for i in range(12)] for right in (3, 12))
+    before, after = ([Assessed(final_answer="B" if i < right else "A") for i in range(12)] for right in (3, 12))
     figures = compare("answering", asked, before, after)
     assert figures["mark"]["mean_absolute_error"]["before"]["value"] == 0.75
     assert figures["mark"]["mean_absolute_error"]["after"]["value"] == 0
@@ -79,14 +79,14 @@ def test_a_profile_is_fitted_to_most_of_the_ratings_and_used_for_these_alone() -
     targets = [1 + i % 5 * 0.9 for i in range(20)]
     asked = [TuningQuestion(Path("a.png"), "Rate it.", f"{i}", target=target) for i, target in enumerate(targets)]
     rated = [
-        Judged(tool=3.0 + 0.1 * (i % 3), probabilities=_at(target), expectation=target, fused=3.0, **about)
+        Assessed(tool=3.0 + 0.1 * (i % 3), probabilities=_at(target), expectation=target, fused=3.0, **about)
         for i, target in enumerate(targets)
     ]
     profile = fitted(asked, rated)
     assert profile is not None
     assert (profile.backend, profile.toolset, profile.labels) == ("vllm.m", ("T",), 20)
     assert fused(rated[4], profile) > fused(rated[0], profile) + 1  # type: ignore[operator]
-    assert fused(Judged(fused=2.5, tool=3.0, model="vllm.other", tools=("T",)), profile) == 2.5
+    assert fused(Assessed(fused=2.5, tool=3.0, model="vllm.other", tools=("T",)), profile) == 2.5
     assert fitted(asked[:9], rated[:9]) is None
 
 

@@ -67,7 +67,7 @@ def test_no_optimizer_judges_more_than_its_budget(make_labels: MakeLabels) -> No
     assert (tuned.found.spent, tuned.found.proposals, tuned.found.used) == (12, 2, 9)
     assert tuned.found.ended == "the budget was spent"
     assert greedy.failures == 6
-    assert requests == 12 + 2 * tuned.counts["held-out"] == tuned.spent["judged"]
+    assert requests == 12 + 2 * tuned.counts["held-out"] == tuned.spent["assessed"]
 
 
 def test_an_optimizer_that_asks_on_is_stopped(make_labels: MakeLabels) -> None:

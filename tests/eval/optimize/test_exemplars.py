@@ -12,12 +12,12 @@ from agenticiqa.eval.metrics import mean_absolute_error
 from agenticiqa.eval.optimize import exemplars
 from agenticiqa.eval.optimize.comparison import fitted, fused
 from agenticiqa.eval.optimize.exemplars import example, with_exemplars
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.saving import SCORER
 from agenticiqa.signatures.vocabulary import LEVELS
-from support.simulated_judge import HARMFUL, HELPFUL, SEED, Photos, judged_by, photos
+from support.simulated_judge import HARMFUL, HELPFUL, SEED, Photos, assessed_by, photos
 
 POOL, UNSEEN = range(96), range(96, 296)
 
@@ -29,12 +29,12 @@ class Simulated(Measurements):
         super().__init__("scoring")
         self.given = given
 
-    def judge(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Judged]:
+    def assess(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Assessed]:
         demos = dict(program.named_predictors())[SCORER].demos
         errors = [LEVELS[json.loads(demo.assessment)["quality_level"]] - self.true(demo.evidence) for demo in demos]
         right = all(abs(error) <= 1 for error in errors)
         learned = " | ".join([SEED, *((HELPFUL if right else HARMFUL) if demos else ())])
-        found = judged_by(learned, self.given, [int(question.content) for question in questions])
+        found = assessed_by(learned, self.given, [int(question.content) for question in questions])
         inputs = [{"query": "Rate it.", "reference": "None", "evidence": question.content} for question in questions]
         return [
             replace(one, calls={SCORER: {"inputs": each, "outputs": {}}})
@@ -51,16 +51,14 @@ def test_four_exemplars_are_kept_with_right_levels_and_lower_the_error_and_left_
 ) -> None:
     Image.new("RGB", (8, 8)).save(image := tmp_path / "photo.png")
     given = photos(UNSEEN.stop, seed)
-    asked = [
-        TuningQuestion(image, "Rate it.", str(n), target=float(opinion)) for n, opinion in enumerate(given.opinion)
-    ]
+    asked = [TuningQuestion(image, "Rate it.", str(n), target=float(mos)) for n, mos in enumerate(given.opinion)]
     pool, unseen = asked[: POOL.stop], asked[UNSEEN.start :]
     program = AgenticIQA.from_config({"summarizer": {"backend": "vllm.x", "api_base": "http://127.0.0.1:9/v1"}})
     simulated = Simulated(given)
 
-    def error(judging: AgenticIQA) -> float:
-        profile = fitted(pool, simulated.judge(judging, pool))
-        scores = [fused(one, profile) or 0.0 for one in simulated.judge(judging, unseen)]
+    def error(program: AgenticIQA) -> float:
+        profile = fitted(pool, simulated.assess(program, pool))
+        scores = [fused(one, profile) or 0.0 for one in simulated.assess(program, unseen)]
         return mean_absolute_error(scores, [question.target or 0.0 for question in unseen]) or 0.0
 
     shown, note = with_exemplars(program, pool, POOL, 4, simulated, seed)
@@ -72,7 +70,7 @@ def test_four_exemplars_are_kept_with_right_levels_and_lower_the_error_and_left_
     assert levels[-1] - levels[0] >= 2, "they span the scale"
     assert error(shown) < error(program) - 0.05
 
-    monkeypatch.setattr(exemplars, "example", lambda q, judged: example(replace(q, target=6 - q.target), judged))
+    monkeypatch.setattr(exemplars, "example", lambda q, assessed: example(replace(q, target=6 - q.target), assessed))
     left, note = with_exemplars(program, pool, POOL, 4, simulated, seed)
     assert note.startswith("not kept: 4 exemplars")
     assert left is program

@@ -9,7 +9,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating, split_by_content
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -43,8 +43,8 @@ def test_a_label_becomes_a_question_with_its_target_on_1_to_5(make_labels: MakeL
     assert (question.image, question.reference, question.content) == (label.image, label.reference, "scene0.png")
 
 
-def judge(program: AgenticIQA, questions: list[TuningQuestion], workers: int = 1) -> list[Judged]:
-    return Measurements("scoring", workers).judge(program, questions)
+def judge(program: AgenticIQA, questions: list[TuningQuestion], workers: int = 1) -> list[Assessed]:
+    return Measurements("scoring", workers).assess(program, questions)
 
 
 def test_a_result_is_reduced_to_what_tuning_needs(questions: list[Any]) -> None:
@@ -62,14 +62,14 @@ def test_what_was_measured_is_kept_and_not_measured_again(questions: list[Any], 
     file = tmp_path / "measured.jsonl"
     with ResultsFile(file) as kept:
         first = Measurements("scoring", 2, kept)
-        judged = first.judge(AgenticIQA.offline(), [questions[0], questions[0], questions[2]])
-    assert judged[0] == judged[1] != judged[2]
+        assessed = first.assess(AgenticIQA.offline(), [questions[0], questions[0], questions[2]])
+    assert assessed[0] == assessed[1] != assessed[2]
     assert first.fresh == 2
     with file.open("a") as broken:
         broken.write('{"name": "of a run that was killed')
     with ResultsFile(file) as kept:
         again = Measurements("scoring", 2, kept)
-        assert again.judge(AgenticIQA.offline(), questions[:1]) == judged[:1]
+        assert again.assess(AgenticIQA.offline(), questions[:1]) == assessed[:1]
     assert again.fresh == 0
 
 
@@ -116,22 +116,22 @@ def test_every_other_error_ends_the_run(
 PLANNER, DETECTOR, SCORER = "planner.ask.predict", "executor.detect.ask.predict", "summarizer.score.ask.predict"
 
 
-def skipped(*first_pass: Judged) -> dict[str, str]:
+def skipped(*first_pass: Assessed) -> dict[str, str]:
     program = AgenticIQA.from_config(Config().with_backend("vllm.test", "http://127.0.0.1:9/v1"))
     return unreached(program, [PLANNER, DETECTOR, SCORER], first_pass)
 
 
 def test_what_never_answered_is_skipped_with_its_reason() -> None:
-    first = Judged(answered=(SCORER,), asked=("planner", "scoring"))
-    reasons = skipped(first, Judged(failure="no JSON"))
+    first = Assessed(answered=(SCORER,), asked=("planner", "scoring"))
+    reasons = skipped(first, Assessed(failure="no JSON"))
     assert set(reasons) == {PLANNER, DETECTOR}
     assert "none was valid" in reasons[PLANNER]
     assert "never asked about the 2 images" in reasons[DETECTOR]
 
 
 def test_what_answered_once_is_tuned() -> None:
-    assert skipped(Judged(answered=(SCORER, PLANNER)), Judged(answered=(DETECTOR,))) == {}
+    assert skipped(Assessed(answered=(SCORER, PLANNER)), Assessed(answered=(DETECTOR,))) == {}
 
 
 def test_a_first_pass_without_any_answer_skips_nothing() -> None:
-    assert skipped(Judged(failure="no JSON")) == {}
+    assert skipped(Assessed(failure="no JSON")) == {}

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.objectives import feedback, fused_error, marks, value, worst_first
-from support.simulated_judge import HARMFUL, HELPFUL, PARROT, SEED, judged_by, photos
+from support.simulated_judge import HARMFUL, HELPFUL, PARROT, SEED, assessed_by, photos
 
 
 def rated(target: float) -> TuningQuestion:
@@ -17,7 +17,7 @@ def rated(target: float) -> TuningQuestion:
 
 def error_of(instruction: str, seed: int = 1) -> float:
     given = photos(400, seed)
-    return fused_error(judged_by(instruction, given, range(400)), list(given.opinion))
+    return fused_error(assessed_by(instruction, given, range(400)), list(given.opinion))
 
 
 def test_what_the_model_adds_to_the_tools_counts_and_to_follow_them_gains_nothing() -> None:
@@ -34,7 +34,7 @@ def test_the_scale_of_the_answers_does_not_count() -> None:
     heard = opinions + rng.normal(0, 0.6, 300)
     full, half = (
         fused_error(
-            [Judged(expectation=3 + s * (x - 3), tool=t) for x, t in zip(heard, tools, strict=True)], list(opinions)
+            [Assessed(expectation=3 + s * (x - 3), tool=t) for x, t in zip(heard, tools, strict=True)], list(opinions)
         )
         for s in (1.0, 0.5)
     )
@@ -43,50 +43,59 @@ def test_the_scale_of_the_answers_does_not_count() -> None:
 
 def test_an_answer_that_is_missing_is_worse_than_any() -> None:
     questions = [rated(1 + i % 5) for i in range(20)]
-    bad = [Judged(expectation=3.0 + 0.1 * (i % 3), tool=3.0) for i in range(20)]
-    assert value("scoring", [*bad[:-1], Judged(failure="no JSON")], questions) < value("scoring", bad, questions)
-    assert value("scoring", [Judged(failure="no JSON")] * 20, questions) == -2
+    bad = [Assessed(expectation=3.0 + 0.1 * (i % 3), tool=3.0) for i in range(20)]
+    assert value("scoring", [*bad[:-1], Assessed(failure="no JSON")], questions) < value("scoring", bad, questions)
+    assert value("scoring", [Assessed(failure="no JSON")] * 20, questions) == -2
 
 
 def test_marks_of_answers_plans_and_detections() -> None:
     asked = TuningQuestion(Path("a.png"), "Which?", "a", answer="B")
-    assert marks("answering", [Judged(final_answer="B"), Judged(final_answer="A"), Judged()], [asked] * 3) == [1, 0, 0]
+    assert marks("answering", [Assessed(final_answer="B"), Assessed(final_answer="A"), Assessed()], [asked] * 3) == [
+        1,
+        0,
+        0,
+    ]
     planned = TuningQuestion(Path("a.png"), "Which?", "a", plan={"query_type": "IQA", "reference_mode": "No-Reference"})
     right = {"query_type": "IQA", "reference_mode": "No-Reference"}
     half = right | {"query_type": "Other"}
-    assert marks("planning", [Judged(plan=right), Judged(plan=half), Judged()], [planned] * 3) == [1, 0.5, 0]
+    assert marks("planning", [Assessed(plan=right), Assessed(plan=half), Assessed()], [planned] * 3) == [1, 0.5, 0]
     noisy = TuningQuestion(Path("a.png"), "Rate it.", "a", distortion="Noise")
-    found = [Judged(found=("Noise",)), Judged(found=("Noise", "Blurs", "Contrast")), Judged(found=("Blurs",)), Judged()]
+    found = [
+        Assessed(found=("Noise",)),
+        Assessed(found=("Noise", "Blurs", "Contrast")),
+        Assessed(found=("Blurs",)),
+        Assessed(),
+    ]
     assert marks("detection", found, [noisy] * 4) == [1, 0.5, 0, 0]
     assert value("detection", found, [noisy] * 4) == 0.375
     assert worst_first("detection", found[:2], [noisy] * 2) == [1, 0]
     assert (
         "has Noise and nothing else; found was Noise, Blurs, Contrast" in feedback("detection", found, [noisy] * 4)[1]
     )
-    told = feedback("planning", [Judged(plan=half)], [planned])
-    assert told == ["Wrong: query_type was 'other' and has to be 'iqa'"]
+    shown = feedback("planning", [Assessed(plan=half)], [planned])
+    assert shown == ["Wrong: query_type was 'other' and has to be 'iqa'"]
 
 
-def told(expectation: float | None, target: float = 4.0, tool: float | None = None, **more: Any) -> str:
+def shown(expectation: float | None, target: float = 4.0, tool: float | None = None, **more: Any) -> str:
     """The feedback on one rating beside two that are right."""
-    others = [Judged(expectation=x) for x in (2.0, 3.0, 4.0)]
-    judged = [Judged(expectation=expectation, tool=tool, **more), *others]
-    return feedback("scoring", judged, [rated(target), *map(rated, (2.0, 3.0, 4.0))])[0]
+    others = [Assessed(expectation=x) for x in (2.0, 3.0, 4.0)]
+    assessed = [Assessed(expectation=expectation, tool=tool, **more), *others]
+    return feedback("scoring", assessed, [rated(target), *map(rated, (2.0, 3.0, 4.0))])[0]
 
 
 def test_the_feedback_names_the_gap_its_direction_and_the_tools() -> None:
-    assert "Observers rate it 4.0 of 5, the answer expects 2.0: " in told(2.0)
-    assert "too harsh" in told(2.0)
-    assert "too kind" in told(4.5, target=2.0)
-    assert "The tools (mean 2.5) are 1.5 too harsh." in told(2.0, tool=2.5)
-    assert "The tools (mean 4.1) agree with the observers." in told(2.0, tool=4.1)
+    assert "Observers rate it 4.0 of 5, the answer expects 2.0: " in shown(2.0)
+    assert "too harsh" in shown(2.0)
+    assert "too kind" in shown(4.5, target=2.0)
+    assert "The tools (mean 2.5) are 1.5 too harsh." in shown(2.0, tool=2.5)
+    assert "The tools (mean 4.1) agree with the observers." in shown(2.0, tool=4.1)
     assert (
-        told(None, failure="no JSON", evidence="Noise in sky.") == "There was no usable answer: no JSON Noise in sky."
+        shown(None, failure="no JSON", evidence="Noise in sky.") == "There was no usable answer: no JSON Noise in sky."
     )
-    assert "CUSTOM-TYPE-" not in told(None, failure="<<CUSTOM-TYPE-START-IDENTIFIER>>")
+    assert "CUSTOM-TYPE-" not in shown(None, failure="<<CUSTOM-TYPE-START-IDENTIFIER>>")
 
 
 def test_the_largest_gaps_come_first_whatever_the_scale_of_the_answers() -> None:
     questions = [rated(target) for target in (1.0, 2.0, 3.0, 4.0, 5.0)]
-    judged = [Judged(expectation=x) for x in (2.8, 2.9, 3.0, 3.1, 2.7)]
-    assert worst_first("scoring", judged, questions)[0] == 4
+    assessed = [Assessed(expectation=x) for x in (2.8, 2.9, 3.0, 3.1, 2.7)]
+    assert worst_first("scoring", assessed, questions)[0] == 4

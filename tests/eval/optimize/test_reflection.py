@@ -10,7 +10,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale, read_labels
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion, rating
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating
 from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
 from agenticiqa.eval.optimize.search import Proposal
 from agenticiqa.programs.assess import AgenticIQA
@@ -41,10 +41,10 @@ def reflect(
     """The proposal, and the prompts."""
     engine = ScriptedEngine(answers)
     model = dspy.LM("test/reflection", engine=engine, cache=False)
-    judged = Judged(calls={NAME: {"inputs": {"query": "Rate it."}, "outputs": {"analysis": "none"}}})
+    assessed = Assessed(calls={NAME: {"inputs": {"query": "Rate it."}, "outputs": {"analysis": "none"}}})
     with ResultsFile(path) if path else nullcontext() as kept:
         made = Reflection(model, {NAME: AnalyzeDistortions}, kept)
-        proposal = made(NAME, {NAME: CURRENT, "other": "Stay."}, [judged], [question], ["2.0 too kind."], [])
+        proposal = made(NAME, {NAME: CURRENT, "other": "Stay."}, [assessed], [question], ["2.0 too kind."], [])
     return proposal, [json.dumps(body) for body in engine.bodies]
 
 

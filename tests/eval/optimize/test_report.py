@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agenticiqa.eval.optimize.comparison import Tuned, compare, gain_of_profile
-from agenticiqa.eval.optimize.items import Judged, TuningQuestion
+from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.report import about_profile, page
 from agenticiqa.eval.optimize.search import Searched, Step
 from agenticiqa.programs.assess import AgenticIQA
@@ -24,8 +24,8 @@ RATED = {
 PROFILE = PRIOR.model_copy(update={"backend": "m", "toolset": ("NIQE",)})
 
 
-def rated(scores: list[float | None]) -> list[Judged]:
-    return [Judged(fused=score, expectation=3.0, **RATED) for score in scores]
+def rated(scores: list[float | None]) -> list[Assessed]:
+    return [Assessed(fused=score, expectation=3.0, **RATED) for score in scores]
 
 
 def tuned(found: Searched, kept: bool = False, profile: FusionProfile | None = None) -> Tuned:
@@ -33,7 +33,7 @@ def tuned(found: Searched, kept: bool = False, profile: FusionProfile | None = N
     figures = compare("scoring", QUESTIONS, results, results)
     if profile:
         figures["profile"] = {"n": 6, "before": 0.768, "after": 0.821}
-    spent = {"seconds": 1, "judged": 6, "calls": 6, "usd": 0.0}
+    spent = {"seconds": 1, "assessed": 6, "calls": 6, "usd": 0.0}
     program = AgenticIQA.offline()
     return Tuned(program, "scoring", kept, "no change", figures, found, {NAME: BEFORE}, profile, spent=spent)
 

@@ -10,7 +10,7 @@ from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
 from agenticiqa.programs.backends.ledger import LimitReached
-from support.simulated_judge import HELPFUL, PARROT, SEED, judged_by, photos, tuned
+from support.simulated_judge import HELPFUL, PARROT, SEED, assessed_by, photos, tuned
 
 ALL = " | ".join([SEED, *HELPFUL])
 SIZE = 112
@@ -28,10 +28,10 @@ class Bench:
 
     def measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Any]:
         self.measured += len(places)
-        return judged_by(texts["s"], self.given, places)
+        return assessed_by(texts["s"], self.given, places)
 
-    def value(self, judged: Sequence[Any], places: Sequence[int]) -> float:
-        return value("scoring", judged, [self.asked[place] for place in places])
+    def value(self, assessed: Sequence[Any], places: Sequence[int]) -> float:
+        return value("scoring", assessed, [self.asked[place] for place in places])
 
     def propose(self, texts: Mapping[str, str], *shown: Any) -> Proposal:
         text = self.proposals.pop(0) if self.proposals else None
@@ -76,7 +76,7 @@ def test_the_budget_is_never_exceeded_and_a_larger_one_begins_as_the_smaller_did
 
 def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
     bench = Bench(*[f"{SEED} | Wording {n}." for n in range(40)], budget=4000)
-    bench.search.value = lambda judged, places: 0.0
+    bench.search.value = lambda assessed, places: 0.0
     found = bench.run()
     assert len(found.steps) == GAINLESS
     assert "gained nothing" in found.ended

@@ -38,7 +38,7 @@ def test_what_is_written_is_read(made: Path) -> None:
     counts = {"own-mcq": 6 * len(MAKERS), "own-plans": 12, "own-descriptions": 6}
     for name, count in counts.items():
         found = read_items(QUESTION_TASKS[name], made)
-        assert (len(found.usable), found.left_out) == (count, [])
+        assert (len(found.usable), found.skipped) == (count, [])
         assert len({item.content for item in found.usable}) == 6
 
 

@@ -55,7 +55,7 @@ def test_what_cannot_be_asked_is_left_out_and_told(tmp_path: Path) -> None:
     archives.qbench(tmp_path, rows=[twice, secret, *archives.QBENCH_ROWS])
     found = read_items(QUESTION_TASKS["qbench"], tmp_path)
     assert len(found.usable) == 5
-    assert found.left_out == [
+    assert found.skipped == [
         "0 00000.png: two options are the same: give each once",
         "1 00001.png: its true answer is unknown",
     ]
@@ -92,10 +92,10 @@ def test_agenticiqa_eval(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", QUESTION_TASKS)
 def test_a_missing_set_says_what_to_get_and_where_to_put_it(name: str, tmp_path: Path) -> None:
     task = QUESTION_TASKS[name]
-    told = refused(name, tmp_path)
-    assert task.source in told
-    assert str(tmp_path / task.folder) in told
-    assert "--root" in told
+    shown = refused(name, tmp_path)
+    assert task.source in shown
+    assert str(tmp_path / task.folder) in shown
+    assert "--root" in shown
 
 
 def test_missing_images_and_another_form_are_told(tmp_path: Path) -> None:

@@ -156,9 +156,9 @@ def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_pa
     labels, run = make_labels(), tmp_path / "run"
     words = ["evaluate", str(labels), "--out", str(run), "--limit", "4", "--split", "train", "--workers", "1"]
     assert main([*words, "--scorer", "BRISQUE", "--lower-is-better"]) == OK
-    told = command(read_run(run))
+    message = command(read_run(run))
     expected = "--out run --limit 4 --split train --workers 1 --scorer BRISQUE --lower-is-better"
-    assert told.startswith(f"agenticiqa evaluate data/labels.csv {expected}  # version ")
+    assert message.startswith(f"agenticiqa evaluate data/labels.csv {expected}  # version ")
     page = tmp_path / "page.html"
     assert main(["report", str(run), "--html", str(page)]) == OK
     text = page.read_text()

@@ -179,7 +179,7 @@ def test_sources_of_opinions_stand_apart_and_what_stands_for_no_answer_is_none()
     assert np.isfinite(mixed["model alone, reasoning"]).tolist() == [False, True]
     offline = values([thought(0, "learned")])
     assert "model alone" not in offline
-    assert offline["offline opinion alone"] == pytest.approx([4.0])
+    assert offline["offline score alone"] == pytest.approx([4.0])
 
 
 def test_the_best_tool_is_chosen_on_other_contents() -> None:

@@ -45,14 +45,14 @@ def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: 
             for row in shard_rows(name):
                 results.append({**row, "quality_score": 1.0} if name == "a" and "error" not in row else row)
                 results.append(row)  # which replaces the one before
-    told = {}
+    shown = {}
     for ending in ("", ".jsonl"):
         files = [f"a{ending}", f"b{ending}"]
         for command in (["report", *files], ["compare", *files], ["gate", files[0], "--policy", "policy.yaml"]):
             options = [] if command[0] == "gate" else ["--csv", "-", "--name", "a", "--name", "b"]
             assert main([*command, *options]) == (4 if command[0] == "gate" else 0)
-            told[command[0], ending] = capsys.readouterr().out
-        assert all(told[name, ending] == told[name, ""] for name in ("report", "compare", "gate"))
+            shown[command[0], ending] = capsys.readouterr().out
+        assert all(shown[name, ending] == shown[name, ""] for name in ("report", "compare", "gate"))
     assert main(["compare", "a.jsonl"]) == 2
     assert "at least two" in capsys.readouterr().err
 

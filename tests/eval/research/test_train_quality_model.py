@@ -165,7 +165,7 @@ def fitted(monkeypatch):
         np.stack([2 - level / 5] * 3, axis=1).astype("f4"),
         score,
         rows.authentic,
-        rows.judged,
+        rows.assessed,
         rungs.ladder,
         np.ones(len(photo)),
         np.where(photo < 10, 0, NO_PANEL),
@@ -200,7 +200,7 @@ def test_another_view_of_a_photo_counts_for_its_opinion(fitted):
     wanted.score[views] += np.linspace(-1, 1, len(views))
     after = made.fitted(0)[0]
     assert abs(after.weight[:, 0] - before.weight[:, 0]).max() > 1e-4
-    wanted.judged[views] = False
+    wanted.assessed[views] = False
     alone = made.fitted(0)[0]
     wanted.score[views] = 1.0
     assert made.fitted(0)[0].weight[:, 0].tolist() == alone.weight[:, 0].tolist()
@@ -209,14 +209,14 @@ def test_another_view_of_a_photo_counts_for_its_opinion(fitted):
 def test_only_photos_as_people_judged_them_are_measured(fitted):
     _, rows, _ = fitted
     assert rows.authentic.sum() == PHOTOS
-    assert rows.judged.sum() == 2 * PHOTOS
+    assert rows.assessed.sum() == 2 * PHOTOS
 
 
 BY_PANEL = 40  # images
 
 
 @pytest.fixture
-def judged():
+def assessed():
     """Coordinates, opinions and panels of images: the panels agree on the first feature and not on the second."""
     rng = np.random.default_rng(0)
     coordinates = rng.normal(size=(2 * BY_PANEL, 12)).astype("f4")
@@ -226,32 +226,32 @@ def judged():
     return coordinates, opinion.astype(float), panel
 
 
-def followed(judged, panel, weight=None):
+def followed(assessed, panel, weight=None):
     """The opinion of each panel on all images."""
-    coordinates, opinion, _ = judged
+    coordinates, opinion, _ = assessed
     weight = np.ones(len(opinion)) if weight is None else weight
     coefficients, centers = opinions(coordinates, opinion, weight, panel, 2)
     return coordinates @ coefficients + centers
 
 
-def alike(judged, panel):
+def alike(assessed, panel):
     """How alike all images are to the photos of each panel."""
-    coefficients, centers = ridge_regression(judged[0], members(panel, 2), np.ones(len(panel)), RIDGE_ALIKE)
-    return judged[0] @ coefficients + centers
+    coefficients, centers = ridge_regression(assessed[0], members(panel, 2), np.ones(len(panel)), RIDGE_ALIKE)
+    return assessed[0] @ coefficients + centers
 
 
-def test_each_panel_is_followed_by_its_own_reading(judged):
-    _, opinion, panel = judged
-    found = followed(judged, panel)
+def test_each_panel_is_followed_by_its_own_reading(assessed):
+    _, opinion, panel = assessed
+    found = followed(assessed, panel)
     own = np.where(panel == 0, found[:, 0], found[:, 1])
     other = np.where(panel == 0, found[:, 1], found[:, 0])
     assert np.abs(own - opinion).mean() < 0.15
     assert np.abs(other - opinion).mean() > 0.7
 
 
-def test_the_photos_of_a_panel_are_known(judged):
-    *_, panel = judged
-    found = alike(judged, panel)
+def test_the_photos_of_a_panel_are_known(assessed):
+    *_, panel = assessed
+    found = alike(assessed, panel)
     assert (found[panel == 0, 0] > 0.9).all()
     assert (found[panel == 1, 0] < 0.1).all()
     assert found.sum(axis=1) == pytest.approx(1, abs=1e-3)

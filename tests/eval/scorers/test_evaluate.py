@@ -72,8 +72,8 @@ def test_the_program_is_measured_as_by_the_command(make_labels: MakeLabels, tmp_
     path = make_labels(scenes=1)
     rows, summary = evaluate(AgenticIQA.offline(), path, out=tmp_path / "run")
     assert main(["evaluate", str(path), "--out", str(tmp_path / "other"), "--workers", "1"]) == 0
-    told = json.loads((tmp_path / "other" / "report.json").read_text())
-    assert told["systems"] == summary["systems"]
+    shown = json.loads((tmp_path / "other" / "report.json").read_text())
+    assert shown["systems"] == summary["systems"]
     assert json.loads((tmp_path / "run" / "report.json").read_text())["systems"] == summary["systems"]
     assert evaluate(AgenticIQA.offline(), path, out=tmp_path / "run").rows == rows
     with pytest.raises(UserError, match=r"begun with another program\.max_replan_iterations: 2, not 0"):

@@ -11,11 +11,11 @@ from scipy.stats import spearmanr
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.names import PARTS, Part
-from agenticiqa.eval.scorers.left_out import estimate_without, parts_named, program_without
+from agenticiqa.eval.scorers.ablated import estimate_without, parts_named, program_without
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import UserError
 from support.fake_server import bad_json, by_stage, fake_server
-from support.judging import ASSESSMENT, SCRIPT, plan
+from support.scripted_answers import ASSESSMENT, SCRIPT, plan
 
 MakeLabels = Callable[..., Path]
 

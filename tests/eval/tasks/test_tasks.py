@@ -291,7 +291,7 @@ def test_a_mirrored_table_is_refused_by_an_opinion_that_is_known(name: str, tmp_
 
     def mirrored(folder: Path) -> Iterator[Rated]:
         for row in task.read(folder):
-            yield replace(row, opinion=low + high - row.opinion)
+            yield replace(row, score=low + high - row.score)
 
     with pytest.raises(UserError, match="in the official table"):
         read_task(replace(task, read=mirrored), tmp_path, partial=True)
@@ -299,9 +299,9 @@ def test_a_mirrored_table_is_refused_by_an_opinion_that_is_known(name: str, tmp_
 
 def test_another_file_than_the_official_one_is_told(tmp_path: Path) -> None:
     folder = archives.agiqa3k(tmp_path)
-    told = other_files(TASKS["agiqa3k"], tmp_path)
-    assert told is not None
-    assert told.startswith("data.csv of agiqa3k is not the official file (SHA-256 ")
+    shown = other_files(TASKS["agiqa3k"], tmp_path)
+    assert shown is not None
+    assert shown.startswith("data.csv of agiqa3k is not the official file (SHA-256 ")
     lines = (folder / "data.csv").read_bytes().replace(b"\r\n", b"\n")
     official = replace(TASKS["agiqa3k"], sha256={"data.csv": hashlib.sha256(lines).hexdigest()})
     (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on some systems

@@ -14,7 +14,7 @@ from agenticiqa.programs.backends import answer_cache
 from agenticiqa.programs.backends.answer_cache import AnswerCache, install
 from support.engine import scripted_lm
 from support.fake_server import Server, by_stage, fake_server
-from support.judging import RATE, SCRIPT, program_for
+from support.scripted_answers import RATE, SCRIPT, program_for
 
 
 @pytest.fixture

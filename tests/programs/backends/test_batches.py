@@ -22,8 +22,8 @@ from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 from agenticiqa.programs.backends.provider_batches.offline_file import OfflineFile
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun, Pending
+from agenticiqa.programs.batch.assess_many import stages_to_forget
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import stages_to_forget
 from agenticiqa.programs.errors import BackendError, UserError
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.loopback import Body
@@ -63,7 +63,7 @@ def ask(model: Model, text: str) -> str:
     return "".join(part.text for part in answer.message.parts if isinstance(part, lm15.TextPart))
 
 
-def judged(server: BatchServer, folder: Path, backend: str = "openai.m") -> Result:
+def assessed(server: BatchServer, folder: Path, backend: str = "openai.m") -> Result:
     """Two questions about each of three images, the second made of the answer to the first."""
     model = model_of(server, backend)
 
@@ -83,7 +83,7 @@ def judged(server: BatchServer, folder: Path, backend: str = "openai.m") -> Resu
     run = BatchRun(folder, Limits(), str)
     try:
         with run.sending():
-            outcomes = run.judge_in_rounds(judge, JOBS, several, lambda outcome: False, stages_to_forget)
+            outcomes = run.assess_in_rounds(judge, JOBS, several, lambda outcome: False, stages_to_forget)
             found = {job.name: outcome for job, outcome in outcomes}
     finally:
         run.close()
@@ -100,9 +100,9 @@ def server() -> Iterator[BatchServer]:
 
 
 def test_all_are_answered_once(server: BatchServer, tmp_path: Path) -> None:
-    assert judged(server, tmp_path / "b") == RIGHT
+    assert assessed(server, tmp_path / "b") == RIGHT
     assert [len(batch.requests) for batch in server.made()] == [3, 3]
-    assert judged(server, tmp_path / "b") == RIGHT
+    assert assessed(server, tmp_path / "b") == RIGHT
     assert len(server.made()) == 2, "what was answered is not asked again"
     assert not server.files, "files of requests are deleted"
 
@@ -114,17 +114,17 @@ def test_a_fault_loses_nothing_and_repeats_nothing(fault: str, server: BatchServ
     server.faults.append(FAULTS[fault])
     said_of_it = ""
     try:
-        found = judged(server, tmp_path / "b")
+        found = assessed(server, tmp_path / "b")
     except BackendError as error:
         said_of_it = str(error)
-        found = judged(server, tmp_path / "b")
+        found = assessed(server, tmp_path / "b")
     assert KEY not in said_of_it
     assert bool(said_of_it) == (fault in ENDS_THE_RUN)
     wrong = {name for name in RIGHT if found[name] != RIGHT[name]}
     assert len(wrong) == (fault in FAILS_ONE)
     assert bool(server.sent_twice()) == (fault in RESENT)
     server.faults.clear()
-    assert judged(server, tmp_path / "b") == RIGHT, "what failed is asked anew"
+    assert assessed(server, tmp_path / "b") == RIGHT, "what failed is asked anew"
     assert not server.files, "no file of requests is left, also none whose upload was not answered"
 
 
@@ -164,7 +164,7 @@ def killed_at(
 
     try:
         points(monkeypatch, at)
-        judged(server, folder, backend)
+        assessed(server, folder, backend)
     finally:
         os._exit(0)
 
@@ -178,7 +178,7 @@ def test_a_kill_at_any_moment(part: int, tmp_path: Path, monkeypatch: pytest.Mon
         with batch_server(said, key=KEY, hours=0.0) as server:
             folder = tmp_path / f"{moment}"
             was_killed = killed_at(moment, server, folder, monkeypatch)
-            found = judged(server, folder)
+            found = assessed(server, folder)
             assert found == RIGHT, moment
             assert not server.sent_twice(), moment
             assert not server.files, moment
@@ -190,11 +190,11 @@ def test_a_kill_at_any_moment(part: int, tmp_path: Path, monkeypatch: pytest.Mon
 def test_files_are_full_at_the_providers_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenAIFiles, "most_requests", 2)
     with batch_server(said, key=KEY, hours=0.0) as server:
-        assert judged(server, tmp_path / "b") == RIGHT
+        assert assessed(server, tmp_path / "b") == RIGHT
         assert [len(batch.requests) for batch in server.made()][:2] == [2, 1]
     monkeypatch.setattr(OpenAIFiles, "most_bytes", 290)
     with batch_server(said, key=KEY, hours=0.0) as server:
-        assert judged(server, tmp_path / "c") == RIGHT
+        assert assessed(server, tmp_path / "c") == RIGHT
         assert {len(batch.requests) for batch in server.made()} == {1}
         assert all(len(content) <= 290 for content in server.files.values())
 
@@ -231,7 +231,7 @@ def vllm_beside(folder: Path) -> Iterator[BatchServer]:
 
 def test_vllm_reads_and_writes_files(tmp_path: Path) -> None:
     with vllm_beside(tmp_path) as server:
-        assert judged(server, tmp_path, "vllm.m") == RIGHT
+        assert assessed(server, tmp_path, "vllm.m") == RIGHT
 
 
 @pytest.mark.slow
@@ -241,7 +241,7 @@ def test_a_kill_at_any_moment_with_files_for_vllm(tmp_path: Path, monkeypatch: p
         folder = tmp_path / f"{moment}"
         with vllm_beside(folder) as server:
             was_killed = killed_at(moment, server, folder, monkeypatch, "vllm.m")
-            assert judged(server, folder, "vllm.m") == RIGHT, moment
+            assert assessed(server, folder, "vllm.m") == RIGHT, moment
         asked = [json.loads(line)["custom_id"] for path in folder.glob("*.in.jsonl") for line in path.open()]
         assert len(asked) == len(set(asked)) == 6, moment
         if not was_killed:
@@ -252,7 +252,7 @@ def test_a_kill_at_any_moment_with_files_for_vllm(tmp_path: Path, monkeypatch: p
 def test_a_file_that_was_uploaded_and_not_noted_is_deleted_with_its_batch(server: BatchServer, tmp_path: Path) -> None:
     server.faults.append(FAULTS["create: 401"])
     with pytest.raises(BackendError):
-        judged(server, tmp_path / "b")
+        assessed(server, tmp_path / "b")
     changed(tmp_path / "b", "UPDATE batch SET state = 'intended', file = NULL")
     assert server.files
     run = BatchRun(tmp_path / "b", Limits(), str)
@@ -268,7 +268,7 @@ CREATE TABLE batch (
   n INTEGER PRIMARY KEY, name TEXT NOT NULL, backend TEXT NOT NULL, api_base TEXT, key_env TEXT, state TEXT NOT NULL,
   requests INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT, handle TEXT, newest TEXT, told TEXT NOT NULL DEFAULT '',
   made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
-INSERT INTO batch SELECT n, name, backend, api_base, key_env, state, requests, bytes, file, handle, NULL, told, made
+INSERT INTO batch SELECT n, name, backend, api_base, key_env, state, requests, bytes, file, handle, NULL, message, made
   FROM later;
 DROP TABLE later;
 """
@@ -284,7 +284,7 @@ def of_before(server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with monkeypatch.context() as patch:
         patch.setattr(BatchRun, "look", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            judged(server, tmp_path / "b")
+            assessed(server, tmp_path / "b")
     changed(tmp_path / "b", BEFORE)
     return tmp_path / "b"
 
@@ -296,13 +296,13 @@ def changed(folder: Path, statements: str) -> None:
 
 
 def test_a_manifest_of_an_earlier_version_is_read(of_before: Path, server: BatchServer) -> None:
-    assert judged(server, of_before) == RIGHT
+    assert assessed(server, of_before) == RIGHT
     assert not server.sent_twice()
     assert not server.files
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "shown"),
     [
         ("UPDATE batch SET backend = 'anthropic.m'", r"batch 1 \(batch_1\) is for anthropic.m, .* run without --batch"),
         ("UPDATE batch SET backend = 'google.m', state = 'intended', handle = NULL", r"not sent yet\) is for google.m"),
@@ -310,11 +310,11 @@ def test_a_manifest_of_an_earlier_version_is_read(of_before: Path, server: Batch
     ],
 )
 def test_a_manifest_that_cannot_be_worked_with_is_refused(
-    change: str, told: str, of_before: Path, server: BatchServer
+    change: str, shown: str, of_before: Path, server: BatchServer
 ) -> None:
     before = list(server.log)
     changed(of_before, change)
-    with pytest.raises(UserError, match=told) as refused:
-        judged(server, of_before)
+    with pytest.raises(UserError, match=shown) as refused:
+        assessed(server, of_before)
     assert "\n" not in str(refused.value)
     assert server.log == before

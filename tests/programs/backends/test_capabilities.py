@@ -18,9 +18,9 @@ from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS
 from agenticiqa.programs.backends.connect import features_of
 from agenticiqa.programs.backends.ledger import AskedFor, LimitReached, Limits, within
 from support.fake_server import Server, fake_server, server_error
-from support.judging import ASSESSMENT
 from support.loopback import Body, Reply, error_reply
 from support.provider_base import spoken
+from support.scripted_answers import ASSESSMENT
 
 SCORED = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": {"Fair": -0.4, "Good": -1.5}})
 AGAIN = "Rate the quality of this image."  # another question, which is in no cache
@@ -90,7 +90,7 @@ def test_what_a_server_refuses_is_left_out_from_the_first_question_on(
     script, (form, logprobs), before = FOUND[name]
     with fake_server(script) as server:
         results = [program(server)(photo, *query) for query in ((), (), (AGAIN,))]
-        told = [record for record in caplog.records if "refuses what it was asked for" in record.message]
+        shown = [record for record in caplog.records if "refuses what it was asked for" in record.message]
         monkeypatch.setattr(module, "_known", {})  # as another process, with the cache of this one
         results += [program(server)(photo), program(server)(photo, AGAIN.lower())]
     assert asked_of(server.requests[0]) == BOTH
@@ -104,7 +104,7 @@ def test_what_a_server_refuses_is_left_out_from_the_first_question_on(
         assert result.summarizer_result.probability_source == ("logprobs" if logprobs else "quality_probs")
         assert result.quality_score == results[0].quality_score
     assert results[0].usage_by_stage["scoring"]["calls"] == before + 1
-    assert len(told) == bool(before)
+    assert len(shown) == bool(before)
 
 
 TEXTS = {  # of real servers: the words, and what they refuse

@@ -25,8 +25,8 @@ from support.fake_server import (
     in_turn,
     server_error,
 )
-from support.judging import RATE, SCRIPT
 from support.loopback import Reply
+from support.scripted_answers import RATE, SCRIPT
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
 STAND: dict[str, Any] = {"need_replan": False, "replan_reason": ""}
@@ -166,8 +166,8 @@ def test_the_named_key_is_sent_to_ones_own_server_and_shows_up_nowhere_else(
         with caplog.at_level(logging.DEBUG):
             reply = ask(stage, attempts=2)
         assert server.headers[0]["authorization"] == "Bearer sk-mine"
-    for told in (caplog.text, repr(reply), repr(connect(stage)), repr(stage)):
-        assert "sk-mine" not in told
+    for shown in (caplog.text, repr(reply), repr(connect(stage)), repr(stage)):
+        assert "sk-mine" not in shown
 
 
 def test_a_named_key_that_is_not_set_is_told_by_its_variable() -> None:

@@ -12,7 +12,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import ledger
 from agenticiqa.programs.backends.ledger import Limits, within
 from support.fake_server import by_stage, fake_server
-from support.judging import RATE, SCRIPT
+from support.scripted_answers import RATE, SCRIPT
 
 ROOT = Path(__file__).parents[3]
 INSTALLED = str(Path(ledger.__file__).parents[1])

@@ -129,9 +129,9 @@ def test_a_timeout_far_down_is_a_timeout_with_the_seconds_that_were_waited() -> 
     error = chained(lm15.TransportError("x"), OSError("y"), TimeoutError("z"))
     assert isinstance(error, lm15.TransportError)
     assert ran_out_of_time(error)
-    told = classified(error, 0.3, ())
-    assert isinstance(told, lm15.TimeoutError)
-    assert told.message == "no answer within 0.3 s"
+    reported = classified(error, 0.3, ())
+    assert isinstance(reported, lm15.TimeoutError)
+    assert reported.message == "no answer within 0.3 s"
     assert not ran_out_of_time(chained(lm15.TransportError("x"), ConnectionResetError()))
 
 

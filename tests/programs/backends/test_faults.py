@@ -275,10 +275,10 @@ def test_a_fault_that_passes_is_waited_for_and_costs_no_attempt(name: str, waits
 
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_stays_is_told_after_the_last_retry(name: str, waits: list[float]) -> None:
-    dialect, make, expected, error, told = PASSING[name]
+    dialect, make, expected, error, shown = PASSING[name]
     with (
         provider_server(dialect, make(dialect), key=KEY) as server,
-        pytest.raises(error, match=told) as caught,
+        pytest.raises(error, match=shown) as caught,
         spent() as took,
     ):
         ask(asked_of(server), attempts=3)
@@ -540,8 +540,8 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_would_be_refused_again_is_told_at_once(name: str, waits: list[float]) -> None:
-    dialect, make, error, told = REFUSED[name]
-    with provider_server(dialect, make(dialect), key=KEY) as server, pytest.raises(error, match=told) as caught:
+    dialect, make, error, shown = REFUSED[name]
+    with provider_server(dialect, make(dialect), key=KEY) as server, pytest.raises(error, match=shown) as caught:
         ask(asked_of(server), attempts=3)
     assert (len(server.seen), waits) == (1, [])
     message = str(caught.value)

@@ -107,12 +107,12 @@ def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Calla
 def test_while_one_is_asked_to_wait_nothing_is_sent() -> None:
     wire, began = Wire(9), time.monotonic()
     asked, limits = model(wire), Limits()
-    with asked.in_flight.place(limits) as other, asked.in_flight.place(limits) as told:
-        with suppress(lm15.RateLimitError), asked.in_flight.attempt(told, limits):
+    with asked.in_flight.place(limits) as other, asked.in_flight.place(limits) as shown:
+        with suppress(lm15.RateLimitError), asked.in_flight.attempt(shown, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=0.3)
         with asked.in_flight.attempt(other, limits):
             assert time.monotonic() >= began + 0.3
-    with suppress(lm15.ServerError), asked.in_flight.place(limits) as told, asked.in_flight.attempt(told, limits):
+    with suppress(lm15.ServerError), asked.in_flight.place(limits) as shown, asked.in_flight.attempt(shown, limits):
         raise lm15.ServerError("wait", status=500, retry_after=0.3)
     ask_all(asked, 4, 4)
     assert min(wire.times) >= began + 0.6, "new ones, too"

@@ -107,15 +107,15 @@ def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "shown"),
     [
         (lm15.ServerError("first\nsecond", status=500), "status 500: first"),
         (lm15.TransportError("cut"), "cut"),
         (lm15.TransportError(""), "TransportError"),
     ],
 )
-def test_an_error_in_brief(error: lm15.LM15Error, told: str) -> None:
-    assert retries.brief(error) == told
+def test_an_error_in_brief(error: lm15.LM15Error, shown: str) -> None:
+    assert retries.brief(error) == shown
 
 
 def test_no_attempt_is_announced_after_the_run_was_halted(caplog: pytest.LogCaptureFixture) -> None:

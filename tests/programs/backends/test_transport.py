@@ -144,8 +144,8 @@ def test_a_server_that_accepts_no_connection_is_no_server_that_gives_no_answer(m
         address = f"127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(lm15.TransportError) as raised:
             send(f"http://{address}/v1", timeout=20)
-    told = str(classified(raised.value, 20, ()))
-    assert told.startswith(f"failed to connect to {address}/v1: no connection within 0.5 s")
+    shown = str(classified(raised.value, 20, ()))
+    assert shown.startswith(f"failed to connect to {address}/v1: no connection within 0.5 s")
     assert not ran_out_of_time(raised.value)
 
 

@@ -361,19 +361,19 @@ def test_log_probabilities_are_asked_for_and_read_where_there_are_any(dialect: D
     reply = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": CHOICES})
     with server_of(dialect, reply) as server:
         scorer = Scorer(backend=connect(on(server, logprobs=True)), attempts=1)
-        told = scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+        shown = scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
     sampling = only(server).sampling
     assert only(server).ignored == ()
     if dialect.logprobs:
         expected = ASKED_OF_GEMINI if dialect is GEMINI else ASKED
         assert {name: sampling.get(name) for name in expected} == expected
         levels = softmax({2: CHOICES["Poor"], 3: CHOICES["Fair"], 4: CHOICES["Good"]})
-        assert told.source == "logprobs"
-        assert told.probabilities == pytest.approx({1: 0.0, 5: 0.0} | levels)
+        assert shown.source == "logprobs"
+        assert shown.probabilities == pytest.approx({1: 0.0, 5: 0.0} | levels)
     else:
         assert not set(ASKED) & set(sampling)
-        assert told.source == "quality_probs"
-        assert told.probabilities == pytest.approx(softmax({int(level): log for level, log in LOGS.items()}))
+        assert shown.source == "quality_probs"
+        assert shown.probabilities == pytest.approx(softmax({int(level): log for level, log in LOGS.items()}))
 
 
 PAIRS = {"astronaut_blur.png": "astronaut.webp", "chelsea_noise.png": "chelsea.webp", "coffee_jpeg.jpg": "coffee.webp"}

@@ -141,10 +141,10 @@ def test_images_that_are_served_go_as_addresses(
     assert main(begun) == 0
     whole = _megabytes(capsys.readouterr().out)
     assert main([*begun, "--image-urls", prefix]) == 0
-    told = capsys.readouterr().out
-    assert _megabytes(told) < whole / 2
-    assert "the first from http://127.0.0.1:" in told
-    assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in told
+    message = capsys.readouterr().out
+    assert _megabytes(message) < whole / 2
+    assert "the first from http://127.0.0.1:" in message
+    assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in message
     assert assess(Path("größe & 1"), config, out, *given) == 0
     assert unplaced(out) == unplaced(plain)
     assert set(fetched) == {f"/gr%C3%B6%C3%9Fe%20%26%201/{n}.png" for n in (1, 2, 4)}
@@ -163,7 +163,7 @@ def unplaced(out: Path) -> dict[str, dict[str, object]]:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--image-urls", "http://h/"), "add --batch"),
         (("--batch", "--image-urls", "ftp://h/"), "expects an address such as https://"),
@@ -174,14 +174,14 @@ def unplaced(out: Path) -> dict[str, dict[str, object]]:
 )
 def test_images_without_an_address_are_told_before(
     more: tuple[str, ...],
-    told: str,
+    message: str,
     album: Path,
     server: BatchServer,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert assess(album, configuration(tmp_path, server.url), tmp_path / "a.jsonl", *more) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not server.log
 
 
@@ -222,7 +222,7 @@ REFUSED = "does not support --batch, openai.<model> and vllm.<model> do: name on
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (("--batch", "--backend", "ollama.x", "--api-base", "http://127.0.0.1:1/v1"), f"'ollama.x' {REFUSED}"),
         (("--batch", "--backend", "anthropic.claude-x"), f"'anthropic.claude-x' {REFUSED}"),
@@ -231,10 +231,10 @@ REFUSED = "does not support --batch, openai.<model> and vllm.<model> do: name on
     ],
 )
 def test_what_has_no_batches_is_told(
-    more: tuple[str, ...], told: str, album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    more: tuple[str, ...], message: str, album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", str(album), "--jsonl", str(tmp_path / "a.jsonl"), *more]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_limit_is_held_and_told_before(
@@ -257,17 +257,17 @@ def test_a_dry_run_tells_batches_and_bytes(
 ) -> None:
     config = configuration(tmp_path, server.url)
     assert main(["assess", str(album), "--config", str(config), "--jsonl", "x", "--batch", "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "As batches: 12 requests, 0." in told
+    message = capsys.readouterr().out
+    assert "As batches: 12 requests, 0." in message
     assert main(["assess", str(album), "--config", str(config), "--dry-run"]) == 0
-    full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, told))
+    full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, message))
     assert half == pytest.approx(full / 2, abs=1e-4)
     assert not server.log
 
 
-def _megabytes(told: str) -> float:
+def _megabytes(message: str) -> float:
     """The size of all requests, as a dry run tells it."""
-    (size,) = re.findall(r"requests, ([\d,.]+) MB", told)
+    (size,) = re.findall(r"requests, ([\d,.]+) MB", message)
     return float(size.replace(",", ""))
 
 

@@ -19,8 +19,8 @@ from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.fake_server import Server, bad_json, by_stage, fake_server, field_of, text_of
 from support.golden_requests import all_signatures
-from support.judging import ALL, LOGS, locate, pairs, plan, select
 from support.loopback import Body
+from support.scripted_answers import ALL, LOGS, locate, pairs, plan, select
 
 GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
 O200K = "fb374d419588a4632f3f557e76b4b70aebbca790"  # GPT-4o's vocabulary, in the file that tiktoken keeps it in

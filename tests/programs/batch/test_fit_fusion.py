@@ -12,7 +12,7 @@ from agenticiqa.programs.batch.fit_fusion import (
     fit_rows,
     fuse_row,
     fusion_row,
-    left_out_text,
+    not_used_text,
     profile_digest,
     unusable,
 )
@@ -115,7 +115,7 @@ def test_rows_that_cannot_be_fitted_to_are_left_out_and_counted(rows: list[Row],
     changed = [*map(UNUSABLE[reason], rows[:5]), *rows[5:]]
     assert unusable(changed[0]) == reason
     fit = fit_rows(changed)
-    assert (fit.profile.images, fit.left_out) == (55, {reason: 5})
+    assert (fit.profile.images, fit.not_used) == (55, {reason: 5})
     assert [fuse_row(each, fit_auto(changed)[0], DEFAULT) for each in changed[:5]] == changed[:5], "they stay"
     assert fit.profile == fit_rows(rows[5:]).profile
 
@@ -123,10 +123,10 @@ def test_rows_that_cannot_be_fitted_to_are_left_out_and_counted(rows: list[Row],
 def test_the_model_of_most_rows_is_fitted_and_an_image_counts_once(rows: list[Row]) -> None:
     other = [{**each, "fusion": {**each["fusion"], "model": "vllm.other"}} for each in rows[:20]]
     fit = fit_rows([*other, *rows[20:], *rows[20:30]])
-    assert (fit.profile.backend, fit.profile.images, fit.left_out) == ("vllm.test", 40, {ANOTHER: 20})
+    assert (fit.profile.backend, fit.profile.images, fit.not_used) == ("vllm.test", 40, {ANOTHER: 20})
     asked_twice = [{**each, "query": "Rate the sky.", "quality_probs": rows[0]["quality_probs"]} for each in rows]
     assert fit_rows([*asked_twice, *rows]).profile == fit_rows([*rows, *asked_twice]).profile == fit_rows(rows).profile
-    assert left_out_text({"b": 2, "a": 2, "c": 3}) == "3 c, 2 a, 2 b"
+    assert not_used_text({"b": 2, "a": 2, "c": 3}) == "3 c, 2 a, 2 b"
 
 
 def test_too_few_rows_are_refused_with_what_was_left_out(rows: list[Row]) -> None:

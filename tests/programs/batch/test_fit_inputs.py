@@ -9,8 +9,8 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import prompts_digest, rows_with_fit_inputs, third_tools
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images import load
@@ -20,7 +20,7 @@ from agenticiqa.programs.tools.statistics.parts import in_working_size
 from support.distortion_levels import scene
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration
-from support.judging import SCRIPT, config_for
+from support.scripted_answers import SCRIPT, config_for
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_what_is_no_rating_by_a_model_has_none(photo: Path) -> None:
         program = AgenticIQA.from_config(config)
         assert prompts_digest(program) == run_settings(program, config)["prompts"]
         jobs = [str(photo)]
-        (rated,) = (row for _, row in judge_many(program, jobs, 1, rows_with_fit_inputs(program)))
+        (rated,) = (row for _, row in assess_many(program, jobs, 1, rows_with_fit_inputs(program)))
         assert "fusion" in rated
         result = program(str(photo), "Is it sharp?")
     assert "fusion" not in rows_with_fit_inputs(program)(result)

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs import AgenticIQA, Job, judge_many
-from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs import AgenticIQA, Job, assess_many
+from agenticiqa.programs.batch import assess_many as judging
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
@@ -59,10 +59,12 @@ def test_images_of_every_kind_are_judged_alike_and_come_back_with_their_names(
     """With two workers in other processes, to which the images travel."""
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     given = every_kind(path)
-    judged = {job.name: outcome for job, outcome in judge_many(AgenticIQA.offline(), given.values(), workers, row_of)}
-    assert list(judged) == list(given) if workers == 1 else set(judged) == set(given)
-    assert (os.getpid() in [process for process, _ in judged.values()]) == (workers == 1)
-    outcomes = {name: outcome for name, (_, outcome) in judged.items()}
+    assessed = {
+        job.name: outcome for job, outcome in assess_many(AgenticIQA.offline(), given.values(), workers, row_of)
+    }
+    assert list(assessed) == list(given) if workers == 1 else set(assessed) == set(given)
+    assert (os.getpid() in [process for process, _ in assessed.values()]) == (workers == 1)
+    outcomes = {name: outcome for name, (_, outcome) in assessed.items()}
     assert {name: outcome["image"] for name, outcome in outcomes.items()} == {name: name for name in given}
     expected = AgenticIQA.offline()(path).to_dict()
     for outcome in outcomes.values():
@@ -76,7 +78,7 @@ def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     references = every_kind(path)
     jobs = [Job(path, reference=reference) for reference in references.values()]
-    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), jobs, 2, row)]
+    outcomes = [outcome for _, outcome in assess_many(AgenticIQA.offline(), jobs, 2, row)]
     assert {outcome["reference"] for outcome in outcomes} == set(references)
     assert len({outcome["quality_score"] for outcome in outcomes}) == 1
 
@@ -89,7 +91,7 @@ def test_what_cannot_be_read_is_the_outcome_of_its_own_job(
     closed = io.BytesIO(b"")
     closed.close()
     bad: list[Any] = [closed, 3, "https://127.0.0.1:9/a.png", PIXELS.astype(int), b"no image"]
-    outcomes = [outcome for _, outcome in judge_many(AgenticIQA.offline(), [*bad, path, path], workers, row)]
+    outcomes = [outcome for _, outcome in assess_many(AgenticIQA.offline(), [*bad, path, path], workers, row)]
     failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     assert len(failures) == len(bad)
     assert all(isinstance(failure, ImageError) for failure in failures)
@@ -120,6 +122,6 @@ def test_an_estimate_takes_images_of_every_kind(path: Path) -> None:
 
 
 def test_results_are_assessments_unless_postprocessed(path: Path) -> None:
-    ((job, outcome),) = judge_many(AgenticIQA.offline(), [str(path)], workers=1)
+    ((job, outcome),) = assess_many(AgenticIQA.offline(), [str(path)], workers=1)
     assert isinstance(outcome, Assessment)
     assert job.name == outcome.image.source == str(path)

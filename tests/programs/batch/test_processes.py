@@ -12,9 +12,9 @@ from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch import assess_many as judging
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.worker import Died, NotStarted
 from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
 from support.elsewhere import row
@@ -22,7 +22,7 @@ from support.elsewhere import row
 pytestmark = pytest.mark.slow
 
 QUERY = "Rate the quality."
-Judged = dict[str, Any]
+Assessed = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +44,15 @@ def processes_pay_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
 
 
-def judged(
+def assessed(
     images: list[Path], workers: int, then: Callable[[dspy.Prediction], Any] = row, program: AgenticIQA | None = None
-) -> Judged:
+) -> Assessed:
     jobs = [Job(image, QUERY) for image in images]
-    outcomes = judge_many(program or AgenticIQA.offline(), jobs, workers, then)
+    outcomes = assess_many(program or AgenticIQA.offline(), jobs, workers, then)
     return {job.image.stem: outcome for job, outcome in outcomes}
 
 
-def untimed(outcomes: Judged) -> dict[str, str]:
+def untimed(outcomes: Assessed) -> dict[str, str]:
     """The rows to the last digit, without how long things took."""
 
     def without(value: Any) -> Any:
@@ -92,9 +92,9 @@ def test_the_offline_program_can_be_sent_to_a_process() -> None:
 
 
 def test_the_results_do_not_depend_on_the_workers_nor_on_the_run(album: list[Path]) -> None:
-    alone = untimed(judged(album, 1))
+    alone = untimed(assessed(album, 1))
     assert len(set(alone.values())) == len(album)
-    assert untimed(judged(album, 2)) == untimed(judged(album, 3)) == untimed(judged(album[::-1], 1)) == alone
+    assert untimed(assessed(album, 2)) == untimed(assessed(album, 3)) == untimed(assessed(album[::-1], 1)) == alone
 
 
 def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Path]) -> None:
@@ -103,10 +103,10 @@ def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Pa
     (folder / "cut.png").write_bytes(album[0].read_bytes()[:900])
     (folder / "fatal.png").write_bytes(album[0].read_bytes())
     bad = [folder / f"{name}.png" for name in ("cut", "missing", "fatal")]
-    outcomes = judged([*bad, *album], 2)
+    outcomes = assessed([*bad, *album], 2)
     assert {name for name, outcome in outcomes.items() if isinstance(outcome, Exception)} == {"cut", "missing", "fatal"}
     assert len(outcomes) == len(album) + 3
-    here = judged(bad[:2], 1)
+    here = assessed(bad[:2], 1)
     assert [(type(outcomes[name]), str(outcomes[name])) for name in here] == [(type(e), str(e)) for e in here.values()]
     assert isinstance(outcomes["missing"], ImageNotFound)
     assert isinstance(outcomes["fatal"], ImageError)
@@ -116,7 +116,7 @@ def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Pa
 
 @pytest.mark.usefixtures("made")
 def test_without_further_ado_the_whole_result_comes_back(album: list[Path]) -> None:
-    (job, result), *_ = list(judge_many(AgenticIQA.offline(), [Job(path, QUERY) for path in album], 2))
+    (job, result), *_ = list(assess_many(AgenticIQA.offline(), [Job(path, QUERY) for path in album], 2))
     assert isinstance(result, dspy.Prediction)
     assert result.image.source == str(job.image)
     assert np.array_equal(result.image.pixels, np.asarray(Image.open(job.image)))
@@ -129,7 +129,7 @@ def test_without_further_ado_the_whole_result_comes_back(album: list[Path]) -> N
 def test_no_more_processes_are_made_than_pay(
     album: list[Path], made: list[bytes], images: int, workers: int, processes: int
 ) -> None:
-    assert len(judged(album[:images], workers)) == images
+    assert len(assessed(album[:images], workers)) == images
     assert len(made) == processes
 
 
@@ -137,10 +137,10 @@ def test_a_few_images_that_take_long_go_on_in_processes(
     album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "LONG_SECONDS", 0.0)
-    assert len(judged(album[:3], 2)) == 3
+    assert len(assessed(album[:3], 2)) == 3
     assert made
     made.clear()
-    assert len(judged(album[:1], 2)) == 1
+    assert len(assessed(album[:1], 2)) == 1
     assert not made
 
 
@@ -153,26 +153,26 @@ def test_what_cannot_or_should_not_move_is_judged_in_threads(
 ) -> None:
     parts = vars(AgenticIQA.offline())
     mine = Mine(parts["planner"], parts["executor"], parts["summarizer"], parts["replan"])
-    assert len(judged(album, 2, program=mine)) == len(album)
-    assert len(judged(album, 2, lambda result: result.to_dict())) == len(album)
+    assert len(assessed(album, 2, program=mine)) == len(album)
+    assert len(assessed(album, 2, lambda result: result.to_dict())) == len(album)
     with dspy.context(callbacks=[dspy.utils.callback.BaseCallback()]):
-        assert len(judged(album, 2)) == len(album)
+        assert len(assessed(album, 2)) == len(album)
     monkeypatch.setattr(row, "__module__", "__main__")
     monkeypatch.setitem(vars(__import__("__main__")), "row", row)
-    assert len(judged(album, 2)) == len(album)
+    assert len(assessed(album, 2)) == len(album)
     assert not made
 
 
 def test_a_program_that_asks_a_model_is_not_moved(album: list[Path], made: list[bytes]) -> None:
     asking = Config.model_validate({"replan": {"backend": "vllm.model", "api_base": "http://127.0.0.1:1/v1"}})
-    judged(album, 2, program=AgenticIQA.from_config(asking))
+    assessed(album, 2, program=AgenticIQA.from_config(asking))
     assert not made
 
 
 @pytest.mark.usefixtures("made")
 def test_no_process_to_be_had_is_said_in_one_line(album: list[Path]) -> None:
     hopeless, deadly = album[0].with_stem("hopeless"), album[0].with_stem("deadly")
-    outcomes = judged([hopeless, deadly, *album], 2)
+    outcomes = assessed([hopeless, deadly, *album], 2)
     assert isinstance(outcomes["hopeless"], UserError)
     assert not isinstance(outcomes["hopeless"], ImageError)
     assert str(outcomes["hopeless"]) == "no process could be started to judge in (no room); judge with one worker"
@@ -193,7 +193,7 @@ def test_an_image_that_memory_does_not_suffice_for_is_one_failure(
         return forward(self, image, *args, **kwargs)
 
     monkeypatch.setattr(AgenticIQA, "forward", greedy)
-    outcomes = judged(album, workers)
+    outcomes = assessed(album, workers)
     assert isinstance(outcomes.pop("3"), ImageError)
     assert len(outcomes) == len(album) - 1
     assert not any(isinstance(outcome, Exception) for outcome in outcomes.values())

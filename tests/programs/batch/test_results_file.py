@@ -335,7 +335,7 @@ def test_compacting_leaves_one_row_of_each_job_and_loses_none(tmp_path: Path, mo
         wanted = {each["image"]: identify(each) for each in (written[5], written[7])}
         assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b"}, "b was judged twice"
     kept = [json.loads(line) for line in path.read_text().splitlines()]
-    assert kept == [*written[2:6], {**written[7], "judged_twice": True}, written[8]]
+    assert kept == [*written[2:6], {**written[7], "assessed_twice": True}, written[8]]
     replaced = [json.loads(line) for line in (tmp_path / "run.jsonl.replaced").read_text().splitlines()]
     assert replaced == 2 * [written[0], written[1], written[6]]
 

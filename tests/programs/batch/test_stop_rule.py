@@ -21,8 +21,8 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
 from support.fake_server import Server, bad_key, by_stage, fake_server, rate_limited, server_error, stage_of
 from support.files import json_lines
-from support.judging import ASSESSMENT, plan
 from support.loopback import Body, Reply
+from support.scripted_answers import ASSESSMENT, plan
 
 IMAGES = 14
 ANSWERS = by_stage(
@@ -98,7 +98,7 @@ class Switch:
     """Answers until it is broken; ``after`` many assessments it breaks by itself."""
 
     def __init__(self, fault: Reply, after: int) -> None:
-        self.fault, self.after, self.told, self.broken = fault, after, 0, False
+        self.fault, self.after, self.shown, self.broken = fault, after, 0, False
         self._lock = threading.Lock()
 
     def __call__(self, request: Body) -> Reply | str:
@@ -106,8 +106,8 @@ class Switch:
             if self.broken:
                 return self.fault
             if stage_of(request) == "assessment":
-                self.told += 1
-                self.broken = self.told == self.after
+                self.shown += 1
+                self.broken = self.shown == self.after
         return ANSWERS(request)
 
 
@@ -117,14 +117,14 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
     file, switch = tmp_path / "scores.jsonl", Switch(server_error(), after=3)
     with fake_server(switch) as server:
         assert main(command(album, server, file)) == 1
-        told = capsys.readouterr().err
+        shown = capsys.readouterr().err
         kept = json_lines(file)
         assert len(kept) == 3
         failed = FAILURES_IN_A_ROW + 2
-        assert told.count("something broke\n") == failed
-        assert f"3 judged, {failed} failed, kept in" in told
+        assert shown.count("something broke\n") == failed
+        assert f"3 judged, {failed} failed, kept in" in shown
         assert (
-            f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume continues" in told
+            f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume continues" in shown
         )
         assert len(waits) == 3 * failed, "each of them was tried again three times"
         asked = len(server.requests)
@@ -137,17 +137,17 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"), [(bad_key(), "no such key"), (Reply(status=402, raw_body=b'{"error": "pay"}'), "pay")]
+    ("fault", "shown"), [(bad_key(), "no such key"), (Reply(status=402, raw_body=b'{"error": "pay"}'), "pay")]
 )
 def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
-    album: Path, tmp_path: Path, fault: Reply, told: str, waits: list[float], capsys: pytest.CaptureFixture[str]
+    album: Path, tmp_path: Path, fault: Reply, shown: str, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scores.jsonl"
     with fake_server(Switch(fault, after=3)) as server:
         assert main(command(album, server, file)) == 1
         assert len(server.requests) == 3 * 2 + 1
     said = capsys.readouterr().err
-    assert said.count(told) == 1
+    assert said.count(shown) == 1
     assert f"stopped; {IMAGES - 4} images were not judged" in said
     assert (len(json_lines(file)), waits) == (3, [])
 
@@ -167,8 +167,8 @@ def test_a_server_that_is_down_from_the_start_is_told_once(
     with fake_server(ANSWERS) as gone:
         pass
     assert main(command(album, gone, tmp_path / "scores.jsonl")) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert sum("refused" in line for line in told if line.startswith("agenticiqa:")) == 1
+    shown = capsys.readouterr().err.splitlines()
+    assert sum("refused" in line for line in shown if line.startswith("agenticiqa:")) == 1
     assert len(waits) == 3
 
 
@@ -179,11 +179,11 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
     with fake_server(ANSWERS) as server:
         assert main(command(album, server, file, "--workers", "3", "--max-calls", "15")) == 1
         assert len(server.requests) == 15
-        told = capsys.readouterr().err
-        assert told.count("the limit of 15 calls is reached") == 1
+        shown = capsys.readouterr().err
+        assert shown.count("the limit of 15 calls is reached") == 1
         before = len(json_lines(file))
         assert before > 0
-        assert f"stopped; {IMAGES - before} images were not judged" in told
+        assert f"stopped; {IMAGES - before} images were not judged" in shown
         assert main(command(album, server, file, "--resume")) == 0
     assert len(json_lines(file)) == IMAGES
 

@@ -8,7 +8,7 @@ from agenticiqa.programs.batch.summary import Summary
 
 
 def test_the_summary_is_written_beside_the_results_and_replaces_the_last_one(tmp_path: Path) -> None:
-    summary = Summary(images=7, judged=2, judged_before=1, failed=["a.png: broken"], skipped={".cr2": 3})
+    summary = Summary(images=7, assessed=2, assessed_before=1, failed=["a.png: broken"], skipped={".cr2": 3})
     with ResultsFile(tmp_path / "scores.jsonl") as results:
         for score in (1, 2):
             results.append({"image": "b.png", "query": "?", "score": score})
@@ -18,15 +18,15 @@ def test_the_summary_is_written_beside_the_results_and_replaces_the_last_one(tmp
     assert kept.pop("finished").endswith("+00:00")
     assert kept == {
         "images": 7,
-        "judged": 2,
+        "assessed": 2,
         "unscored": 0,
-        "judged_before": 1,
-        "judged_again": {},
+        "assessed_before": 1,
+        "assessed_again": {},
         "failed": ["a.png: broken"],
         "skipped": {".cr2": 3},
         "settings": {},
         "fusion": {},
-        "not_judged": 3,
+        "not_assessed": 3,
         "rows": 3,
         "replaced_rows": 1,
     }

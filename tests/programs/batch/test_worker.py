@@ -24,10 +24,10 @@ def process() -> Iterator[Worker]:
 
 
 def test_it_runs_elsewhere_with_one_thread_and_the_same_search_path(process: Worker) -> None:
-    told = process("tell")
-    assert told["pid"] != os.getpid()
-    assert told["environment"].items() >= ONE_THREAD.items()
-    assert set(told["path"]) >= set(filter(None, sys.path))
+    shown = process("tell")
+    assert shown["pid"] != os.getpid()
+    assert shown["environment"].items() >= ONE_THREAD.items()
+    assert set(shown["path"]) >= set(filter(None, sys.path))
 
 
 def test_an_error_is_raised_here_and_tells_where_it_arose(process: Worker) -> None:
@@ -64,11 +64,11 @@ def test_what_is_printed_or_read_there_does_not_get_between(process: Worker) -> 
 
 
 def test_what_it_logs_is_logged_here(process: Worker) -> None:
-    told: list[str] = []
+    shown: list[str] = []
 
     class Listener(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            told.append(f"{record.name}: {record.getMessage()}")
+            shown.append(f"{record.name}: {record.getMessage()}")
 
     listener = Listener()
     logging.getLogger("agenticiqa").addHandler(listener)
@@ -76,7 +76,7 @@ def test_what_it_logs_is_logged_here(process: Worker) -> None:
         process("log")
     finally:
         logging.getLogger("agenticiqa").removeHandler(listener)
-    assert told == ["agenticiqa.elsewhere: 2 lines\nof it"]
+    assert shown == ["agenticiqa.elsewhere: 2 lines\nof it"]
 
 
 @pytest.mark.parametrize(

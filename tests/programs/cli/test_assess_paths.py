@@ -65,10 +65,10 @@ def in_a_process(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", str(album), "http://x.org/c.png", "--jsonl", "scores.jsonl"]) == 1
     assert [Path(row["image"]).name for row in json_lines(Path("scores.jsonl"))] == ["a.png", "b.png"]
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
-    assert told[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
-    assert told[2] == "2 judged, 2 failed, kept in scores.jsonl"
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
+    assert shown[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
+    assert shown[2] == "2 judged, 2 failed, kept in scores.jsonl"
 
 
 def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
@@ -86,8 +86,8 @@ def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_one_of_several_is_still_a_list(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", str(album / "a.png"), "--json"]) == 1
-    gone, judged = sorted(json.loads(capsys.readouterr().out), key=lambda row: row["image"], reverse=True)
-    assert (judged["image"], gone["image"]) == ("album/a.png", "gone.png")
+    gone, assessed = sorted(json.loads(capsys.readouterr().out), key=lambda row: row["image"], reverse=True)
+    assert (assessed["image"], gone["image"]) == ("album/a.png", "gone.png")
     assert "no such file" in gone["error"]
 
 
@@ -96,8 +96,8 @@ def test_a_missing_reference_in_a_folder_fails_its_image_alone(album: Path, caps
     command = ["assess", str(album), "--reference", "originals", "--jsonl", "scores.jsonl"]
     assert main(command) == 1
     assert [row["reference"] for row in json_lines(Path("scores.jsonl"))] == ["originals/a.png"]
-    told = "agenticiqa: album/b.png: expected a reference named b.* in originals, found none"
-    assert told in capsys.readouterr().err.splitlines()
+    shown = "agenticiqa: album/b.png: expected a reference named b.* in originals, found none"
+    assert shown in capsys.readouterr().err.splitlines()
     shutil.move("originals/a.png", "originals/z.png")
     assert main([*command, "--resume"]) == 2
     assert capsys.readouterr().err.count("expected a reference named") == 2
@@ -126,8 +126,8 @@ def test_what_a_folder_holds_and_is_skipped_is_counted(
         (album / name).touch()
     (album / "link.jpg").symlink_to("nowhere")
     assert main(["assess", str(album), "--jsonl", "scores.jsonl"]) == 0
-    told = "agenticiqa: skipped 3 .heic (pip install 'agenticiqa[heic]'), 2 .cr2, 1 broken link"
-    assert capsys.readouterr().err.splitlines()[0] == told
+    shown = "agenticiqa: skipped 3 .heic (pip install 'agenticiqa[heic]'), 2 .cr2, 1 broken link"
+    assert capsys.readouterr().err.splitlines()[0] == shown
     summary = json.loads(Path("scores.jsonl.summary.json").read_text())
     assert summary["skipped"] == {".heic": 3, ".cr2": 2, "broken link": 1}
 
@@ -148,8 +148,8 @@ def test_a_heic_photo_is_judged_like_any_other(album: Path, capsys: pytest.Captu
 def test_a_failure_names_its_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("zero.jpg").touch()
     assert main(["assess", "zero.jpg", str(album / "a.png")]) == 1
-    told = "agenticiqa: zero.jpg: expected an image, found an empty file; give a JPEG, PNG or WebP file"
-    assert capsys.readouterr().err.splitlines() == [told]
+    shown = "agenticiqa: zero.jpg: expected an image, found an empty file; give a JPEG, PNG or WebP file"
+    assert capsys.readouterr().err.splitlines() == [shown]
 
 
 def test_a_failure_of_the_reference_names_both(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,8 +175,8 @@ def test_a_dry_run_names_each_image_once(album: Path, capsys: pytest.CaptureFixt
         )
         == 0
     )
-    (told,) = [line for line in capsys.readouterr().err.splitlines() if "zero.jpg" in line]
-    assert told.count("zero.jpg") == 1
+    (shown,) = [line for line in capsys.readouterr().err.splitlines() if "zero.jpg" in line]
+    assert shown.count("zero.jpg") == 1
 
 
 # --- names that are not UTF-8 ---------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def test_a_full_disk_prints_what_is_finished_and_ends_the_run(album: Path, worke
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    told = "agenticiqa: scores.jsonl: cannot be written (File too large); what is finished now is printed to stdout"
-    assert done.stderr.count(told) == 1
+    shown = "agenticiqa: scores.jsonl: cannot be written (File too large); what is finished now is printed to stdout"
+    assert done.stderr.count(shown) == 1
     kept = json_lines(Path("scores.jsonl"))
     printed = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(kept) >= 1
@@ -323,13 +323,13 @@ def test_ctrl_c_offline_waits_for_images_and_not_for_what_was_sent(album: Path) 
                 break
         time.sleep(0.03)  # until the row is written and the next is waited for
         os.killpg(run.pid, signal.SIGINT)
-        _, told = run.communicate(timeout=30)
-        assert (run.returncode, told.splitlines()[-1]) == (130, "agenticiqa: interrupted")
-        assert "sent" not in told
-        assert "Traceback" not in told
-        if "interrupted: waiting for the " in told:
+        _, shown = run.communicate(timeout=30)
+        assert (run.returncode, shown.splitlines()[-1]) == (130, "agenticiqa: interrupted")
+        assert "sent" not in shown
+        assert "Traceback" not in shown
+        if "interrupted: waiting for the " in shown:
             break
-    assert "images under way; press Ctrl-C again to abort" in told
+    assert "images under way; press Ctrl-C again to abort" in shown
     summary = json.loads(Path("scores.jsonl.summary.json").read_text())
-    assert summary["judged"] == summary["rows"] == len(json_lines(Path("scores.jsonl")))
-    assert summary["not_judged"] == 62 - summary["judged"] > 0
+    assert summary["assessed"] == summary["rows"] == len(json_lines(Path("scores.jsonl")))
+    assert summary["not_assessed"] == 62 - summary["assessed"] > 0

@@ -38,7 +38,7 @@ def rows() -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("scores.jsonl").read_text().splitlines()]
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> str:
+def shown(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
@@ -50,7 +50,7 @@ def config(text: str) -> tuple[str, str]:
 def test_other_options_are_judged_and_the_same_are_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
     assert assess(*asked) == assess(*asked) == 0
-    assert "1 of 1 were judged before" in told(capsys)
+    assert "1 of 1 were judged before" in shown(capsys)
     assert assess("album/a.png", "--query", "Which is it?", "--option", "Noise", "--option", "Blur") == 0
     assert [row["options"] for row in rows()] == [{"A": "Blur", "B": "Noise"}, {"A": "Noise", "B": "Blur"}]
     assert {row["options"][row["final_answer"]] for row in rows()} == {"Blur"}
@@ -62,16 +62,16 @@ def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.Captu
     choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
     (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
     assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
-    assert "2 of 2 were judged before" in told(capsys)
+    assert "2 of 2 were judged before" in shown(capsys)
     assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
 
 
 def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     before = Path("scores.jsonl").read_bytes()
-    told(capsys)
+    shown(capsys)
     assert assess(album) == 0
-    assert told(capsys).splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
+    assert shown(capsys).splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
     assert Path("scores.jsonl").read_bytes() == before
 
 
@@ -80,14 +80,14 @@ def test_a_second_file_of_the_same_bytes_is_judged(album: Path, capsys: pytest.C
     shutil.copy(album / "a.png", album / "copy.png")
     assert assess(album / "a.png", album / "copy.png") == 0
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "copy.png"]
-    assert "1 of 2 were judged before\n1 judged" in told(capsys)
+    assert "1 of 2 were judged before\n1 judged" in shown(capsys)
 
 
 def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     picture(album / "b.png", 9)
     assert assess(album) == 0
-    error = told(capsys)
+    error = shown(capsys)
     assert "1 of 2 were judged before; judged again: 1 of an image or reference that has changed" in error
     assert "1 judged, kept in scores.jsonl; 1 replaced by later ones are in scores.jsonl.replaced" in error
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png"], "one row for each image"
@@ -104,7 +104,7 @@ def test_other_bytes_of_the_reference_are_judged_again(album: Path, capsys: pyte
     first = json.loads(Path("scores.jsonl.replaced").read_text())
     assert (first["image"], first["reference"]) == (second["image"], second["reference"])
     assert first["reference_sha256"] != second["reference_sha256"]
-    assert "0 of 1 were judged before; judged again: 1 of an image or reference that has changed" in told(capsys)
+    assert "0 of 1 were judged before; judged again: 1 of an image or reference that has changed" in shown(capsys)
 
 
 def test_another_reference_of_the_same_bytes_is_another_job(album: Path) -> None:
@@ -123,7 +123,7 @@ def test_another_configuration_is_judged_again_and_back_it_is_not(
     assert assess(album) == 0
     assert assess(album, *config(text)) == 0
     assert len(rows()) == 4
-    assert "0 of 2 were judged before; judged again: 2 of another configuration" in told(capsys)
+    assert "0 of 2 were judged before; judged again: 2 of another configuration" in shown(capsys)
     assert assess(album) == 0
     assert len(rows()) == 4
 
@@ -139,7 +139,7 @@ def test_another_curve_under_the_same_name_is_judged_again(album: Path, capsys: 
     Path("curves.yaml").write_text(text.replace(f"[{first},", f"[{float(first) * 1.01},", 1))
     assert assess(album, *config("calibration: curves.yaml")) == 0
     assert len(rows()) == 4
-    assert "2 of another configuration" in told(capsys)
+    assert "2 of another configuration" in shown(capsys)
 
 
 def test_resizing_the_reference_is_another_job(album: Path, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_rows_of_older_versions_are_judged_again_and_kept(album: Path, capsys: p
     assert assess(album) == 0
     assert rows()[:2] == older
     assert len(rows()) == 4
-    assert "0 of 2 were judged before; judged again: 2 without a record of their configuration" in told(capsys)
+    assert "0 of 2 were judged before; judged again: 2 without a record of their configuration" in shown(capsys)
 
 
 def test_a_relative_and_an_absolute_path_are_the_same_image(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +203,10 @@ def test_the_summary_tells_what_the_last_run_did(album: Path) -> None:
     (album / "e.png").symlink_to("nowhere")
     assert assess("album", "gone.png") == 1
     summary = json.loads(Path("scores.jsonl.summary.json").read_text())
-    counts = {name: summary[name] for name in ("images", "judged", "judged_before", "not_judged", "rows")}
-    assert counts == {"images": 4, "judged": 1, "judged_before": 1, "not_judged": 0, "rows": 2}
+    counts = {name: summary[name] for name in ("images", "assessed", "assessed_before", "not_assessed", "rows")}
+    assert counts == {"images": 4, "assessed": 1, "assessed_before": 1, "not_assessed": 0, "rows": 2}
     assert summary["replaced_rows"] == 0
-    assert summary["judged_again"] == {"of an image or reference that has changed": 1}
+    assert summary["assessed_again"] == {"of an image or reference that has changed": 1}
     assert summary["skipped"] == {".cr2": 1, "broken link": 1}
     assert [line.partition(":")[0] for line in summary["failed"]] == ["gone.png", "album/c.png"]
     assert summary["settings"]["config"]["fusion"]["eta"] is None
@@ -224,7 +224,7 @@ def test_the_rows_name_what_they_belong_to(album: Path) -> None:
 def test_resume_needs_a_file(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for output in ([], ["--jsonl", "-"]):
         assert main(["assess", "album", "--resume", *output]) == 2
-        assert "name it with --jsonl FILE" in told(capsys)
+        assert "name it with --jsonl FILE" in shown(capsys)
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.png", b"a\nb.png"], ids=["not UTF-8", "line break"])

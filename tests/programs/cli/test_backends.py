@@ -113,9 +113,9 @@ def test_no_key_and_no_password_is_shown(
         file = configured(summarizer={"backend": "vllm.m", "api_base": address, "api_key_env": "THEIR_KEY"})
         for arguments in ([], ["--json"], ["--probe"]):
             assert main(["backends", "--config", file, *arguments]) == 0
-            told = capsys.readouterr()
-            assert KEY not in told.out + told.err
-    assert "THEIR_KEY" in told.out
+            reported = capsys.readouterr()
+            assert KEY not in reported.out + reported.err
+    assert "THEIR_KEY" in reported.out
 
 
 def test_a_server_that_does_not_answer_is_told_and_the_others_are_shown(
@@ -128,12 +128,12 @@ def test_a_server_that_does_not_answer_is_told_and_the_others_are_shown(
             replan={"backend": "openai.gpt-4o"},
         )
         assert main(["backends", "--config", file, "--probe", "--json"]) == 1
-    told = capsys.readouterr()
-    first, second = [line for line in told.err.splitlines() if line.startswith("agenticiqa:")]
+    reported = capsys.readouterr()
+    first, second = [line for line in reported.err.splitlines() if line.startswith("agenticiqa:")]
     assert "vllm@" in first
     assert "no such key" in first
     assert "OPENAI_API_KEY" in second
-    assert len(json.loads(told.out)["backends"]) == 4
+    assert len(json.loads(reported.out)["backends"]) == 4
     assert len(up.requests) == 1
 
 
@@ -156,8 +156,8 @@ def test_a_run_on_a_server_that_is_gone_ends_at_once(
     file = configured(summarizer={"backend": "vllm.m", "api_base": gone, "max_retries": 0})
     out = tmp_path / "out.jsonl"
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--jsonl", str(out)]) == 1
-    told, kept = capsys.readouterr().err.splitlines()
-    assert "is the server running" in told
+    reported, kept = capsys.readouterr().err.splitlines()
+    assert "is the server running" in reported
     assert kept.startswith("0 judged")
     assert out.read_bytes() == b""
 

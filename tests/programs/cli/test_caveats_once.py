@@ -12,7 +12,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import UNSCORED
 from support.fake_server import bad_json, by_stage, fake_server
 from support.full_run import configuration
-from support.judging import ALL, ASSESSMENT, SCRIPT, STAND, analyse, plan
+from support.scripted_answers import ALL, ASSESSMENT, SCRIPT, STAND, analyse, plan
 
 pytestmark = pytest.mark.slow
 

@@ -111,9 +111,9 @@ def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypat
     file.write_bytes(whole[: whole.rindex(b'{"image"') + 40])  # as a kill leaves it: two rows and a half
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
     assert len(json_lines(file)) == 3
-    told = capsys.readouterr().err
-    assert "2 of 3 were judged before" in told
-    assert f"1 judged, kept in {file}" in told
+    shown = capsys.readouterr().err
+    assert "2 of 3 were judged before" in shown
+    assert f"1 judged, kept in {file}" in shown
     assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
     assert len(json_lines(file)) == 6, "another question is another judgement"
 
@@ -135,18 +135,18 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
 
 
 def test_an_interrupted_run_says_how_much_is_judged_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
-    judge_many = outputs.judge_many
+    assess_many = outputs.assess_many
 
     def interrupted(*given):
-        yield next(judge_many(*given))
+        yield next(assess_many(*given))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outputs, "judge_many", interrupted)
+    monkeypatch.setattr(outputs, "assess_many", interrupted)
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
     assert len(json_lines(file)) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert told[-2:] == [
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[-2:] == [
         f"agenticiqa: 1 of 3 are judged; the same command with --resume continues {file}",
         "agenticiqa: interrupted",
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.programs import AgenticIQA, judge_many, load_config
+from agenticiqa.programs import AgenticIQA, assess_many, load_config
 from agenticiqa.programs.batch.fit_fusion import fit_auto, fit_rows, fuse_row
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
@@ -181,7 +181,7 @@ def test_in_python_rows_are_fused_as_on_the_command_line(album: Path, server: Se
     assert main(["assess", str(album), "--config", str(config), "--fuse", "auto", "--jsonl", str(out)]) == 0
     program = AgenticIQA.from_config(load_config(config))
     paths = sorted(map(str, album.iterdir()), reverse=True)
-    rows: list[Any] = [row for _, row in judge_many(program, paths, 3, rows_with_fit_inputs(program))]
+    rows: list[Any] = [row for _, row in assess_many(program, paths, 3, rows_with_fit_inputs(program))]
     fit, _ = fit_auto(rows)
     fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
     assert fit is not None

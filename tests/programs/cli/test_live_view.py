@@ -10,7 +10,7 @@ import pytest
 from agenticiqa.programs.cli import live_view
 from agenticiqa.programs.cli.live_view import WIDEST, StepFormatter
 from agenticiqa.programs.cli.main import main
-from agenticiqa.programs.events import event, judging
+from agenticiqa.programs.events import assessing, event
 from agenticiqa.signatures.types import PlanFlags, SummarizerOutput
 from agenticiqa.signatures.vocabulary import Severity
 from support.fake_server import by_stage, fake_server
@@ -39,9 +39,9 @@ def full(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> str:
 
 
 def record(message: str = "something", level: int = logging.INFO, **fields: Any) -> logging.LogRecord:
-    told = logging.LogRecord("agenticiqa.test", level, __file__, 1, message, None, None)
-    vars(told).update(fields)
-    return told
+    reported = logging.LogRecord("agenticiqa.test", level, __file__, 1, message, None, None)
+    vars(reported).update(fields)
+    return reported
 
 
 def plain(text: str) -> str:
@@ -107,8 +107,8 @@ def test_prompts_and_replies_are_shown_at_vv_in_short(
     with fake_server(by_stage(SCRIPT)) as server:
         asking = configuration(tmp_path, server.url)
         long = f"Rate the quality of this image. {'It was taken long ago. ' * 100}"
-        told = ["--query", long, "-vv", "--json", "--config", str(asking)]
-        assert main(["assess", str(examples / "coffee.webp"), *told]) == 0
+        reported = ["--query", long, "-vv", "--json", "--config", str(asking)]
+        assert main(["assess", str(examples / "coffee.webp"), *reported]) == 0
     shown = capsys.readouterr().err
     assert re.search(r"^prompt     planner, attempt 1 of 3, given to vllm@.*, temperature 0\.0,", shown, re.M)
     assert re.search(r"^system     You plan an image quality assessment", shown, re.M)
@@ -124,7 +124,7 @@ def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be(
     done = {"answer": "B", "score": None, "seconds": 1.0, "calls": 0, "cached": 0}
 
     def shown(image: str, name: str, **fields: Any) -> list[str]:
-        with judging(f"album/{image}"):
+        with assessing(f"album/{image}"):
             return view.format(record(**event(name, **fields))).splitlines()
 
     for image in ("a.png", "b.png"):

@@ -14,9 +14,9 @@ from PIL import Image
 
 from agenticiqa.configs import load_config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch import judge_many as judging
+from agenticiqa.programs.batch import assess_many as judging
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.cli.logs import LOGGER, STANDARD, logging_to
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.printable import shortened
@@ -24,8 +24,8 @@ from agenticiqa.programs.errors import UserError
 from support.fake_server import by_stage, fake_server
 from support.files import json_lines
 from support.full_run import DOUBT, SCRIPT, configuration
-from support.judging import ANSWER, LOGS, analyse, plan
 from support.loopback import Body, Reply
+from support.scripted_answers import ANSWER, LOGS, analyse, plan
 
 KEY = "sk-a-key-that-nobody-may-see"
 RATE = "Rate the perceptual quality of this image."
@@ -109,11 +109,13 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
     assert 0 < first["seconds"] < result.timings_ms["planner"] / 1000
     (detected,) = named(records, "detected")
     assert detected["distortions"] == {"Global": ["Blurs", "Noise"]}
-    severities = [told["analysis"]["Global"][0]["severity"] for told in named(records, "analyzed")]
+    severities = [shown["analysis"]["Global"][0]["severity"] for shown in named(records, "analyzed")]
     assert severities == ["severe", "slight"]
     assert named(records, "analyzed")[0]["analysis"]["Global"][0]["explanation"] == "Blurs in Global."
     logged = [call.model_dump(exclude={"weight"}) for call in result.executor_evidence.tool_log]
-    measured = [{key: told[key] for key in logged[0]} for told in named(records, "measured") if told["iteration"] == 1]
+    measured = [
+        {key: shown[key] for key in logged[0]} for shown in named(records, "measured") if shown["iteration"] == 1
+    ]
     assert measured == logged
     for scored in named(records, "scored"):
         assert scored["probability_source"] == "quality_probs"
@@ -128,7 +130,7 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
     again, stands = named(records, "replan")
     assert (again["need_replan"], again["reason"], again["iteration"]) == (True, DOUBT, 0)
     assert (stands["need_replan"], stands["iteration"]) == (False, 1)
-    assert all(told["image"] == str(examples / "coffee.webp") for told in [*named(records, "done"), begun, again])
+    assert all(shown["image"] == str(examples / "coffee.webp") for shown in [*named(records, "done"), begun, again])
 
 
 def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
@@ -136,15 +138,15 @@ def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], d
     answered, (rejected,), (done,) = named(records, "answered"), named(records, "rejected"), named(records, "done")
     assert (rejected["stage"], rejected["attempt"]) == ("distortion_analysis", 1)
     assert "JSON" in rejected["reason"]
-    assert [told["attempt"] for told in answered if told["stage"] == "distortion_analysis"] == [2, 1]
+    assert [shown["attempt"] for shown in answered if shown["stage"] == "distortion_analysis"] == [2, 1]
     assert len(named(records, "asked")) == len(answered) + 1
     spent = result.usage_by_stage.values()
     for key in ("calls", "retries", "input_tokens", "output_tokens", "usd"):
         assert done[key] == pytest.approx(sum(stage[key] for stage in spent))
     assert done["retries"] == len(named(records, "retry")) == 1
-    assert done["input_tokens"] == sum(told["input_tokens"] for told in answered) + 10  # of the rejected answer
+    assert done["input_tokens"] == sum(shown["input_tokens"] for shown in answered) + 10  # of the rejected answer
     assert (done["score"], done["iterations"]) == (result.quality_score, 1)
-    assert done["seconds"] > sum(told["seconds"] for told in answered) / 2  # two stages ran side by side
+    assert done["seconds"] > sum(shown["seconds"] for shown in answered) / 2  # two stages ran side by side
 
 
 def test_prompts_are_told_at_debug_steps_at_info_trouble_as_warnings(
@@ -182,7 +184,7 @@ def test_a_repeated_run_says_that_its_answers_came_from_the_cache(
         program(examples / "coffee.webp", RATE)
         kept.clear()
         program(examples / "coffee.webp", RATE)
-    assert {told["cached"] for told in named(kept, "answered")} == {True}
+    assert {shown["cached"] for shown in named(kept, "answered")} == {True}
     (done,) = named(kept, "done")
     assert (done["calls"], done["input_tokens"], done["cached"]) == (0, 0, len(named(kept, "answered")))
 
@@ -195,8 +197,8 @@ def test_an_answer_in_words_is_told_with_its_reason(
     with fake_server(by_stage(script)) as server:
         program = AgenticIQA.from_config(load_config(configuration(tmp_path, server.url)))
         program(examples / "coffee.webp", "What is the mood of this picture?")
-    (told,) = named(kept, "concluded")
-    assert (told["answer"], told["reasoning"]) == (ANSWER["final_answer"], ANSWER["quality_reasoning"])
+    (shown,) = named(kept, "concluded")
+    assert (shown["answer"], shown["reasoning"]) == (ANSWER["final_answer"], ANSWER["quality_reasoning"])
     assert named(kept, "done")[0]["score"] is None
 
 
@@ -209,9 +211,9 @@ def test_an_outage_and_its_fallback_are_told(
             tmp_path, first.url, fallback_backend="vllm.other", fallback_api_base=second.url, max_retries=1
         )
         AgenticIQA.from_config(load_config(asking))(examples / "coffee.webp", RATE)
-    told = named(kept, "fallback")[0]
-    assert told["stage"] == "planner"
-    assert "away" in told["reason"]
+    shown = named(kept, "fallback")[0]
+    assert shown["stage"] == "planner"
+    assert "away" in shown["reason"]
     assert named(kept, "done")
 
 
@@ -219,8 +221,8 @@ def test_a_failed_image_is_told_too(tmp_path: Path, kept: list[logging.LogRecord
     gone = tmp_path / "gone.png"
     with pytest.raises(UserError):
         AgenticIQA.offline()(gone)
-    (told,) = named(kept, "failed")
-    assert (told["image"], told["error"]) == (str(gone), "ImageNotFound")
+    (shown,) = named(kept, "failed")
+    assert (shown["image"], shown["error"]) == (str(gone), "ImageNotFound")
 
 
 @pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -238,7 +240,7 @@ def test_every_record_says_which_image_it_is_about(
         """Made in a test, so that no process can import it."""
 
     program = offline if apart else Here(offline.planner, offline.executor, offline.summarizer, offline.replan)
-    assert len(list(judge_many(program, [Job(path, RATE) for path in paths], workers=2))) == 4
+    assert len(list(assess_many(program, [Job(path, RATE) for path in paths], workers=2))) == 4
     steps = [fields(record) for record in kept if "event" in vars(record)]
     for path in paths:
         own = [step["event"] for step in steps if step["image"] == str(path)]

@@ -60,7 +60,7 @@ def test_an_output_that_cannot_be_written_is_reported_before_the_first_image(
     album: Path, options: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path: path.read_bytes() for path in album.rglob("*.jp*")}
-    monkeypatch.setattr("agenticiqa.programs.cli.assess.judge_and_write", None)  # which would fail
+    monkeypatch.setattr("agenticiqa.programs.cli.assess.assess_and_write", None)  # which would fail
     assert main(["assess", "album", *options.split()]) == 2
     assert said in printed(capsys)
     assert {path: path.read_bytes() for path in album.rglob("*.jp*")} == before

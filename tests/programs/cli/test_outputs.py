@@ -64,8 +64,8 @@ def test_json_of_a_folder_is_a_list_with_what_failed(album: Path, capsys: pytest
     assert row["quality_score"] is not None
     (album / "a: broken.jpg").write_bytes(b"\xff\xd8\xff")
     assert main(["assess", "album", "gone.png", "--json"]) == 1
-    broken, judged, gone = json.loads(capsys.readouterr().out)
-    assert judged["image"] == f"album/{NAME}"
+    broken, assessed, gone = json.loads(capsys.readouterr().out)
+    assert assessed["image"] == f"album/{NAME}"
     assert broken["image"] == "album/a: broken.jpg"
     assert broken["error"].startswith("expected an image")
     assert gone == {"image": "gone.png", "error": "expected an image, but there is no such file; check the path"}
@@ -122,10 +122,10 @@ def test_commands_that_are_given_what_another_one_made_use_it_or_say_so_in_a_lin
     for command in (*commands, "assess --jobs"):
         for given in ("run", "scored", "rows.jsonl", "run/results.jsonl", "album", "gone"):
             status = main([*command.split(), given])
-            told = capsys.readouterr().err.splitlines()
+            message = capsys.readouterr().err.splitlines()
             if (command, given) in fits:
-                assert status == 0, (command, given, told)
+                assert status == 0, (command, given, message)
             elif status:
                 assert status in (1, 2), (command, given)
-                assert told[-1].startswith("agenticiqa: "), (command, given)
-                assert len(told) <= 4, told
+                assert message[-1].startswith("agenticiqa: "), (command, given)
+                assert len(message) <= 4, message

@@ -10,8 +10,8 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.printable import all_printable, json_text, printable
 from support.fake_server import by_stage, fake_server
 from support.full_run import configuration
-from support.judging import ASSESSMENT, SCRIPT
 from support.loopback import Reply
+from support.scripted_answers import ASSESSMENT, SCRIPT
 
 EVIL = "Soft\x1b]0;owned\x07 \x9b2J \u202e edges."
 UNFIT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")

@@ -13,7 +13,7 @@ from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.card import card
 from agenticiqa.programs.cli.render import print_lines, progress
 from support.fake_server import by_stage, fake_server
-from support.judging import SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 
 def shown(row: dict[str, Any]) -> str:

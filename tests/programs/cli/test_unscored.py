@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch.judge_many import judge_many
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from support.fake_server import Server, bad_json, by_stage, fake_server, stage_of
-from support.judging import RATE, SCRIPT, plan, program_for
 from support.loopback import Body, Reply
+from support.scripted_answers import RATE, SCRIPT, plan, program_for
 
 pytestmark = pytest.mark.slow
 
@@ -85,10 +85,10 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
     album: Path, ill: Ill, server: Server, capsys: pytest.CaptureFixture[str], query: str
 ) -> None:
     assert assess(server, "--query", query) == UNSCORED
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     line = "agenticiqa: 3 of 3 have no score or answer: the model gave no usable one; "
-    assert told.count(line + "the same command with --resume judges them again\n") == 1
-    assert (summary()["judged"], summary()["unscored"]) == (3, 3)
+    assert shown.count(line + "the same command with --resume judges them again\n") == 1
+    assert (summary()["assessed"], summary()["unscored"]) == (3, 3)
     assert [row["quality_score"] for row in rows()] == [None] * 3
 
     asked = len(server.requests)
@@ -102,7 +102,7 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
     assert "have no score" not in capsys.readouterr().err
     assert Path("rows.jsonl.replaced").read_text().endswith(before), "no row is lost"
     assert [row["rejected_answers"] for row in rows()] == [{}] * IMAGES
-    assert (summary()["judged"], summary()["unscored"], summary()["rows"], summary()["replaced_rows"]) == (3, 0, 3, 0)
+    assert (summary()["assessed"], summary()["unscored"], summary()["rows"], summary()["replaced_rows"]) == (3, 0, 3, 0)
 
     asked = len(server.requests)
     assert assess(server, "--query", query, "--resume") == OK
@@ -113,7 +113,7 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
 def test_a_failure_beside_it_has_the_status_of_failures(album: Path, server: Server) -> None:
     (album / "broken.png").write_bytes(b"none")
     assert assess(server) == SOME_FAILED
-    assert (summary()["judged"], summary()["unscored"], len(summary()["failed"])) == (3, 3, 1)
+    assert (summary()["assessed"], summary()["unscored"], len(summary()["failed"])) == (3, 3, 1)
 
 
 def test_without_a_file_it_is_told_without_resume(
@@ -141,8 +141,8 @@ def test_what_a_model_left_a_gap_in_is_judged_again_once(
     ill.healthy = by_stage({**SCRIPT, "assessment": answer} if answer else SCRIPT)
     assert assess(server) == OK, "they have a score"
     assert assess(server, "--resume") == OK
-    told = capsys.readouterr().err
-    assert "judged again: 3 with a part that the model gave no usable answer for" in told
+    shown = capsys.readouterr().err
+    assert "judged again: 3 with a part that the model gave no usable answer for" in shown
     assert len(rows()) == IMAGES
     asked = len(server.requests)
     assert assess(server, "--resume") == OK
@@ -175,7 +175,7 @@ def test_another_max_side_is_judged_again_and_sends_other_images(
 
 def test_judge_many_gives_results_that_say_so(album: Path, server: Server, ill: Ill) -> None:
     def unscored(program: AgenticIQA) -> list[bool]:
-        outcomes = judge_many(program, [album / "0.png", album / "1.png"], workers=1)
+        outcomes = assess_many(program, [album / "0.png", album / "1.png"], workers=1)
         return [outcome.is_unscored for _, outcome in outcomes if not isinstance(outcome, Exception)]
 
     assert unscored(program_for(server)) == [True, True]

@@ -9,7 +9,7 @@ from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.card import STRENGTHS, explanation, verdict
 from agenticiqa.signatures import vocabulary
 from support.fake_server import by_stage, fake_server
-from support.judging import SCRIPT, program_for
+from support.scripted_answers import SCRIPT, program_for
 
 Found = list[tuple[str, str]]
 

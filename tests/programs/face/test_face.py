@@ -31,7 +31,16 @@ def test_importing_it_loads_nothing_heavy(tmp_path: Path) -> None:
 
 def test_every_name_is_there_and_listed() -> None:
     assert dir(agenticiqa) == sorted(agenticiqa.__all__)
-    users = {"AgenticIQA", "Assessment", "Config", "Job", "ScoreFusion", "judge_many", "load_config", "draw_assessment"}
+    users = {
+        "AgenticIQA",
+        "Assessment",
+        "Config",
+        "Job",
+        "ScoreFusion",
+        "assess_many",
+        "load_config",
+        "draw_assessment",
+    }
     assert users <= set(dir(agenticiqa))
     for name in set(agenticiqa.__all__) - {"__version__"}:
         assert getattr(agenticiqa, name) is getattr(agenticiqa.programs, name)

@@ -9,7 +9,7 @@ from typing import Literal, assert_type
 import dspy
 
 import agenticiqa
-from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, judge_many
+from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, assess_many
 from agenticiqa.eval import Evaluation, LabeledImage, evaluate, read_labels
 from agenticiqa.eval.optimize import Budget, Tuned, optimize
 from agenticiqa.programs.images import LoadedImage
@@ -26,7 +26,7 @@ async def use(program: AgenticIQA) -> None:
     assert_type(result.final_answer, float | str)
     assert_type(result.image, LoadedImage)
     assert_type(result.timings_ms, dict[str, float])
-    for job, outcome in judge_many(program, ["a.png", Job("b.png", "Is it noisy?")], workers=2):
+    for job, outcome in assess_many(program, ["a.png", Job("b.png", "Is it noisy?")], workers=2):
         assert_type(job, Job)
         if isinstance(outcome, Assessment):
             assert_type(outcome, Assessment)

@@ -23,7 +23,7 @@ from agenticiqa.programs.saving import SCORER, scoring_prompt
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error
-from support.judging import SCRIPT
+from support.scripted_answers import SCRIPT
 
 SERVER = "http://127.0.0.1:9/v1"  # nothing is asked
 TOOLS = ("LEARNED-IQA",)

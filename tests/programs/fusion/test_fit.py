@@ -133,10 +133,10 @@ def test_a_file_that_is_no_profile_is_told_in_one_line(tmp_path: Path, text: str
     path = tmp_path / "p.yaml"
     if text is not None:
         path.write_text(text)
-    with pytest.raises(UserError, match=message) as told:
+    with pytest.raises(UserError, match=message) as shown:
         read_fusion_profile(path)
-    assert "\n" not in str(told.value)
-    assert str(path) in str(told.value)
+    assert "\n" not in str(shown.value)
+    assert str(path) in str(shown.value)
 
 
 def test_normal_scores_of_equal_values_are_equal_and_symmetric() -> None:
@@ -159,7 +159,10 @@ def test_a_profile_moves_the_score_to_the_better_of_both() -> None:
 def test_a_model_that_the_tools_flatly_contradict_is_given_up() -> None:
     """The nearer to the tools, the more is believed of it; far from them the score goes back to what they say."""
     profile = fit_profile(simulated(0.9), PRIOR, tool_reliability=0.8)
-    fusion, gaussian = ScoreFusion(profile=profile), ScoreFusion(profile=profile.model_copy(update={"not_judging": 0}))
+    fusion, gaussian = (
+        ScoreFusion(profile=profile),
+        ScoreFusion(profile=profile.model_copy(update={"unrelated_answers": 0})),
+    )
     said = level_probabilities(4.95)
     moved = {tools: fusion.fuse_scores([tools], said) - tools for tools in (2.0, 2.5, 3.0, 3.5, 4.0)}
     before = {tools: gaussian.fuse_scores([tools], said) - tools for tools in moved}
@@ -174,29 +177,29 @@ def test_a_model_that_the_tools_flatly_contradict_is_given_up() -> None:
 def test_a_profile_of_an_earlier_version_is_read_and_believes_the_model_as_before(tmp_path: Path) -> None:
     file = tmp_path / "old.yaml"
     write_fusion_profile(file, fit_profile(simulated(0.9), PRIOR))
-    file.write_text("\n".join(line for line in file.read_text().splitlines() if "not_judging" not in line))
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if "unrelated_answers" not in line))
     old = read_fusion_profile(file)
-    assert (old.not_judging, fit_profile(simulated(0.9), PRIOR).not_judging) == (0, 0.05)
+    assert (old.unrelated_answers, fit_profile(simulated(0.9), PRIOR).unrelated_answers) == (0, 0.05)
     assert ScoreFusion(profile=old).fuse_scores([2.0], level_probabilities(4.95)) > 4
 
 
 def test_of_generated_pictures_the_tool_is_held_to_be_as_good_as_it_is_there() -> None:
     """The tool of .8 on photos is one of .65 there, so that the same agreement tells of a better model."""
     rows = simulated(0.7, tool=0.65)
-    photos, generated = ([replace(row, judged_as=kind) for row in rows] for kind in ("photo", "generated"))
+    photos, generated = ([replace(row, image_kind=kind) for row in rows] for kind in ("photo", "generated"))
     of_photos, of_generated = (fit_profile(each, PRIOR, toolset=["LEARNED-IQA"]) for each in (photos, generated))
     assert of_generated.reliability["tool"] < of_photos.reliability["tool"]
     assert of_generated.tool_error > of_photos.tool_error
-    assert (of_photos.judged_as, of_generated.judged_as) == ("photo", "generated")
+    assert (of_photos.image_kind, of_generated.image_kind) == ("photo", "generated")
 
 
 def test_a_profile_is_of_the_kind_of_picture_that_most_are() -> None:
     rows = simulated(0.7, n=200)
-    mixed = [replace(row, judged_as="generated" if place < 60 else "photo") for place, row in enumerate(rows)]
+    mixed = [replace(row, image_kind="generated" if place < 60 else "photo") for place, row in enumerate(rows)]
     profile = fit_profile(mixed, PRIOR, tool_reliability=0.8)
     assert profile == fit_profile(mixed[60:], PRIOR, tool_reliability=0.8)
-    assert (profile.images, profile.judged_as) == (140, "photo")
-    assert fit_profile(rows, PRIOR).judged_as is None
+    assert (profile.images, profile.image_kind) == (140, "photo")
+    assert fit_profile(rows, PRIOR).image_kind is None
 
 
 def test_without_tool_scores_the_profiles_opinions_stand_in() -> None:

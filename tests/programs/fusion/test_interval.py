@@ -10,7 +10,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import FusedScore, fused_score, score_interval
 from agenticiqa.programs.fusion.profile import PRIOR
 from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
-from agenticiqa.signatures.vocabulary import JudgedAs
+from agenticiqa.signatures.vocabulary import ImageKind
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
 GOOD = {1: 0.0, 2: 0.02, 3: 0.08, 4: 0.5, 5: 0.4}
@@ -86,7 +86,7 @@ def test_offline_the_interval_follows_the_estimates_own_deviation() -> None:
 
 def test_the_learned_scorers_interval_for_photos_is_narrower_than_it_states_but_not_where_it_knows_less() -> None:
     of_photo = evidence(3.0, 0.75)
-    call = of_photo.tool_log[0].model_copy(update={"judged_as": "photo"})
+    call = of_photo.tool_log[0].model_copy(update={"image_kind": "photo"})
     of_photo = of_photo.model_copy(update={"tool_log": [call]})
     usual = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.75)
     gray = fused_score(offline_fusion(), of_photo, GOOD, "learned", spread=0.9, least_spread=0.9)
@@ -102,7 +102,7 @@ def test_a_model_that_nobody_measured_widens_the_interval_by_what_it_changes() -
 def test_where_model_and_tools_contradict_each_other_the_interval_of_a_fitted_profile_opens_and_tells() -> None:
     profile = FITTED.profile
     assert profile is not None
-    fusion = ScoreFusion(profile=profile.model_copy(update={"model_error": 0.4, "not_judging": 0.05}))
+    fusion = ScoreFusion(profile=profile.model_copy(update={"model_error": 0.4, "unrelated_answers": 0.05}))
     near, apart, far = (fused_score(fusion, evidence(score), GOOD, "logprobs") for score in (4.0, 2.7, 2.0))
     assert near.disagreement is None
     assert apart.disagreement == pytest.approx(4.28 - 2.7)
@@ -118,23 +118,23 @@ def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than
     profile = FITTED.profile
     assert profile is not None
     unsure = ScoreFusion(profile=profile.model_copy(update={"model_error": 2.0}))
-    for fusion, told in ((FITTED, True), (unsure, False)):
-        assert (fused_score(fusion, evidence(3.0), GOOD, "logprobs").disagreement is not None) == told
+    for fusion, shown in ((FITTED, True), (unsure, False)):
+        assert (fused_score(fusion, evidence(3.0), GOOD, "logprobs").disagreement is not None) == shown
 
 
 @pytest.mark.parametrize(
-    ("fitted", "judged", "told"),
+    ("fitted", "assessed", "shown"),
     [("photo", "generated", True), ("generated", "photo", True), ("photo", "photo", False), ("photo", None, False)],
 )
 def test_another_kind_of_picture_than_the_profiles_is_told(
-    fitted: JudgedAs, judged: JudgedAs | None, told: bool
+    fitted: ImageKind, assessed: ImageKind | None, shown: bool
 ) -> None:
     assert FITTED.profile is not None
-    fusion = ScoreFusion(profile=FITTED.profile.model_copy(update={"judged_as": fitted}))
+    fusion = ScoreFusion(profile=FITTED.profile.model_copy(update={"image_kind": fitted}))
     (call,) = evidence().tool_log
-    given = evidence().model_copy(update={"tool_log": [call.model_copy(update={"judged_as": judged})]})
+    given = evidence().model_copy(update={"tool_log": [call.model_copy(update={"image_kind": assessed})]})
     fused = fused_score(fusion, given, GOOD, "logprobs")
-    assert ("the fusion profile was fitted to" in fused.how) == told
+    assert ("the fusion profile was fitted to" in fused.how) == shown
     assert fused.score == fused_score(FITTED, evidence(), GOOD, "logprobs").score
 
 

@@ -6,13 +6,13 @@ import pytest
 from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.images.borders import judged_part
+from agenticiqa.programs.images.borders import assessed_part
 from agenticiqa.programs.images.loading import load
 from agenticiqa.programs.images.regions import crop
 from agenticiqa.programs.offline.measured.distortions import findings_of
-from agenticiqa.programs.offline.reference import load_judged
+from agenticiqa.programs.offline.reference import load_assessed
 from agenticiqa.programs.result import Assessment
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import widened
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -27,7 +27,7 @@ def photo() -> Image.Image:
 
 
 def box_of(picture: Image.Image) -> Box | None:
-    part = judged_part(np.asarray(picture))
+    part = assessed_part(np.asarray(picture))
     return part.box if part else None
 
 
@@ -83,7 +83,7 @@ def test_a_repeated_picture_is_judged_once(photo: Image.Image, times: int) -> No
     tiled = Image.fromarray(np.tile(np.asarray(tile), (times, times, 1)))
     assert box_of(tiled) == (0, 0, 150, 100)
     assert box_of(as_jpeg(tiled, 75)) == (0, 0, 150, 100)
-    part = judged_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
+    part = assessed_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
     assert part is not None
     assert part.box == (25, 25, 175, 125)
     assert f"it repeats one picture {times} x {times} times, which is judged once" in part.sentence
@@ -92,11 +92,11 @@ def test_a_repeated_picture_is_judged_once(photo: Image.Image, times: int) -> No
 def test_boxes_and_crops_refer_to_the_whole_picture(photo: Image.Image) -> None:
     damaged = photo.copy()
     damaged.paste(photo.crop((300, 150, 450, 300)).filter(ImageFilter.GaussianBlur(6)), (300, 150))
-    alone, framed = load(damaged), load_judged(ImageOps.expand(damaged, (40, 60), "black"), None).image
+    alone, framed = load(damaged), load_assessed(ImageOps.expand(damaged, (40, 60), "black"), None).image
     assert framed.size == (530, 420)
-    assert framed.judged_box == (40, 60, 490, 360)
-    assert framed.judged is framed.judged is crop(framed, None)
-    assert framed.judged.same_pixels(alone)
+    assert framed.assessed_box == (40, 60, 490, 360)
+    assert framed.assessed is framed.assessed is crop(framed, None)
+    assert framed.assessed.same_pixels(alone)
     assert np.array_equal(crop(framed, (0, 0, 200, 200)).pixels, framed.pixels[:200, :200])
     before, after = findings_of(alone), findings_of(framed)
     parts = [(before[name].local, after[name].local) for name in before if before[name].local]
@@ -123,15 +123,15 @@ def test_the_score_of_a_framed_photo_is_that_of_the_photo_and_it_is_said(results
     assert framed.quality_score == alone.quality_score
     assert framed.summarizer_result.score_interval == alone.summarizer_result.score_interval
     notes = framed.to_dict()["executor_evidence"]["notes"]
-    told = "Judged at [45, 45, 495, 345] (left, top, right, bottom in pixels), 450 x 300: borders of one color"
-    assert [note.startswith(told) for note in notes] == [True]
+    shown = "Judged at [45, 45, 495, 345] (left, top, right, bottom in pixels), 450 x 300: borders of one color"
+    assert [note.startswith(shown) for note in notes] == [True]
     assert [call.box for call in framed.executor_evidence.tool_log or []] == [(45, 45, 495, 345)]
     assert not alone.executor_evidence.notes
 
 
 def test_beside_a_reference_nothing_is_left_out(results: dict[str, Assessment]) -> None:
     compared = results["beside its reference"]
-    assert compared.image.judged_box is None
+    assert compared.image.assessed_box is None
     assert not any("borders" in note for note in compared.executor_evidence.notes)
 
 
@@ -139,8 +139,8 @@ def test_a_small_photo_is_told_and_its_interval_is_wider(results: dict[str, Asse
     small, alone = results["small"], results["alone"]
     assert small.outside_training == ["small"]
     assert alone.outside_training == []
-    told = "The photo is judged at 225 x 150 pixels: details that hide damage are gone"
-    assert told in small.quality_reasoning
+    shown = "The photo is judged at 225 x 150 pixels: details that hide damage are gone"
+    assert shown in small.quality_reasoning
     low, _ = small.summarizer_result.score_interval["95"]
     assert small.quality_score - low >= 1.96 * 1.1
-    assert widened(Opinion(3.0, 0.75), small.outside_training).spread == 1.1
+    assert widened(PredictedMOS(3.0, 0.75), small.outside_training).spread == 1.1

@@ -9,7 +9,7 @@ from PIL import Image
 
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.images import load
-from agenticiqa.programs.tools.metrics.learned_iqa import opinion_of, outside_training
+from agenticiqa.programs.tools.metrics.learned_iqa import outside_training, predicted_mos
 from support import icc
 from support.images import as_gray, coffee
 from support.odd_colors import (
@@ -117,8 +117,8 @@ def test_colors_that_could_not_be_converted_widen_the_interval(data: bytes) -> N
     usual, found = load(PHOTO), load(data)
     assert "color" in outside_training(found)
     assert "color" not in outside_training(usual)
-    assert opinion_of(found).spread > opinion_of(usual).spread
-    assert opinion_of(found).score == opinion_of(usual).score
+    assert predicted_mos(found).spread > predicted_mos(usual).spread
+    assert predicted_mos(found).score == predicted_mos(usual).score
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])

@@ -72,12 +72,12 @@ def test_what_a_folder_holds_and_cannot_be_judged_is_counted(tmp_path: Path, wit
     raw = "3 .cr2, 2 broken links"
     heif = () if with_heif else ("1 .heif (pip install 'agenticiqa[heic]')",)
     rest = {"1 .nef", "1 linked folder", "1 device or pipe", *heif}
-    told = skipped_text(found.skipped)
+    shown = skipped_text(found.skipped)
     if not with_heif:
-        assert told.startswith("5 .heic (pip install 'agenticiqa[heic]'), ")
-        told = told.partition("), ")[2]
-    assert told.startswith(f"{raw}, ")
-    assert set(told.removeprefix(f"{raw}, ").split(", ")) == rest
+        assert shown.startswith("5 .heic (pip install 'agenticiqa[heic]'), ")
+        shown = shown.partition("), ")[2]
+    assert shown.startswith(f"{raw}, ")
+    assert set(shown.removeprefix(f"{raw}, ").split(", ")) == rest
 
 
 KINDS = {

@@ -45,6 +45,6 @@ def test_a_server_that_does_not_decode_the_format_is_sent_the_same_pixels_as_a_p
 
 
 def test_the_part_that_is_judged_is_sent_with_its_surroundings(image: LoadedImage) -> None:
-    framed = replace(image, file=None, judged_box=(10, 20, 110, 120))
-    assert framed.judged.size == (100, 100)
-    assert np.array_equal(load(framed.judged.data).pixels, image.pixels), "boxes of a model are in the whole frame"
+    framed = replace(image, file=None, assessed_box=(10, 20, 110, 120))
+    assert framed.assessed.size == (100, 100)
+    assert np.array_equal(load(framed.assessed.data).pixels, image.pixels), "boxes of a model are in the whole frame"

@@ -256,8 +256,8 @@ def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.Monk
     assert pair.image.size == pair.reference.size == (200, 150)
     assert np.array_equal(pair.image.pixels, np.asarray(Image.fromarray(image).reduce(2)))
     assert pair.image.data == whole.image.data
-    told = "A pair of 400 x 300 pixels is compared at 200 x 150, the means of 2 x 2 pixels"
-    assert [note.startswith(told) for note in pair.image.notes] == [True]
+    message = "A pair of 400 x 300 pixels is compared at 200 x 150, the means of 2 x 2 pixels"
+    assert [note.startswith(message) for note in pair.image.notes] == [True]
     with pytest.raises(ImageError, match="expected a reference of the image's size 400x300, got 100x75"):
         load_checked(image, pixels[::4, ::4].copy())
 

@@ -73,7 +73,7 @@ def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarr
 
 
 @pytest.mark.parametrize(
-    ("image", "reference", "relation", "told"),
+    ("image", "reference", "relation", "shown"),
     [
         (*shifted(COFFEE, 3, 2), "shifted", "shifted by 3 px right, 2 px down against its reference"),
         (*shifted(COFFEE, 0, -4), "shifted", "shifted by 4 px up against"),
@@ -85,11 +85,11 @@ def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarr
         (CAT[:31, :31].copy(), CAT[40:71, :31].copy(), "unknown", ""),
     ],
 )
-def test_the_relation_is_told_in_words(image: np.ndarray, reference: np.ndarray, relation: str, told: str) -> None:
+def test_the_relation_is_told_in_words(image: np.ndarray, reference: np.ndarray, relation: str, shown: str) -> None:
     check = check_of(image, reference)
     assert check.relation == relation
-    assert told in check.sentence
-    assert bool(check.sentence) == bool(told)
+    assert shown in check.sentence
+    assert bool(check.sentence) == bool(shown)
     assert ("--align" in check.sentence) == (relation == "shifted")
 
 
@@ -108,8 +108,8 @@ def test_chance_finds_no_place_for_another_small_picture() -> None:
     for seed in range(40):
         colors = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
         small.append(np.asarray(Image.fromarray(colors).resize((64, 64))))
-    told = [check_of(a, b).relation for a, b in zip(small[::2], small[1::2], strict=True)]
-    assert told.count("another picture") >= 19
+    shown = [check_of(a, b).relation for a, b in zip(small[::2], small[1::2], strict=True)]
+    assert shown.count("another picture") >= 19
 
 
 @pytest.mark.parametrize("pixels", PHOTOS)
@@ -133,7 +133,7 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "shown"),
     [
         (crop_of, r"the image is the part \[56, 40, 400, 280\] of its reference; set align \(--align\)"),
         (half_size, r"the reference shows the same at 2 times the size; set resize_reference .* or align"),
@@ -144,10 +144,10 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ],
 )
 def test_a_reference_of_another_size_is_refused_with_what_was_found(
-    made: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], told: str
+    made: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], shown: str
 ) -> None:
     image, reference = made(COFFEE)
-    with pytest.raises(ImageError, match=told) as caught:
+    with pytest.raises(ImageError, match=shown) as caught:
         load_checked(image, reference)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("<array>: expected a reference of the image's size")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from agenticiqa.configs import Config
-from agenticiqa.programs import AgenticIQA, Job, judge_many
+from agenticiqa.programs import AgenticIQA, Job, assess_many
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.questions.options import (
@@ -23,8 +23,8 @@ from agenticiqa.programs.questions.options import (
 from agenticiqa.signatures.types import UNABLE, QueryType
 from support.distortion_levels import scene
 from support.fake_server import field_of, has_field, stage_of
-from support.judging import ANSWER, SCRIPT
 from support.nodes import scripted
+from support.scripted_answers import ANSWER, SCRIPT
 
 NOISY = "examples/chelsea_noise.png"
 SUFFIX = "Answer with the option's letter from the given choices directly."
@@ -189,7 +189,7 @@ def test_jobs_and_batches_carry_their_options(offline: AgenticIQA) -> None:
     assert len(set(jobs)) == 2
     assert jobs[0] == Job(NOISY, "Which is it?", options=BLUR) == jobs[0].picklable()
     assert repr(jobs[0]) == f"Job({NOISY!r}, 'Which is it?', options={BLUR!r})"
-    assert [outcome.final_answer for _, outcome in sorted(judge_many(offline, jobs, workers=1), key=str)] == ["B", "A"]
+    assert [outcome.final_answer for _, outcome in sorted(assess_many(offline, jobs, workers=1), key=str)] == ["B", "A"]
     (result,) = offline.batch([{"image": NOISY, "query": "Which is it?", "options": ["Blur", "Noise"]}])
     assert result.final_answer == "B"
 

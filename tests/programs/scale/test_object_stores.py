@@ -86,22 +86,22 @@ def scores(place: str) -> list[tuple[str, Any]]:
 
 def test_a_store_gives_images_and_takes_shards(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = run_of([f"{store}/album"], f"{store}/scores")
-    assert (ended.figures["judged"], ended.problems) == (IMAGES, [])
+    assert (ended.figures["assessed"], ended.problems) == (IMAGES, [])
     (tmp_path / "album").mkdir()
     for number in range(IMAGES):
         (tmp_path / "album" / f"{number}.png").write_bytes(png(20 * number))
     monkeypatch.chdir(tmp_path)
     run_of(["album"], "scores")
     assert scores(f"{store}/scores") == [(f"{store}/{image}", score) for image, score in scores("scores")]
-    assert run_of([f"{store}/album"], f"{store}/scores").judged_before == 3
+    assert run_of([f"{store}/album"], f"{store}/scores").assessed_before == 3
 
 
 def test_a_glob_and_a_tar_of_a_store_are_read(store: str, tmp_path: Path) -> None:
     fs, root = fsspec.core.url_to_fs(store)
     write_tar(tmp_path / "a.tar", {f"{number}.png": png(20 * number) for number in range(5)})
     fs.pipe_file(f"{root}/tars/a.tar", (tmp_path / "a.tar").read_bytes())
-    assert run_of([f"{store}/album/[0-3].png"], f"{store}/globbed").figures["judged"] == 4
-    assert run_of([f"{store}/tars"], f"{store}/from-tar").figures["judged"] == 5
+    assert run_of([f"{store}/album/[0-3].png"], f"{store}/globbed").figures["assessed"] == 4
+    assert run_of([f"{store}/tars"], f"{store}/from-tar").figures["assessed"] == 5
     assert [name for name, _ in scores(f"{store}/from-tar")] == [f"{store}/tars/a.tar/{each}.png" for each in range(5)]
 
 
@@ -119,7 +119,7 @@ def test_a_command_that_was_killed_goes_on_in_the_store(store: str) -> None:
     before = folder.stamps(folder.shards())
     assert folder.described(SUCCESS) is None
     ended = run_of([f"{store}/album"], f"{store}/scores", 2)
-    assert 2 <= ended.judged_before == len(before) < 5
-    assert ended.figures["judged"] == IMAGES
+    assert 2 <= ended.assessed_before == len(before) < 5
+    assert ended.figures["assessed"] == IMAGES
     run_of([f"{store}/album"], f"{store}/whole", 2)
     assert scores(f"{store}/scores") == scores(f"{store}/whole")

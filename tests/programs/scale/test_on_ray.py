@@ -16,9 +16,9 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.backends.provider_batches.openai_files import answer_in, framed
-from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitKeeper
+from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitActor
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardRun
+from agenticiqa.programs.scale.shard_assessor import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of
@@ -28,7 +28,7 @@ POISON = 255
 
 
 def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
-    keeper = LimitKeeper(max_calls=4, in_flight=2)
+    keeper = LimitActor(max_calls=4, in_flight=2)
     assert [keeper.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
     assert keeper.ask("a", "another server", None) == GO
     keeper.settle("b", "server", None, None)
@@ -40,7 +40,7 @@ def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
 
 
 def test_what_a_dead_worker_was_admitted_to_counts_at_its_highest_price() -> None:
-    keeper = LimitKeeper(max_usd=1.0, in_flight=1)
+    keeper = LimitActor(max_usd=1.0, in_flight=1)
     assert keeper.ask("a", "server", 0.4) == GO
     assert keeper.ask("b", "server", 0.4) == WAIT
     keeper.began("a")  # in the place of the one that died
@@ -103,7 +103,7 @@ def rows(output: str) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_workers_of_a_cluster_give_the_digits_of_this_process(workers: int, album: Path) -> None:
     run_of(["album"], "here", 2)
-    assert on_ray("there", workers).figures["judged"] == 10
+    assert on_ray("there", workers).figures["assessed"] == 10
     assert rows("here") == rows("there")
 
 
@@ -112,9 +112,9 @@ def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_are_done(albu
     (album / "5.png").write_bytes(png(POISON))
     ended = on_ray("scores", 2, killed)
     assert ended.set_aside == {2: NO_FILE}
-    assert ended.figures["judged"] == 8
+    assert ended.figures["assessed"] == 8
     (album / "5.png").write_bytes(png(100))
-    assert on_ray("scores", 2, killed).figures["judged"] == 10
+    assert on_ray("scores", 2, killed).figures["assessed"] == 10
 
 
 def engine(row: dict[str, Any]) -> dict[str, Any]:
@@ -201,5 +201,5 @@ def test_ray_finds_in_photos_what_one_process_finds() -> None:
         "--images",
         "3",
     ]
-    told = subprocess.run([*command, "--runners", "Ray, 2 workers"], check=True, capture_output=True, text=True).stdout
-    assert told.count("3 rows, 0 missing, 0 differ") == 4  # offline and with a model
+    shown = subprocess.run([*command, "--runners", "Ray, 2 workers"], check=True, capture_output=True, text=True).stdout
+    assert shown.count("3 rows, 0 missing, 0 differ") == 4  # offline and with a model

@@ -13,13 +13,13 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.open_shard import jobs_of
 from agenticiqa.programs.scale.plan_shards import SharedQuestion, plan_shards
-from agenticiqa.programs.scale.run_shards import NO_FILE, judge_here, run_shards
-from agenticiqa.programs.scale.shard_judge import ShardJudge, ShardRun
+from agenticiqa.programs.scale.run_shards import NO_FILE, assess_here, run_shards
+from agenticiqa.programs.scale.shard_assessor import ShardAssessor, ShardRun
 from agenticiqa.programs.scale.table import SCHEMA, ShardFolder, columns_of, row_of, shard_rows
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of, write_tar
@@ -49,12 +49,12 @@ def test_each_image_has_one_row_in_the_order_of_the_plan(album: Path) -> None:
     ended = run_of(["album"])
     assert [*scores()] == [f"album/{number}.png" for number in range(10)]
     assert scores() == pytest.approx(expected([f"album/{number}.png" for number in range(10)]))
-    assert ended.figures == {"images": 10, "judged": 10, "failed": 0, "unscored": 0, "shards": 3}
+    assert ended.figures == {"images": 10, "assessed": 10, "failed": 0, "unscored": 0, "shards": 3}
     assert json.loads(Path("scores/_SUCCESS").read_text())["images"] == 10
 
 
 def test_a_row_is_the_same_as_in_json_lines(album: Path) -> None:
-    [(_, row)] = judge_many(AgenticIQA.offline(), [Job(album / "3.png")], 1, lambda result: result.to_dict())
+    [(_, row)] = assess_many(AgenticIQA.offline(), [Job(album / "3.png")], 1, lambda result: result.to_dict())
     kept = {**row, "run_fingerprint": "0", "fusion": {"model": "x"}, "something_new": [1, 2]}
     table = pa.Table.from_pylist([{"place": 0, **columns_of(kept)}], SCHEMA)
     assert row_of(table.to_pylist()[0]) == kept
@@ -130,7 +130,7 @@ def test_what_cannot_be_judged_is_a_row_with_its_error(album: Path) -> None:
     assert "found text that begins with 'none'" in rows["album/broken.png"]["error"]
     assert "no such file" in rows["gone.png"]["error"]
     assert "web addresses are not fetched" in rows["https://example.org/a.png"]["error"]
-    assert (ended.figures["judged"], ended.figures["failed"]) == (1, 3)
+    assert (ended.figures["assessed"], ended.figures["failed"]) == (1, 3)
 
 
 def test_an_image_that_the_index_has_and_the_tar_has_not_is_a_row(album: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_tar_that_was_cut_short_is_set_aside_and_named(cut: int, album: Path) 
     assert scores()["album/b.tar/0.png"] == 1
     assert not Path("scores/_SUCCESS").exists()
     (album / "a.tar").write_bytes(whole)
-    assert run_of(["album/a.tar", "album/b.tar"]).figures["judged"] == 4
+    assert run_of(["album/a.tar", "album/b.tar"]).figures["assessed"] == 4
 
 
 def test_what_is_finished_is_not_judged_again(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_what_is_finished_is_not_judged_again(album: Path, monkeypatch: pytest.M
     before = {path: path.read_bytes() for path in Path("scores").iterdir()}
     monkeypatch.setattr(InstantIQA, "forward", None)  # nothing can be judged
     ended = run_of(["album"])
-    assert ended.judged_before == 3
+    assert ended.assessed_before == 3
     assert {path: path.read_bytes() for path in Path("scores").iterdir()} == before
 
 
@@ -176,7 +176,7 @@ def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
     (album / "5.png").write_bytes(png(255))
     os.utime(album / "5.png", (1, 1))
     (album / "9.png").unlink()
-    assert run_of(["album"]).judged_before == 1
+    assert run_of(["album"]).assessed_before == 1
     assert scores()["album/5.png"] == 5
     assert len(scores()) == 9
     for number in range(8, 3, -1):
@@ -198,13 +198,13 @@ def test_a_folder_is_of_one_command(album: Path) -> None:
 
 
 def test_an_interrupted_run_keeps_what_was_judged(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: list[str] = []
+    assessed: list[str] = []
     forward = InstantIQA.forward
 
     def interrupted(self: InstantIQA, image: Any, **given: Any) -> Any:
-        if len(judged) == 6:
+        if len(assessed) == 6:
             raise KeyboardInterrupt
-        judged.append(str(image))
+        assessed.append(str(image))
         return forward(self, image, **given)
 
     monkeypatch.setattr(InstantIQA, "forward", interrupted)
@@ -226,17 +226,17 @@ def test_two_runs_do_not_write_one_folder(album: Path) -> None:
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         with pytest.raises(UserError, match="is writing to it"):
-            run_shards(run, judge_here, 4)
-        return judge_here(run, todo)
+            run_shards(run, assess_here, 4)
+        return assess_here(run, todo)
 
-    assert run_shards(run, engine, 4).figures["judged"] == 10
+    assert run_shards(run, engine, 4).figures["assessed"] == 10
 
 
 def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
     """As on a cluster: nothing is heard of the shard, and there is no file."""
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
-        return judge_here(run, [each for each in todo if each.number != 1])
+        return assess_here(run, [each for each in todo if each.number != 1])
 
     run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
     ended = run_shards(run, engine, 4)
@@ -246,20 +246,20 @@ def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
 
 def test_a_worker_of_a_cluster_judges_the_lines_of_the_plan_that_it_is_given(album: Path) -> None:
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
-        outcomes = ShardJudge(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
+        outcomes = ShardAssessor(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
         assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
         return iter(())  # what was heard does not count
 
     run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
-    assert run_shards(run, engine, 4).figures["judged"] == 10
+    assert run_shards(run, engine, 4).figures["assessed"] == 10
     assert [*scores().values()] == pytest.approx([*expected([*scores()]).values()])
 
 
 def test_shards_are_written_to_an_address(album: Path) -> None:
     fsspec.filesystem("memory").store.clear()
-    assert run_of(["album"], "memory://results/scores").figures["judged"] == 10
+    assert run_of(["album"], "memory://results/scores").figures["assessed"] == 10
     assert ShardFolder("memory://results/scores").shards() == [0, 1, 2]
-    assert run_of(["album"], "memory://results/scores").judged_before == 3
+    assert run_of(["album"], "memory://results/scores").assessed_before == 3
 
 
 def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,9 @@ def test_a_limit_ends_the_run_and_the_next_one_asks_for_the_rest_only(
         asked = ["assess", str(album), "--config", config, "--no-cache", "--fuse", "auto"]
         in_shards = [*asked, "--parquet", str(out), "--shard-images", "16"]
         assert main([*in_shards, "--max-calls", "20"]) == 1
-        told = capsys.readouterr().err
-        assert "the limit of 20 calls is reached" in told
-        assert "the same command continues" in told
+        message = capsys.readouterr().err
+        assert "the limit of 20 calls is reached" in message
+        assert "the same command continues" in message
         assert len(server.requests) <= 20
         assert len([row for row in shard_rows(out) if "error" not in row]) >= 6
         assert main(in_shards) == 0

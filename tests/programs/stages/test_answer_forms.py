@@ -128,15 +128,15 @@ def means(entry: dict[str, Any], read: Any) -> bool:
 @cache
 def outcomes() -> list[tuple[dict[str, Any], str]]:
     """Each entry with "read", "asked again" or "misread"."""
-    judged = []
+    assessed = []
     for entry in ENTRIES:
         read, calls = asked(entry)
         if calls > 1:
             outcome = "asked again"
         else:
             outcome = "read" if entry["means"] is not None and means(entry, read) else "misread"
-        judged.append((entry, outcome))
-    return judged
+        assessed.append((entry, outcome))
+    return assessed
 
 
 def test_the_corpus_is_large_and_has_every_family() -> None:

@@ -71,11 +71,11 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
     reply = asked(backend)(about())
     assert reply.answer.level == 2
     assert len(engine.requests) == 2
-    told = correction(engine.bodies[1])
-    assert "Attempt 2 of 3" in told
-    assert "Return ONLY valid JSON" in told
+    reported = correction(engine.bodies[1])
+    assert "Attempt 2 of 3" in reported
+    assert "Return ONLY valid JSON" in reported
     for field in ("level", "reason", "colour"):
-        assert f"{field}:" in told
+        assert f"{field}:" in reported
         assert f"{field}:" in reply.rejected_answers["judging"][0]
     assert "correction" not in text_of(engine.bodies[0])
 

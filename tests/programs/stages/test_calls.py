@@ -33,8 +33,8 @@ from support.fake_server import (
     server_error,
     stage_of,
 )
-from support.judging import NONE, SCRIPT, analyse, plan, program_for
 from support.loopback import Body, Reply, error_reply
+from support.scripted_answers import NONE, SCRIPT, analyse, plan, program_for
 
 WHY = "Why is the sky noisy?"
 OTHER = "Is this picture cheerful?"

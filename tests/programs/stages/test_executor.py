@@ -148,10 +148,10 @@ def test_a_named_tool_far_from_the_programs_own_is_told(image: LoadedImage) -> N
     for apart in (1.2, 0.8):
         moved = own.model_copy(update={"calibrated": niqe.calibrated - apart})
         beside = evidence.model_copy(update={"tool_log": [niqe, moved]})
-        told = far_named_tools(beside)
+        message = far_named_tools(beside)
         assert named_gap(beside) == pytest.approx(apart)
-        assert bool(told) == (apart >= 1)
-        assert all("NIQE" in sentence and "LEARNED-IQA" in sentence for sentence in told)
+        assert bool(message) == (apart >= 1)
+        assert all("NIQE" in sentence and "LEARNED-IQA" in sentence for sentence in message)
     assert named_gap(rated(image)) == 0
 
 

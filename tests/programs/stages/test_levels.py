@@ -23,8 +23,8 @@ from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.signatures.answers.tokens import level_words
 from agenticiqa.signatures.types import UNABLE
 from support.fake_server import Server, by_stage, fake_server, images_of, text_of
-from support.judging import ASSESSMENT, plan
 from support.loopback import Body, Reply
+from support.scripted_answers import ASSESSMENT, plan
 
 SURE = {" good": 0.5, " excellent": 0.3, " fair": 0.1, " poor": 0.05, " bad": 0.05}
 
@@ -59,9 +59,9 @@ def test_one_request_gives_the_expectation_of_the_five_words(photo: Path) -> Non
     expected = 4 * 0.5 + 5 * 0.3 + 3 * 0.1 + 2 * 0.05 + 0.05
     assert result.quality_score == pytest.approx(expected)
     assert result.summarizer_result.quality_probs == pytest.approx({"1": 0.05, "2": 0.05, "3": 0.1, "4": 0.5, "5": 0.3})
-    told = result.to_dict()
-    assert (told["probability_source"], told["probability_mass"]) == ("logprobs", pytest.approx(1.0))
-    assert told["usage_by_stage"]["scoring"]["calls"] == 1
+    shown = result.to_dict()
+    assert (shown["probability_source"], shown["probability_mass"]) == ("logprobs", pytest.approx(1.0))
+    assert shown["usage_by_stage"]["scoring"]["calls"] == 1
     assert result.backend == "vllm.test (levels)"
     user, begun = request["messages"]
     assert [part["type"] for part in user["content"]] == ["image_url", "text"]
@@ -88,8 +88,8 @@ def test_each_server_is_told_in_its_own_way_to_continue(photo: Path, provider: s
     with fake_server(words(SURE)) as server:
         asyncio.run(AgenticIQA.from_config(asking(server, provider)).acall(photo))
     (request,) = server.requests
-    told = {"continue_final_message", "add_generation_prompt", "chat_template_kwargs"}
-    assert {name: request[name] for name in told & request.keys()} == sent
+    shown = {"continue_final_message", "add_generation_prompt", "chat_template_kwargs"}
+    assert {name: request[name] for name in shown & request.keys()} == sent
 
 
 @pytest.mark.parametrize("prompt", ["q-align", "onealign", "deqa-score"])

@@ -14,7 +14,7 @@ from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.engine import scripted_backend
 from support.fake_server import bad_json, by_stage
-from support.judging import NONE, RATE, plan
+from support.scripted_answers import NONE, RATE, plan
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 
 from agenticiqa.programs.batch.cost import text_tokens
 from support.fake_server import by_stage, fake_server, field_of, stage_of, text_of
-from support.judging import RATE, SCRIPT, program_for
 from support.loopback import Body
+from support.scripted_answers import RATE, SCRIPT, program_for
 
 # Tokens as ``cost`` counts them, within 7 % of GPT-4o's tokenizer.
 MOST_ENFORCED, MOST_IN_WORDS, MOST_OF_A_STAGE = 2900, 3600, 900
@@ -30,8 +30,8 @@ def sent(photo: Path, form: str) -> dict[str, int]:
     tokens: dict[str, int] = {}
     for body in server.requests:
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")
-        told = text_tokens(text_of(body)) + (text_tokens(json.dumps(schema)) if schema else 0)
-        tokens[stage_of(body)] = tokens.get(stage_of(body), 0) + told
+        shown = text_tokens(text_of(body)) + (text_tokens(json.dumps(schema)) if schema else 0)
+        tokens[stage_of(body)] = tokens.get(stage_of(body), 0) + shown
     assert tokens.keys() == STAGES
     return tokens
 

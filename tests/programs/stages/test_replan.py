@@ -18,7 +18,7 @@ DOUBTFUL = evidence("severe", 4.5)
 ANSWER = SummarizerOutput(final_answer="B", quality_reasoning="Soft edges.")
 
 
-def judged(*decisions: Any) -> tuple[Replan, ScriptedEngine]:
+def assessed(*decisions: Any) -> tuple[Replan, ScriptedEngine]:
     backend, engine = scripted_backend(by_stage({"decision": list(decisions)}))
     return Replan(replan_judge(backend=backend)), engine
 
@@ -32,10 +32,10 @@ def verdict(
 
 
 def test_the_judge_is_asked_about_a_doubt() -> None:
-    replan, engine = judged(AGAIN)
+    replan, engine = assessed(AGAIN)
     assert verdict(replan) == ReplanVerdict(["Measure the cup."])
     assert len(engine.requests) == 1
-    replan, _ = judged(STANDS)
+    replan, _ = assessed(STANDS)
     assert verdict(replan) == ReplanVerdict([])
 
 
@@ -52,7 +52,7 @@ def test_the_judge_is_asked_about_a_doubt() -> None:
 def test_the_judge_is_not_asked_where_there_is_nothing_to_decide(
     found: ExecutorOutput, iteration: int, flags: dict[str, bool]
 ) -> None:
-    replan, engine = judged(AGAIN)
+    replan, engine = assessed(AGAIN)
     assert verdict(replan, found, iteration=iteration, **flags) is None
     assert engine.requests == []
 
@@ -68,7 +68,7 @@ def test_rejected_decisions_are_in_the_verdict() -> None:
         ((bad_json(), STANDS), [], 1),
         ((bad_json(),), (), 3),
     ):
-        given = judged(*answers)[0].verdict(RATE, plan(), DOUBTFUL)
+        given = assessed(*answers)[0].verdict(RATE, plan(), DOUBTFUL)
         assert given.reasons == reasons
         assert [(key, len(why)) for key, why in given.rejected_answers.items()] == [("replan", rejected)]
 

@@ -21,8 +21,8 @@ from agenticiqa.signatures.summarizer import Assessment
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 from support.fake_server import Server, by_stage, fake_server
-from support.judging import NONE, plan
 from support.loopback import Reply
+from support.scripted_answers import NONE, plan
 
 RATE = "Rate the perceptual quality of this image."
 LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
@@ -57,9 +57,9 @@ def photo(examples: Path) -> Path:
 
 def test_the_tokens_are_believed_over_the_written_probabilities(photo: Path) -> None:
     with fake_server(reply({"Fair": 0.5, "Good": 0.25, "Nice": 0.25})) as server:
-        told = score(server, photo)
-    assert (told.source, told.mass) == ("logprobs", pytest.approx(0.75))
-    assert told.probabilities == pytest.approx({1: 0, 2: 0, 3: 2 / 3, 4: 1 / 3, 5: 0})
+        shown = score(server, photo)
+    assert (shown.source, shown.mass) == ("logprobs", pytest.approx(0.75))
+    assert shown.probabilities == pytest.approx({1: 0, 2: 0, 3: 2 / 3, 4: 1 / 3, 5: 0})
 
 
 def test_the_level_comes_before_its_reason_in_one_answer(photo: Path) -> None:
@@ -105,9 +105,9 @@ def test_where_tokens_tell_nothing_the_written_probabilities_count(photo: Path, 
 def test_a_level_by_its_number_is_understood(photo: Path, level: Any, name: Level) -> None:
     logs = {number: -0.1 if int(number) == LEVELS[name] else -4.0 for number in LOGS}
     with fake_server(reply({json.dumps(level).strip('"'): 0.9, "3": 0.1}, level, logs)) as server:
-        told = score(server, photo)
-    assert told.source == "logprobs"
-    assert told.probabilities[LEVELS[name]] == pytest.approx(0.9)
+        shown = score(server, photo)
+    assert shown.source == "logprobs"
+    assert shown.probabilities[LEVELS[name]] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("level", [0, 6, 4.5, True, "4.5", "Goodish", "Good/Fair", "not good", ["Good"]])
@@ -121,10 +121,10 @@ def test_tokens_that_spell_another_level_than_the_text_are_refused(photo: Path) 
     stale = reply({"Bad": 0.9, "Poor": 0.1}, "Bad").logprobs
     mixed = Reply(reply(None).content, logprobs=stale)
     with fake_server(mixed) as server:
-        told = score(server, photo)
-    assert (told.source, told.mass) == ("salvaged_probs", None)
-    assert told.probabilities == pytest.approx(WRITTEN)
-    assert "the tokens that came with it spell Bad" in told.rejected_answers["scoring"][0]
+        shown = score(server, photo)
+    assert (shown.source, shown.mass) == ("salvaged_probs", None)
+    assert shown.probabilities == pytest.approx(WRITTEN)
+    assert "the tokens that came with it spell Bad" in shown.rejected_answers["scoring"][0]
 
 
 def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> None:

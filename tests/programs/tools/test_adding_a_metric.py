@@ -112,11 +112,11 @@ def test_a_metric_is_added_by_its_file_a_line_of_the_ranking_and_the_tables(pack
     photo = str(examples / "coffee.webp")
     done = subprocess.run([sys.executable, "-c", ASK, photo], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert Path(told["file"]).is_relative_to(package), "the copy was asked"
-    call = told["log"][0]  # beside it stands the program's own tool, to compare
-    assert (call["tool"], call["error"], call["raw"]) == ("DARK-SHARE", None, told["value"])
-    assert call["calibrated"] == pytest.approx(5 - 4 * told["value"])
-    assert 1 <= told["score"] <= 5
-    assert "DARK-SHARE" in told["chosen"], "the table says that it follows brightness best"
-    assert told["line"] == ("DARK-SHARE (NR): Share of dark pixels. Best for: Brightness change: SRCC 0.99 (n=10).")
+    shown = json.loads(done.stdout)
+    assert Path(shown["file"]).is_relative_to(package), "the copy was asked"
+    call = shown["log"][0]  # beside it stands the program's own tool, to compare
+    assert (call["tool"], call["error"], call["raw"]) == ("DARK-SHARE", None, shown["value"])
+    assert call["calibrated"] == pytest.approx(5 - 4 * shown["value"])
+    assert 1 <= shown["score"] <= 5
+    assert "DARK-SHARE" in shown["chosen"], "the table says that it follows brightness best"
+    assert shown["line"] == ("DARK-SHARE (NR): Share of dark pixels. Best for: Brightness change: SRCC 0.99 (n=10).")

@@ -12,7 +12,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import outside_training as module
 from agenticiqa.programs.tools.metrics import learned_iqa
 from agenticiqa.programs.tools.metrics.learned_iqa import last_stage, outside_training
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import (
     LEAST_SPREAD,
     SENTENCES,
@@ -67,8 +67,8 @@ def test_one_color_is_blank(level):
     ],
 )  # fmt: skip
 def test_most_drawn_pictures_are_told_by_their_kind(kind, reason):
-    told = [reasons_for(drawn(kind, 1001 + seed)) for seed in range(5)]
-    assert sum(each == (reason,) for each in told) >= 4, told
+    shown = [reasons_for(drawn(kind, 1001 + seed)) for seed in range(5)]
+    assert sum(each == (reason,) for each in shown) >= 4, shown
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_most_drawn_pictures_are_told_by_their_kind(kind, reason):
 )
 def test_pictures_that_scikit_image_has_are_told(name, reasons):
     picture = getattr(skimage.data, name)()
-    told = {*reasons_for(np.stack([picture] * 3, axis=-1) if picture.ndim == 2 else picture[..., :3].copy())}
-    assert len(told - {"small"}) == 1
-    assert told - {"small"} <= reasons
+    shown = {*reasons_for(np.stack([picture] * 3, axis=-1) if picture.ndim == 2 else picture[..., :3].copy())}
+    assert len(shown - {"small"}) == 1
+    assert shown - {"small"} <= reasons
 
 
 def test_the_reasons_are_found_once_per_loaded_image(monkeypatch):
@@ -97,9 +97,9 @@ def test_the_reasons_are_found_once_per_loaded_image(monkeypatch):
 
 
 def test_a_reason_widens_and_never_narrows():
-    assert widened(Opinion(4.0, 0.7), ()) == Opinion(4.0, 0.7)
-    assert widened(Opinion(4.0, 0.7), ("graphic",)) == Opinion(4.0, LEAST_SPREAD["graphic"])
-    assert widened(Opinion(4.0, 3.0), ("graphic",)) == Opinion(4.0, 3.0)
+    assert widened(PredictedMOS(4.0, 0.7), ()) == PredictedMOS(4.0, 0.7)
+    assert widened(PredictedMOS(4.0, 0.7), ("graphic",)) == PredictedMOS(4.0, LEAST_SPREAD["graphic"])
+    assert widened(PredictedMOS(4.0, 3.0), ("graphic",)) == PredictedMOS(4.0, 3.0)
 
 
 @pytest.mark.parametrize("reason", SENTENCES)

@@ -6,7 +6,7 @@ import pytest
 
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.catalog import listing
-from agenticiqa.programs.tools.srcc_table import Agreement, measured, opinion_srcc
+from agenticiqa.programs.tools.srcc_table import Agreement, measured, mos_srcc
 from agenticiqa.programs.tools.tool import RELIABLE, Tool, best_for
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
@@ -68,6 +68,6 @@ def test_the_listing_has_the_figures() -> None:
 
 def test_the_srcc_with_opinions_leaves_out_the_distortion_levels() -> None:
     """Also those on held-out photos; LEARNED-IQA's is about that of the card, and an unknown tool has none."""
-    assert 0.77 < (opinion_srcc("LEARNED-IQA") or 0) < 0.87
-    assert (opinion_srcc("NIQE") or 0) < 0.6 < 0.9 < (opinion_srcc("FR-FUSION") or 0)
-    assert opinion_srcc("NOTHING") is None
+    assert 0.77 < (mos_srcc("LEARNED-IQA") or 0) < 0.87
+    assert (mos_srcc("NIQE") or 0) < 0.6 < 0.9 < (mos_srcc("FR-FUSION") or 0)
+    assert mos_srcc("NOTHING") is None

@@ -185,17 +185,17 @@ BROKEN: dict[str, tuple[str, Act]] = {
 BODY = [
     *(Profile(name, what, act, scoring) for name, (what, act) in BROKEN.items()),
     *(
-        Profile(f"{name}-once", "the same, once for each question", BROKEN[name][1], once, expect="judged")
+        Profile(f"{name}-once", "the same, once for each question", BROKEN[name][1], once, expect="assessed")
         for name in ("json-cut", "json-deep", "gzip-false")
     ),
-    Profile("gzip", "gzip, unasked", _zipped("gzip", gzip.compress), expect="judged"),
-    Profile("deflate", "deflate, unasked", _zipped("deflate", zlib.compress), expect="judged"),
+    Profile("gzip", "gzip, unasked", _zipped("gzip", gzip.compress), expect="assessed"),
+    Profile("deflate", "deflate, unasked", _zipped("deflate", zlib.compress), expect="assessed"),
     Profile(
-        "blanks-1-mb", "1 MB of blanks, then the answer", rewritten(lambda b: b" " * MEGABYTE + b), expect="judged"
+        "blanks-1-mb", "1 MB of blanks, then the answer", rewritten(lambda b: b" " * MEGABYTE + b), expect="assessed"
     ),
 ]
 FIELD = [
-    Profile(name, what, act, question, expect="judged")
+    Profile(name, what, act, question, expect="assessed")
     for name, what, act in (
         ("usage-null", "usage: null", _field("usage", None)),
         ("usage-string", "usage as a text", _field("usage", "many")),
@@ -215,9 +215,11 @@ CONTENT = [
     Profile("content-parts", "the content as a list of parts", said(_parts)),
     Profile("content-number", "a number", said(3), scoring),
     Profile("content-object", "the JSON object itself, not its text", said(json.loads), scoring),
-    Profile("content-fence", "in a Markdown fence", said(lambda t: f"```json\n{t}\n```"), expect="judged"),
-    Profile("content-thoughts", "after thoughts", said(lambda t: f"<think>Hm. {{}}</think>{t}"), expect="judged"),
-    Profile("content-words-around", "with words around", said(lambda t: f"Sure! {t} Hope it helps."), expect="judged"),
+    Profile("content-fence", "in a Markdown fence", said(lambda t: f"```json\n{t}\n```"), expect="assessed"),
+    Profile("content-thoughts", "after thoughts", said(lambda t: f"<think>Hm. {{}}</think>{t}"), expect="assessed"),
+    Profile(
+        "content-words-around", "with words around", said(lambda t: f"Sure! {t} Hope it helps."), expect="assessed"
+    ),
     Profile("content-prose", "prose", said("The picture is quite nice, I would say."), scoring),
     Profile("content-refusal-words", "a refusal in words", said("I'm sorry, but I can't assist with that."), scoring),
     Profile("content-escapes-all", "terminal escapes and nothing else", said(ESCAPES), question),
@@ -278,7 +280,7 @@ LEVEL = [
 ]
 LOGPROB = [
     *(
-        Profile(name, what, act, with_logprobs, expect="judged")
+        Profile(name, what, act, with_logprobs, expect="assessed")
         for name, what, act in (
             ("logprobs-null", "logprobs: null", _set(None)),
             ("logprobs-content-of-null", "a list of null", _entries(lambda e: [None] * len(e))),

@@ -118,7 +118,7 @@ class Exchange:
 
 Act = Callable[[Exchange], None]
 When = Callable[[Exchange], bool]
-Expect = Literal["judged", "any", "undetectable"]
+Expect = Literal["assessed", "any", "undetectable"]
 
 
 def question(ex: Exchange) -> bool:
@@ -175,7 +175,7 @@ def each(nth: int) -> When:
 class Profile:
     """A fault: its name, its action, and the affected requests; all others get healthy answers.
 
-    ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``judged`` where a
+    ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``assessed`` where a
     good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones.
     ``slow`` profiles never end by themselves. ``workers``, ``photos`` and ``budget`` (a share of the healthy run's
     price, as ``--max-usd``) change the run that a sweep makes of it.

@@ -23,5 +23,5 @@ FAMILIES: dict[str, Sequence[Profile]] = {
     "logprob": answers.LOGPROB,
     "load": load.LOAD,
 }
-HEALTHY = Profile("healthy", "no fault", lambda ex: None, when=lambda ex: False, expect="judged", family="healthy")
+HEALTHY = Profile("healthy", "no fault", lambda ex: None, when=lambda ex: False, expect="assessed", family="healthy")
 PROFILES = {row.name: replace(row, family=family) for family, rows in FAMILIES.items() for row in rows}

@@ -101,7 +101,7 @@ STATUS = [
         for code in (400, 401, 402, 403, 404, 405, 413, 418, 500, 999)
     ),
     *(
-        Profile(f"status-{code}-once", f"{_line(code)}, once", fails(_line(code)), once, expect="judged")
+        Profile(f"status-{code}-once", f"{_line(code)}, once", fails(_line(code)), once, expect="assessed")
         for code in PASSING
     ),
     Profile("redirect-307", "to another port", _away(307, "http://127.0.0.1:9/v1/chat/completions"), shows=b" 307 "),
@@ -125,14 +125,14 @@ STATUS = [
             ("broken-after-15", 500),
         )
     ),
-    Profile("broken-first-3", "503 for the first 3 questions", fails(_line(503)), first(3), expect="judged"),
+    Profile("broken-first-3", "503 for the first 3 questions", fails(_line(503)), first(3), expect="assessed"),
 ]
 LIMIT = [
     Profile("limit-always", "429 without a wait, always", _limited("")),
     # All requests wait for each of them, so these are few.
-    Profile("limit-seconds", "429 once: a second", _limited("1"), once, b"^HTTP/1.1 429 ", "judged", photos=4),
+    Profile("limit-seconds", "429 once: a second", _limited("1"), once, b"^HTTP/1.1 429 ", "assessed", photos=4),
     *(
-        Profile(f"limit-{name}", f"429 once: {what}", act, once, b"^HTTP/1.1 429 ", "judged")
+        Profile(f"limit-{name}", f"429 once: {what}", act, once, b"^HTTP/1.1 429 ", "assessed")
         for name, what, act in (
             ("once", "without a wait", _limited("")),
             ("date", "a date in the past", _limited("Wed, 21 Oct 2015 07:28:00 GMT")),
@@ -178,7 +178,7 @@ CASES: dict[str, tuple[str, Act]] = {
 NO_ANSWER = [
     *(Profile(name, f"{what}, for scores", act, scoring) for name, (what, act) in CASES.items()),
     *(
-        Profile(f"{name}-once", "the same, once", CASES[name][1], once, expect="judged")
+        Profile(f"{name}-once", "the same, once", CASES[name][1], once, expect="assessed")
         for name in ("choices-empty", "error-in-200", "ticket-202", "login-page", "finish-error", "content-null")
     ),
     *(
@@ -186,6 +186,6 @@ NO_ANSWER = [
         for name in ("choices-empty", "login-page", "content-empty")
     ),
     Profile("login-page-60", "a login page for 60 images", CASES["login-page"][1], scoring, photos=60, workers=4),
-    Profile("finish-null", "finish_reason: null, the content whole", _choice(finish_reason=None), expect="judged"),
-    Profile("error-null", "error: null beside the answer", changed(lambda b: b.update(error=None)), expect="judged"),
+    Profile("finish-null", "finish_reason: null, the content whole", _choice(finish_reason=None), expect="assessed"),
+    Profile("error-null", "error: null beside the answer", changed(lambda b: b.update(error=None)), expect="assessed"),
 ]

@@ -136,33 +136,35 @@ def _by_bytes(ex: Exchange) -> None:
 CONNECTION = [
     Profile("close-at-once", "closed without an answer", _sent(_nothing, Exchange.close)),
     Profile("reset-after-head", "reset after the head", _sent(_head, Exchange.reset)),
-    Profile("close-in-body-once", "closed in mid-body, once", _sent(_half, Exchange.close), once, expect="judged"),
+    Profile("close-in-body-once", "closed in mid-body, once", _sent(_half, Exchange.close), once, expect="assessed"),
     Profile("hang-at-once", "no answer at all", _sent(_nothing, Exchange.hang)),
     Profile(
         "hang-in-body-once",
         "nothing more in mid-body, the first time a score is asked",
         _sent(_half, Exchange.hang),
         lambda ex: scoring(ex) and once(ex),
-        expect="judged",
+        expect="assessed",
     ),
-    Profile("stale-connection", "closed after the answer, unannounced", _sent(_whole, Exchange.close), expect="judged"),
-    Profile("slow-first-byte", "0.7 s until the first byte", _sent(_whole, pause=0.7), expect="judged"),
-    Profile("head-byte-by-byte", "the head in pieces of one byte", _byte_by_byte, expect="judged"),
+    Profile(
+        "stale-connection", "closed after the answer, unannounced", _sent(_whole, Exchange.close), expect="assessed"
+    ),
+    Profile("slow-first-byte", "0.7 s until the first byte", _sent(_whole, pause=0.7), expect="assessed"),
+    Profile("head-byte-by-byte", "the head in pieces of one byte", _byte_by_byte, expect="assessed"),
     Profile("tls-alert", "a TLS alert on a plain port", _sent(lambda ex: b"\x15\x03\x01\0\2\2\x46", Exchange.close)),
     Profile("http-0.9", "a body without any head", _sent(lambda ex: dumped(ex.answer()), Exchange.close)),
 ]
 INTERIM = [
     Profile(
-        "interim-three", "100, 102 and 103, then the answer", _before(CONTINUE + PROCESSING + HINTS), expect="judged"
+        "interim-three", "100, 102 and 103, then the answer", _before(CONTINUE + PROCESSING + HINTS), expect="assessed"
     ),
-    Profile("interim-199", "an unknown 1xx", _before(b"HTTP/1.1 199 Thinking\r\n\r\n"), expect="judged"),
+    Profile("interim-199", "an unknown 1xx", _before(b"HTTP/1.1 199 Thinking\r\n\r\n"), expect="assessed"),
     Profile("interim-5000", "100 five thousand times", _before(CONTINUE * 5000)),
     Profile("interim-103-with-body", "103 with something like a body", _before(HINTS_WITH_BODY), shows=b"{}HTTP"),
     Profile("interim-then-hang", "100, then nothing", _sent(lambda ex: CONTINUE, Exchange.hang)),
     Profile("answer-twice", "each answer twice, at once", _after(_whole)),
     Profile("answer-twice-late", "each answer twice, the second 20 ms later", _after(_whole, 0.02)),
     Profile(
-        "answer-then-408", "a 408 for idling 20 ms after the answer", _after(lambda ex: IDLE, 0.02), expect="judged"
+        "answer-then-408", "a 408 for idling 20 ms after the answer", _after(lambda ex: IDLE, 0.02), expect="assessed"
     ),
     Profile("answer-then-garbage", "bytes without sense after each answer", _after(lambda ex: b"\0\xffgarbage")),
     Profile(
@@ -173,7 +175,7 @@ INTERIM = [
     ),
 ]
 LENGTH = [
-    Profile("no-length", "no length, the end is the end", _length(lambda n: "", Exchange.close), expect="judged"),
+    Profile("no-length", "no length, the end is the end", _length(lambda n: "", Exchange.close), expect="assessed"),
     Profile("length-too-long", "10 more than come", _length(lambda n: f"Content-Length: {n + 10}\r\n", Exchange.close)),
     Profile("length-too-short", "10 less than come", _length(lambda n: f"Content-Length: {n - 10}\r\n")),
     Profile("length-word", "no number", _length(lambda n: "Content-Length: many\r\n")),
@@ -181,26 +183,26 @@ LENGTH = [
     Profile("status-204", "204 without a body", _sent(lambda ex: b"HTTP/1.1 204 No Content\r\n\r\n"), shows=b" 204 "),
 ]
 HEAD = [
-    Profile("http-1.0", "HTTP/1.0, kept open", _headed("HTTP/1.0 200 OK"), expect="judged"),
-    Profile("no-reason", "a status without words", _headed("HTTP/1.1 200"), expect="judged"),
+    Profile("http-1.0", "HTTP/1.0, kept open", _headed("HTTP/1.0 200 OK"), expect="assessed"),
+    Profile("no-reason", "a status without words", _headed("HTTP/1.1 200"), expect="assessed"),
     Profile("status-line-escapes", "terminal escapes in a refusal", _headed("HTTP/1.1 500 \x1b[31mred\x1b[2J")),
     Profile("status-word", "no number", _headed("HTTP/1.1 OK 200")),
     Profile("blank-lines-first", "two empty lines first", _headed(before=b"\r\n\r\n")),
     Profile("bare-lf", "lines that end without a return", _headed(end="\n"), shows=b"OK\nContent"),
     Profile("header-without-colon", "a line that is no header", _headed(more="this is no header")),
     Profile("header-folded", "a header of two lines", _headed(more="X-Folded: one\r\n two")),
-    Profile("header-latin-1", "umlauts in a value", _headed(more="X-Name: J\xfcrgen"), expect="judged"),
+    Profile("header-latin-1", "umlauts in a value", _headed(more="X-Name: J\xfcrgen"), expect="assessed"),
     Profile("header-escapes", "terminal escapes in a value", _headed(more="X-Color: \x1b[31mred")),
     Profile("header-1-mb", "one of 1 MB", _headed(more="X-Long: " + "a" * 1_000_000)),
-    Profile("type-html", "text/html over JSON", lambda ex: ex.reply(ex.answer(), kind="text/html"), expect="judged"),
+    Profile("type-html", "text/html over JSON", lambda ex: ex.reply(ex.answer(), kind="text/html"), expect="assessed"),
 ]
 CHUNKS = [
-    Profile("chunked", "chunked, as it should be", _chunked(_chunks), shows=b"chunked", expect="judged"),
+    Profile("chunked", "chunked, as it should be", _chunked(_chunks), shows=b"chunked", expect="assessed"),
     Profile(
         "chunked-odd",
         "sizes with zeros, with extensions and trailers",
         _chunked(lambda b: _chunks(b, b"0\r\nX-Sum: 1\r\n\r\n", "{:012X}", ";a=b;c")),
-        expect="judged",
+        expect="assessed",
     ),
     Profile("chunked-no-end", "no last chunk, closed", _chunked(lambda b: _chunks(b, b""), Exchange.close)),
     Profile("chunked-no-end-kept", "no last chunk, kept open", _chunked(lambda b: _chunks(b, b""), Exchange.hang)),

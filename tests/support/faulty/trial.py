@@ -126,9 +126,9 @@ def run_trial(
 
 def unlike_complete(rows: list[dict[str, Any]], photos: Path) -> bool:
     """Return whether a run is incomplete: an image has no row, or a row reports a doubt."""
-    judged = {Path(row["image"]).name for row in rows if isinstance(row.get("quality_score"), float)}
+    assessed = {Path(row["image"]).name for row in rows if isinstance(row.get("quality_score"), float)}
     doubts = any(row.get("rejected_answers") or row["executor_evidence"]["failures"] for row in rows)
-    return doubts or judged != {file.name for file in photos.iterdir()}
+    return doubts or assessed != {file.name for file in photos.iterdir()}
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:

@@ -67,7 +67,7 @@ def judge(trial: Trial, profile: Profile, healthy: Baseline) -> Verdict:
             _check_run(verdict, name, run, profile)
     _check_costs(verdict, trial, profile, healthy)
     unjudged = len(healthy.rows) - verdict.counts["right"]
-    if profile.expect == "judged" and unjudged:
+    if profile.expect == "assessed" and unjudged:
         verdict.blemishes.append(f"{unjudged} of {len(healthy.rows)} answers thrown away or not got")
     return verdict
 
@@ -82,8 +82,8 @@ def state_of(row: Row, good: Row) -> State:
     if _same(row, good):
         return "right"
     evidence = row["executor_evidence"]
-    told = row["rejected_answers"] or evidence["failures"] or evidence["notes"]
-    return "degraded" if told or row["probability_source"] not in ("logprobs", "quality_probs") else "wrong"
+    shown = row["rejected_answers"] or evidence["failures"] or evidence["notes"]
+    return "degraded" if shown or row["probability_source"] not in ("logprobs", "quality_probs") else "wrong"
 
 
 def _same(row: Row, good: Row) -> bool:

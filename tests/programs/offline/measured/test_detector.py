@@ -86,8 +86,8 @@ def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(prist
         for path in sorted(pristine):
             crop = np.ascontiguousarray(pristine[path].pixels[60:316, 100:484])
             steps = [loaded(distort(crop, kind, level)) for level in (0, 1, 3, 5)]
-            judged = [vector(step, steps[0] if referenced else None) for step in steps]
-            agreements.append(srcc_with_level(kind, [0, 1, 3, 5], np.array(judged)))
+            assessed = [vector(step, steps[0] if referenced else None) for step in steps]
+            agreements.append(srcc_with_level(kind, [0, 1, 3, 5], np.array(assessed)))
         assert np.mean(agreements) >= 0.85, (referenced, agreements)
 
 

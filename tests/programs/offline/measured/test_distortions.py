@@ -95,14 +95,14 @@ def test_with_a_reference_the_severity_follows_the_level_in_every_photo_and_the_
         assert [top(findings_of(step, steps[0])) for step in steps[3:]] == [CATEGORY[kind]] * 3, name
 
 
-def judged(kind: str) -> range:
+def assessed(kind: str) -> range:
     """The levels of a kind that are a distortion without a reference: gray, the last of "desaturate", is none."""
     return ALL_LEVELS[:-1] if kind == "desaturate" else ALL_LEVELS
 
 
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_levels, kind):
-    levels = judged(kind)
+    levels = assessed(kind)
     agreement = [
         follows(levels, [findings_of(steps[level])[CATEGORY[kind]].severity for level in levels])
         for steps in at_levels[kind].values()
@@ -115,7 +115,7 @@ def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_l
 # the reference. Those two kinds are held to half of the cases, the others to nine in ten.
 @pytest.mark.parametrize("kind", CATEGORY)
 def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(at_levels, kind):
-    leading = [top(findings_of(steps[level])) for steps in at_levels[kind].values() for level in judged(kind)[3:]]
+    leading = [top(findings_of(steps[level])) for steps in at_levels[kind].values() for level in assessed(kind)[3:]]
     share = leading.count(CATEGORY[kind]) / len(leading)
     assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
 

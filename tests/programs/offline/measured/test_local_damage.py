@@ -13,7 +13,7 @@ from agenticiqa.programs.offline.measured import patches
 from agenticiqa.programs.offline.measured.distortions import damaged_parts, findings_of, findings_of_whole
 from agenticiqa.programs.offline.measured.findings import severity_of_whole
 from agenticiqa.programs.offline.measured.local_damage import local_change, straight_edge
-from agenticiqa.programs.offline.measured.opinion import estimate_opinion, expected_level
+from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos, expected_level
 from agenticiqa.programs.offline.measured.patches import patch_grid, patch_severities
 from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.planted import named_box, plant
@@ -48,7 +48,7 @@ def test_noise_in_the_middle_ninth_is_found_placed_and_scored(photo, noisy_cente
     assert found.severity >= 1
     assert found.explanation.startswith(f"In the {found.local.place}, pixels [")
     assert expected_level(findings_of(noisy_center)) < expected_level(findings_of(loaded(photo))) - 0.5
-    opinions = [estimate_opinion(image, None, findings_of(image)).score for image in (noisy_center, loaded(photo))]
+    opinions = [estimate_mos(image, None, findings_of(image)).score for image in (noisy_center, loaded(photo))]
     assert opinions[0] < 3.5
     assert opinions[0] < opinions[1] - 0.5
 

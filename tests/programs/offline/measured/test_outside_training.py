@@ -8,7 +8,7 @@ from PIL import Image
 from agenticiqa.eval.research.drawn_pictures import drawn
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.offline.measured.distortions import findings_of
-from agenticiqa.programs.offline.measured.opinion import RESIDUAL_STD, estimate_opinion
+from agenticiqa.programs.offline.measured.mos_estimate import RESIDUAL_STD, estimate_mos
 from agenticiqa.programs.tools.outside_training import LEAST_SPREAD
 from support.images import loaded
 
@@ -42,7 +42,7 @@ def test_the_score_comes_with_a_word_a_key_and_a_wide_spread(program, image, rea
     low, high = result.summarizer_result.score_interval["95"]
     whole_scale = reason in ("too small", "thin")
     assert (low, high) == (1, 5) if whole_scale else high - low >= (1.9 if reason == "gray" else 2.7)
-    assert estimate_opinion(image, None, findings_of(image)).spread >= LEAST_SPREAD[reason]
+    assert estimate_mos(image, None, findings_of(image)).spread >= LEAST_SPREAD[reason]
     assert max(result.summarizer_result.quality_probs.values()) < (0.75 if reason == "gray" else 0.6)
 
 
@@ -57,7 +57,7 @@ def test_with_a_reference_the_comparison_says_enough(program):
     assert result.to_dict()["outside_training"] == []
     assert "looks like" not in result.quality_reasoning
     small = loaded(NOISE_8)
-    assert estimate_opinion(small, small, findings_of(small, small)).spread == RESIDUAL_STD
+    assert estimate_mos(small, small, findings_of(small, small)).spread == RESIDUAL_STD
 
 
 def test_an_answer_about_a_screenshot_says_so_and_one_about_a_gray_photo_does_not(program):

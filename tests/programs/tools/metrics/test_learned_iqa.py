@@ -18,8 +18,8 @@ from agenticiqa.programs.tools.metrics.learned_iqa import (
     as_input,
     learned_iqa,
     learned_iqa_map,
-    opinion,
-    opinion_of,
+    mos_of_pixels,
+    predicted_mos,
 )
 from agenticiqa.programs.tools.statistics.parts import WORKING_SIDE
 from support.distortion_levels import scene
@@ -44,9 +44,9 @@ def test_an_image_of_any_shape_has_a_score_or_a_reason(size):
     pixels = np.full((*size, 3), 90, np.uint8)
     if min(size) < module.SMALLEST_SIDE:
         with pytest.raises(ToolError, match="32 pixels"):
-            opinion(pixels)
+            mos_of_pixels(pixels)
         return
-    found = opinion(pixels)
+    found = mos_of_pixels(pixels)
     assert 1 <= found.score <= 5
     assert found.spread >= module.SPREAD_GENERATED
 
@@ -57,7 +57,7 @@ def test_a_loaded_image_is_judged_once_by_the_tool_and_by_the_scorer_also_under_
     monkeypatch.setattr(module, "run_network", lambda *given: calls.append(given[2]) or run_network(*given))
     image = loaded(photo)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(opinion_of, [image] * 16))
+        found = list(pool.map(predicted_mos, [image] * 16))
     assert module.TOOL.measure.of_loaded(image) == found[0].score
     assert calls.count("reading") == 1
     assert learned_iqa(photo.copy()) == found[0].score, "the same bits"
@@ -79,14 +79,14 @@ def test_a_damaged_model_file_is_named(photo, tmp_path, monkeypatch):
     file.write_bytes(module.MODEL.read_bytes()[:-1] + b"x")
     monkeypatch.setattr(module, "MODEL", file)
     with pytest.raises(ToolError, match=r"quality_model\.onnx is damaged"):
-        opinion(photo)
+        mos_of_pixels(photo)
 
 
 def test_a_large_image_is_looked_at_in_its_working_size_and_noise_is_judged_with_less_certainty(photo):
     large = np.asarray(Image.fromarray(photo).resize((3000, 2000)))
     assert as_input(large).shape == (1, 3, round(2000 * WORKING_SIDE / 3000), WORKING_SIDE)
     noise = np.random.default_rng(0).integers(0, 256, photo.shape, dtype=np.uint8)
-    assert opinion(noise).spread > opinion(photo).spread
+    assert mos_of_pixels(noise).spread > mos_of_pixels(photo).spread
 
 
 def test_an_offline_score_says_that_the_learned_model_made_it_where_the_image_is_large_enough(photo):
@@ -100,19 +100,19 @@ def test_an_offline_score_says_that_the_learned_model_made_it_where_the_image_is
 
 def test_a_photo_is_judged_as_one_and_the_result_says_so(photo):
     result = AgenticIQA.offline()(Image.fromarray(photo), "Rate the quality.")
-    assert result.executor_evidence.judged_as == "photo"
+    assert result.executor_evidence.image_kind == "photo"
     assert not [note for note in result.executor_evidence.notes if "AI-generated" in note]
 
 
 def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
     generated = read_labels(shared_data / "agiqa3k" / "labels.csv")[::125]
     photos = read_labels(shared_data / "clive" / "labels.csv")[::50]
-    told = [[opinion(load(item.image).pixels).judged_as for item in items] for items in (generated, photos)]
+    shown = [[mos_of_pixels(load(item.image).pixels).image_kind for item in items] for items in (generated, photos)]
     # Of the pictures it was trained on, all six generators' among them, 82 % are told, of the photos none in 500.
-    assert told[0].count("generated") >= 8
-    assert told[1].count("generated") == 0
-    result = AgenticIQA.offline()(generated[told[0].index("generated")].image, "Rate the quality.")
-    assert result.executor_evidence.judged_as == "generated"
+    assert shown[0].count("generated") >= 8
+    assert shown[1].count("generated") == 0
+    result = AgenticIQA.offline()(generated[shown[0].index("generated")].image, "Rate the quality.")
+    assert result.executor_evidence.image_kind == "generated"
     assert any("taken for an AI-generated picture" in note for note in result.executor_evidence.notes)
     assert "judged as: generated" in to_html(result)
 
@@ -128,7 +128,7 @@ def test_it_follows_people_on_photos_of_the_wild(shared_data):
 
 def test_the_features_come_with_the_same_opinion() -> None:
     image = np.random.default_rng(0).integers(0, 256, (64, 80, 3), dtype=np.uint8)
-    found, features = module.opinion_and_features(image)
-    assert found == module.opinion(image)
+    found, features = module.mos_and_features(image)
+    assert found == module.mos_of_pixels(image)
     assert features.shape == (18_123,)
     assert np.abs(features).max() <= 5

@@ -21,7 +21,7 @@ from agenticiqa.programs.tools.metrics.exposure_error import exposure_error, exp
 from agenticiqa.programs.tools.metrics.niqe import SMALLEST_SIDE as NIQE_SIDE
 from agenticiqa.programs.tools.metrics.niqe import niqe, niqe_map
 from agenticiqa.programs.tools.metrics.noise_sigma import noise_sigma
-from agenticiqa.programs.tools.metrics.piqe import SIDE, judge_blocks, piqe, piqe_map
+from agenticiqa.programs.tools.metrics.piqe import SIDE, classify_blocks, piqe, piqe_map
 from agenticiqa.programs.tools.metrics.rms_contrast import rms_contrast
 from agenticiqa.programs.tools.numerics.pixels import gaussian
 from agenticiqa.programs.tools.statistics import mscn
@@ -173,7 +173,7 @@ def test_piqe_tells_in_which_half_the_distortion_is(distortion: str, flags: str)
     smooth = AT_LEVEL["blur"](1, SCENE)
     left = np.arange(384) < 192
     half_distorted = np.where(left[:, None], AT_LEVEL[distortion](4, smooth), smooth)
-    before, after = (getattr(judge_blocks(image), flags) for image in (smooth, half_distorted))
+    before, after = (getattr(classify_blocks(image), flags) for image in (smooth, half_distorted))
     left_blocks = left[::SIDE]
     assert after[:, left_blocks].mean() > before[:, left_blocks].mean() + 0.5
     assert after[:, ~left_blocks].mean() == pytest.approx(before[:, ~left_blocks].mean(), abs=0.02)
@@ -182,7 +182,7 @@ def test_piqe_tells_in_which_half_the_distortion_is(distortion: str, flags: str)
 @pytest.mark.parametrize("size", [(96, 128), (97, 130), (111, 127)])
 def test_piqe_judges_every_block_that_the_image_reaches_and_marks_only_active_ones(size: tuple[int, int]) -> None:
     image = AT_LEVEL["jpeg"](4, scene(*size))
-    blocks = judge_blocks(image)
+    blocks = classify_blocks(image)
     assert blocks.active.shape == blocks.variance.shape == (-(-size[0] // SIDE), -(-size[1] // SIDE))
     assert not ((blocks.impaired | blocks.noisy) & ~blocks.active).any()
     assert np.array_equal(piqe_map(image) > 0, blocks.impaired | blocks.noisy)
@@ -191,9 +191,9 @@ def test_piqe_judges_every_block_that_the_image_reaches_and_marks_only_active_on
 @pytest.mark.parametrize("rows", [1, 33, 1000])
 def test_the_bands_in_which_piqe_reads_an_image_do_not_show(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     image = AT_LEVEL["jpeg"](3, SCENE)
-    usual = judge_blocks(image)
+    usual = classify_blocks(image)
     monkeypatch.setattr("agenticiqa.programs.tools.statistics.mscn.CHUNK", rows * image.shape[1])
-    other = judge_blocks(image)
+    other = classify_blocks(image)
     assert np.array_equal(other.impaired, usual.impaired)
     assert np.array_equal(other.noisy, usual.noisy)
     assert other.variance == pytest.approx(usual.variance, rel=1e-12)

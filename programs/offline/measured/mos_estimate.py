@@ -10,8 +10,8 @@ from dataclasses import replace
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.programs.tools.adapter import Adapter
-from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, opinion_of, outside_training
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, outside_training, predicted_mos
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import widened
 from agenticiqa.signatures.categories import CATEGORIES
 from agenticiqa.signatures.vocabulary import DetectableDistortion
@@ -45,20 +45,20 @@ def learned_model_applies(image: LoadedImage, reference: LoadedImage | None) -> 
     return reference is None and min(image.size) >= SMALLEST_SIDE
 
 
-def estimate_opinion(
+def estimate_mos(
     image: LoadedImage,
     reference: LoadedImage | None,
     findings: Mapping[DetectableDistortion, Finding],
     adapter: Adapter | None = None,
-) -> Opinion:
+) -> PredictedMOS:
     """Return the estimated MOS of an image: from the learned model if it applies, else from the findings.
 
     Without a reference its spread is wide for images outside of the model's training data. The learned model hardly
     reacts to local damage, so its estimate is limited by what was found there.
     """
     if learned_model_applies(image, reference):
-        learned = opinion_of(image, adapter)
+        learned = predicted_mos(image, adapter)
         local = {name: finding for name, finding in findings.items() if finding.local}
         return replace(learned, score=min(learned.score, expected_level(local))) if local else learned
-    measured = Opinion(expected_level(findings), RESIDUAL_STD)
+    measured = PredictedMOS(expected_level(findings), RESIDUAL_STD)
     return measured if reference else widened(measured, outside_training(image))

@@ -13,9 +13,9 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import Limits, current, within
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.batch.plan_run import fingerprint_of
 from agenticiqa.programs.batch.stop_rule import StopRule
 from agenticiqa.programs.errors import Unforeseen
@@ -95,7 +95,7 @@ class _PlacedJob(Job):
     place: int = 0
 
 
-class ShardJudge:
+class ShardAssessor:
     """A callable that loads the program once and writes the file of each given shard.
 
     ``limits`` makes the limits of requests to models; by default they are those of the context.
@@ -123,9 +123,9 @@ class ShardJudge:
             if self.limits.halted.is_set():
                 return {"outcome": []}
             shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
-            return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.judge(shards)]}
+            return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.assess(shards)]}
 
-    def judge(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
+    def assess(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
         """Assess shards, several images (also of different shards) at a time; yield each when its file is written.
 
         A shard with missing rows after Ctrl-C or a limit is written as it is and marked incomplete. The next run, or
@@ -135,7 +135,7 @@ class ShardJudge:
         to_row = rows_with_fit_inputs(self.program)
         jobs = self._jobs(shards, under_way)
         try:
-            for job, outcome in judge_many(self.program, jobs, self.run.workers, to_row, rule.should_stop):
+            for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, rule.should_stop):
                 assert isinstance(job, _PlacedJob)
                 self._keep(under_way[job.shard], job, outcome)
                 yield from self._finished(under_way)

@@ -1,6 +1,6 @@
 """Give the trained quality model a reading of its own for AI-generated pictures, and what tells these from photos.
 
-    python -m agenticiqa.eval.research.generated_reading MODEL.onnx PICTURES.csv PHOTOS.csv ... --packages DIR --out DIR
+    python -m agenticiqa.eval.research.generated_head MODEL.onnx PICTURES.csv PHOTOS.csv ... --packages DIR --out DIR
 
 The reading is ridge regression on the opinions of the generated pictures. What tells them is ridge regression on
 radial basis functions of 128 principal directions of the features: a linear teller of as good a fit takes distorted
@@ -35,7 +35,7 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.ladders import kept_rungs
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
-from agenticiqa.eval.research.panel_reading import FOLDS, feature_network, features_of, projections_of, reading_of
+from agenticiqa.eval.research.panel_head import FOLDS, feature_network, features_of, projections_of, reading_of
 from agenticiqa.eval.research.quality_head import reduction
 from agenticiqa.eval.research.quality_network import STATISTICS
 from agenticiqa.eval.research.quality_rows import read_photos
@@ -59,7 +59,7 @@ PRISTINE = "pristine"
 class Pictures:
     """N pictures: ``standard`` features (N, F); ``whole`` marks pictures that people rated unchanged.
 
-    ``source`` is the generator's family, or the set of photos; ``opinion`` is the MOS on 1..5, NaN without one.
+    ``source`` is the generator's family, or the set of photos; ``mos`` is the MOS on 1..5, NaN without one.
     """
 
     standard: NDArray[np.float16]
@@ -68,7 +68,7 @@ class Pictures:
     source: NDArray[np.str_]
     generator: NDArray[np.str_]
     content: NDArray[np.str_]
-    opinion: NDArray[np.float64]
+    mos: NDArray[np.float64]
 
     @property
     def weight(self) -> Floats:
@@ -248,11 +248,11 @@ def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Fl
     line = f"{name}: n = {mask.sum()}, generated {(shares[mask] > 0.5).mean():.3f}"
     line += f", moved by {np.sqrt(((scores - before)[mask] ** 2).mean()):.3f}"
     if pictures.generated[mask].any():
-        of, opinion = pictures.generator[mask], pictures.opinion[mask]
-        pooled = interval(srcc, scores[mask], opinion, pictures.content[mask].tolist())
-        within = np.mean([srcc(scores[mask][of == each], opinion[of == each]) for each in np.unique(of)])
-        error = np.sqrt(((scores[mask] - opinion) ** 2).mean())
-        line += f", SRCC {srcc(before[mask], opinion):.3f} -> {pooled:.3f}, within {within:.3f}, error {error:.3f}"
+        of, mos = pictures.generator[mask], pictures.mos[mask]
+        pooled = interval(srcc, scores[mask], mos, pictures.content[mask].tolist())
+        within = np.mean([srcc(scores[mask][of == each], mos[of == each]) for each in np.unique(of)])
+        error = np.sqrt(((scores[mask] - mos) ** 2).mean())
+        line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}, within {within:.3f}, error {error:.3f}"
     print(line, flush=True)
 
 
@@ -274,14 +274,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows = np.flatnonzero(pictures.whole)
         before, seen = np.full((2, len(pictures.whole)), np.nan, np.float32)
         before[rows], seen[rows] = read_before(model, pictures, rows)
-        judged = np.flatnonzero(pictures.generated & pictures.whole)
-        standard = pictures.standard[judged].astype(np.float32)
+        rated = np.flatnonzero(pictures.generated & pictures.whole)
+        standard = pictures.standard[rated].astype(np.float32)
         toward = reduction(standard, STATISTICS)
-        coordinates, opinion = standard @ toward, pictures.opinion[judged].astype(np.float32)
+        coordinates, mos = standard @ toward, pictures.mos[rated].astype(np.float32)
 
         def scores_without(left_out: Mask) -> tuple[Floats, Floats]:
-            taught = ~left_out[judged]
-            weights, level = reading_of(coordinates[taught], opinion[taught])
+            taught = ~left_out[rated]
+            weights, level = reading_of(coordinates[taught], mos[taught])
             own = projected(pictures.standard, toward @ weights[:, None])[:, 0] + level
             shares = share_of(told_without(~left_out), seen)
             return shares, before + shares * (own - before)
@@ -296,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 mask = pictures.whole & (pictures.source == source)
                 report(f"{source}, by folds", pictures, mask, shares, before, scores)
         names = [item.name for item in read_labels(args.labels[0])]
-        lines = [f"{name},{score:.4f}" for name, score in zip(names, scores[judged].clip(1, 5), strict=True)]
+        lines = [f"{name},{score:.4f}" for name, score in zip(names, scores[rated].clip(1, 5), strict=True)]
         write_atomically(args.out / "folds.csv", "\n".join(["image,LEARNED-IQA", *lines, ""]))
         report("all generated, by folds", pictures, pictures.generated & pictures.whole, shares, before, scores)
         for source in np.unique(pictures.source[pictures.whole]):
@@ -305,7 +305,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             shares[mask], scores[mask] = left_shares[mask], left_scores[mask]
             report(f"{source}, left out", pictures, mask & pictures.whole, shares, before, scores)
         report("all families left out", pictures, pictures.generated & pictures.whole, shares, before, scores)
-        weights, level = reading_of(coordinates, opinion)
+        weights, level = reading_of(coordinates, mos)
         made = args.out / "quality_model.onnx"
         whole = with_generated(model, teller, (toward @ weights).astype(np.float32), level)
         write_atomically(made, whole.SerializeToString(deterministic=True))

@@ -11,8 +11,8 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.ledger import Halted, LimitReached, current
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.judge_many import judge_many
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unforeseen, UserError
 
 
@@ -39,28 +39,28 @@ def jobs(count: int) -> list[Job]:
     return [Job(Path(f"{number}.png"), "How good?") for number in range(count)]
 
 
-def judged(program: dspy.Module, todo: list[Job], workers: int = 3) -> dict[Job, object]:
-    return dict(judge_many(program, todo, workers))
+def assessed(program: dspy.Module, todo: list[Job], workers: int = 3) -> dict[Job, object]:
+    return dict(assess_many(program, todo, workers))
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 20])
 @pytest.mark.parametrize("workers", [1, 3, 8])
 def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int) -> None:
     todo = jobs(count)
-    seen = list(judge_many(Pretend(lambda image: image.stem), todo, workers))
+    seen = list(assess_many(Pretend(lambda image: image.stem), todo, workers))
     assert sorted(job.image.stem for job, _ in seen) == sorted(job.image.stem for job in todo)
     assert all(not isinstance(result, Exception) and result.said == job.image.stem for job, result in seen)
 
 
 def test_without_a_number_of_workers_four_ask_at_a_time() -> None:
     together = threading.Barrier(4, timeout=10)
-    outcomes = judge_many(Pretend(lambda image: together.wait() >= 0), jobs(8))
+    outcomes = assess_many(Pretend(lambda image: together.wait() >= 0), jobs(8))
     assert [outcome.said for _, outcome in outcomes] == [True] * 8
 
 
 def test_a_job_is_passed_on_whole() -> None:
     job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True, options=["Yes", "No"])
-    (result,) = judged(Pretend(str), [job]).values()
+    (result,) = assessed(Pretend(str), [job]).values()
     assert isinstance(result, dspy.Prediction)
     assert (result.said, *result.given) == ("a.png", "Sharp?", Path("r.png"), True, {"A": "Yes", "B": "No"})
 
@@ -75,7 +75,7 @@ def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) 
             raise error
         return "good"
 
-    outcomes = {job.image.stem: outcome for job, outcome in judged(Pretend(judge), jobs(4)).items()}
+    outcomes = {job.image.stem: outcome for job, outcome in assessed(Pretend(judge), jobs(4)).items()}
     assert outcomes["1"] is error
     assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
 
@@ -85,7 +85,7 @@ def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCa
         return "good" if image.stem != "1" else str(1 / 0)
 
     with caplog.at_level(logging.INFO, "agenticiqa"):
-        outcomes = {job.image.stem: outcome for job, outcome in judged(Pretend(judge), jobs(4)).items()}
+        outcomes = {job.image.stem: outcome for job, outcome in assessed(Pretend(judge), jobs(4)).items()}
     assert isinstance(outcomes["1"], Unforeseen)
     assert str(outcomes["1"]).endswith("ZeroDivisionError: division by zero; -v shows where, please report it")
     assert "Traceback" in caplog.text
@@ -94,12 +94,12 @@ def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCa
 
 def test_a_mistake_in_what_is_done_with_results_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(judge_many(Pretend(lambda image: "good"), jobs(3), 2, lambda result: 1 / 0))
+        list(assess_many(Pretend(lambda image: "good"), jobs(3), 2, lambda result: 1 / 0))
 
 
 def test_as_many_run_at_once_as_there_are_workers() -> None:
     meeting = threading.Barrier(4, timeout=10)
-    assert len(judged(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
+    assert len(assessed(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
 
 
 def test_results_come_as_they_are_done_and_not_in_order() -> None:
@@ -108,7 +108,7 @@ def test_results_come_as_they_are_done_and_not_in_order() -> None:
     def judge(image: Path) -> bool:
         return image.stem != "0" or released.wait(10)
 
-    outcomes = judge_many(Pretend(judge), jobs(3), 2)
+    outcomes = assess_many(Pretend(judge), jobs(3), 2)
     assert next(outcomes)[0].image.stem == "1"
     released.set()
     assert len(list(outcomes)) == 2
@@ -122,7 +122,7 @@ def test_no_more_than_two_jobs_for_each_worker_are_taken_ahead() -> None:
             taken.append(number)
             yield Job(Path(f"{number}.png"), "How good?")
 
-    outcomes = judge_many(Pretend(str), endless(), 3)
+    outcomes = assess_many(Pretend(str), endless(), 3)
     for count in range(1, 20):
         next(outcomes)
         assert len(taken) <= count + 2 * 3
@@ -146,7 +146,7 @@ def test_when_the_caller_stops_what_has_not_begun_is_dropped(monkeypatch: pytest
         shut_down(pool, wait=wait)
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", release_once_it_stops)
-    outcomes = judge_many(Pretend(judge), jobs(50), 2)
+    outcomes = assess_many(Pretend(judge), jobs(50), 2)
     assert next(outcomes)[0].image.stem == "0"
     outcomes.close()
     assert "3" not in begun
@@ -157,7 +157,7 @@ def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() ->
         return dspy.settings.max_errors, dspy.settings.trace, dspy.settings.disable_history
 
     with dspy.context(max_errors=41, trace=[]):
-        (result,) = judged(Pretend(judge), jobs(1)).values()
+        (result,) = assessed(Pretend(judge), jobs(1)).values()
         assert dspy.settings.trace == []
     assert isinstance(result, dspy.Prediction)
     assert result.said == (41, None, True)
@@ -174,7 +174,7 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
 
     monkeypatch.setattr("agenticiqa.programs.batch.in_threads.SimpleQueue", Interrupted)
     jobs = [Job(Path(f"{number}.png"), "?") for number in range(4)]
-    outcomes = judge_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
+    outcomes = assess_many(Pretend(lambda image: release.wait(5) and image.name), jobs, workers=1)
     finished: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         finished.extend(str(says(outcome)) for _, outcome in outcomes)
@@ -196,7 +196,7 @@ def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end()
             ended.set()
         return image.stem
 
-    outcomes = list(judge_many(Pretend(judge), jobs(50), 2, stop_when=lambda outcome: says(outcome) == "enough"))
+    outcomes = list(assess_many(Pretend(judge), jobs(50), 2, stop_when=lambda outcome: says(outcome) == "enough"))
     assert ended.is_set()
     assert [says(outcome) for _, outcome in outcomes][:1] == ["enough"]
     assert "1" in {says(outcome) for _, outcome in outcomes}
@@ -213,7 +213,9 @@ def test_outcomes_that_only_tell_of_the_end_are_not_handed_over() -> None:
         current().halted.wait(10)
         raise Halted("interrupted")
 
-    outcomes = list(judge_many(Pretend(judge), jobs(2), 2, stop_when=lambda outcome: isinstance(outcome, LimitReached)))
+    outcomes = list(
+        assess_many(Pretend(judge), jobs(2), 2, stop_when=lambda outcome: isinstance(outcome, LimitReached))
+    )
     assert [(job.image.stem, str(outcome)) for job, outcome in outcomes] == [("0", "no more")]
 
 

@@ -1,6 +1,6 @@
 """Fit one panel's own reading of the trained quality model anew, on all photos that the panel judged.
 
-    python -m agenticiqa.eval.research.panel_reading MODEL.onnx LABELS.csv --panel 0 --never TEST.csv --out DIR
+    python -m agenticiqa.eval.research.panel_head MODEL.onnx LABELS.csv --panel 0 --never TEST.csv --out DIR
 
 A panel's reading is one column of the weights of the projections (``quality_head``); it counts for images that look
 like the panel's. All else in the file stays the same bits: the other readings, how alike images are to a panel's,
@@ -81,9 +81,9 @@ def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
     return np.array(rows, np.float32)
 
 
-def reading_of(coordinates: Floats, opinion: Floats) -> tuple[Floats, float]:
+def reading_of(coordinates: Floats, mos: Floats) -> tuple[Floats, float]:
     """Weights (B,) and intercept of the regression from coordinates (N, B) to opinions (N,)."""
-    found, center = ridge_regression(coordinates, opinion[:, None], np.ones(len(opinion)), RIDGE)
+    found, center = ridge_regression(coordinates, mos[:, None], np.ones(len(mos)), RIDGE)
     return found[:, 0], float(center[0])
 
 
@@ -106,16 +106,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.out.mkdir(parents=True, exist_ok=True)
         standard = features_of([item.image for item in items], feature_network(model, args.out), args.out)
         contents = groups_of([item.content for item in items], gray_copies([item.image for item in items]))
-        opinion = np.array([item.mos for item in items], np.float32)
+        mos = np.array([item.mos for item in items], np.float32)
         span = np.random.default_rng(0).choice(len(items), min(SPANNING, len(items)), replace=False)
         toward = reduction(standard[span], STATISTICS)
         coordinates = standard @ toward
         held, folds = np.zeros(len(items)), folds_by_content([str(group) for group in contents], FOLDS, dealt=True)
         for fold in np.unique(folds):
-            found, level = reading_of(coordinates[folds != fold], opinion[folds != fold])
+            found, level = reading_of(coordinates[folds != fold], mos[folds != fold])
             held[folds == fold] = coordinates[folds == fold] @ found + level
-        print(f"SRCC by {FOLDS} folds: {interval(srcc, held, opinion, [str(group) for group in contents]):.3f}")
-        found, _ = reading_of(coordinates, opinion)
+        print(f"SRCC by {FOLDS} folds: {interval(srcc, held, mos, [str(group) for group in contents]):.3f}")
+        found, _ = reading_of(coordinates, mos)
         # On the scale of the reading before, by its mean and deviation over the same photos.
         column, old = 1 + args.panel, standard @ weights[:, 1 + args.panel].astype(np.float32) + levels[1 + args.panel]
         new = standard @ (toward @ found)

@@ -49,7 +49,7 @@ def unchanged(result: Assessment) -> Assessment:
     return result
 
 
-def judge_many(
+def assess_many(
     program: AgenticIQA,
     jobs: Iterable[Job | ImageSource],
     workers: int | None = None,
@@ -81,40 +81,40 @@ def judge_many(
     have not begun, or would have to ask a model again, are dropped; the others are finished and yielded, and then
     KeyboardInterrupt is raised.
     """
-    judge = partial(_judge, program, postprocess)
+    assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:
         workers = available_cores() if computes else WORKERS
     if computes:
-        yield from run_many(judge, jobs, workers, stop_when, computes=True)
+        yield from run_many(assess, jobs, workers, stop_when, computes=True)
         return
     several = partial(in_threads, workers=workers, waiting_message=WAITING_FOR_MODEL)
-    if (judge_otherwise := current_run().judge) is not None:
-        yield from judge_otherwise(judge, map(as_job, jobs), several, stop_when, stages_to_forget)
+    if (assess_otherwise := current_run().assess) is not None:
+        yield from assess_otherwise(assess, map(as_job, jobs), several, stop_when, stages_to_forget)
     else:
-        yield from several(judge, map(as_job, jobs), stop_when)
+        yield from several(assess, map(as_job, jobs), stop_when)
 
 
 def run_many(
-    judge: Callable[[Job], T | Failure],
+    assess: Callable[[Job], T | Failure],
     jobs: Iterable[Job | ImageSource],
     workers: int,
     stop_when: Callable[[T | Failure], bool] = never,
     *,
     computes: bool,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
-    """Do what ``judge_many`` does, with a function that assesses one job and raises nothing.
+    """Do what ``assess_many`` does, with a function that assesses one job and raises nothing.
 
     A function that only ``computes`` runs in processes where that is faster and the function is picklable.
     """
     upcoming: Iterator[Job] = map(as_job, jobs)
     if not computes:
-        yield from in_threads(judge, upcoming, stop_when, workers=workers)
+        yield from in_threads(assess, upcoming, stop_when, workers=workers)
         return
     ahead, spent = deque(islice(upcoming, IMAGES_PER_PROCESS * workers)), 0.0
     while ahead and (processes := _worthwhile(workers, len(ahead), spent)) < 2:
         begun = time.process_time()
-        outcome = judge(ahead[0])
+        outcome = assess(ahead[0])
         spent += time.process_time() - begun
         yield ahead.popleft(), outcome
         if stop_when(outcome):
@@ -123,11 +123,11 @@ def run_many(
     if not ahead:
         return
     upcoming = chain(ahead, upcoming)
-    if function := _movable(judge):
-        with _processes(function, processes) as judge_elsewhere:
-            yield from in_threads(judge_elsewhere, upcoming, stop_when, workers=processes)
+    if function := _movable(assess):
+        with _processes(function, processes) as assess_elsewhere:
+            yield from in_threads(assess_elsewhere, upcoming, stop_when, workers=processes)
     else:
-        yield from in_threads(judge, upcoming, stop_when, workers=workers)
+        yield from in_threads(assess, upcoming, stop_when, workers=workers)
 
 
 def as_job(given: Job | ImageSource) -> Job:
@@ -149,7 +149,7 @@ def _worthwhile(workers: int, images: int, spent: float) -> int:
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
 
 
-def _judge(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job) -> T | Failure:
+def _assess(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Job) -> T | Failure:
     # DSPy would otherwise keep every image of the run in its history and trace.
     with dspy.context(disable_history=True, trace=None):
         try:
@@ -181,7 +181,7 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
     for process in processes:
         free.put(process)
 
-    def judge(job: Job) -> Any:
+    def assess(job: Job) -> Any:
         process = free.get()
         try:
             return process(job.picklable())
@@ -195,7 +195,7 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
             free.put(process)
 
     try:
-        yield judge
+        yield assess
     finally:
         for process in processes:
             process.close()
@@ -206,7 +206,7 @@ def _only_computes(program: AgenticIQA) -> bool:
     return all(type(part).__module__.startswith("agenticiqa.") for _, part in program.named_sub_modules())
 
 
-def _movable(judge: Callable[[Job], Any]) -> bytes | None:
+def _movable(assess: Callable[[Job], Any]) -> bytes | None:
     """Return the pickled function, or ``None`` if it can only be called in this process; log the reason."""
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
@@ -215,7 +215,7 @@ def _movable(judge: Callable[[Job], Any]) -> bytes | None:
         reason = "DSPy's callbacks would not see what is judged in another process"
     else:
         try:
-            function = pickle.dumps(judge)
+            function = pickle.dumps(assess)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             reason = str(error)
         else:

@@ -10,9 +10,9 @@ pytest.importorskip("onnx", reason="the model is written with onnx, of the extra
 pytest.importorskip("torch", reason="training needs torch, of the extra train")
 import onnx
 
-from agenticiqa.eval.research import generated_reading
-from agenticiqa.eval.research.generated_reading import PHOTO, Pictures, Teller, fit_teller, with_generated
-from agenticiqa.eval.research.panel_reading import projections_of
+from agenticiqa.eval.research import generated_head
+from agenticiqa.eval.research.generated_head import PHOTO, Pictures, Teller, fit_teller, with_generated
+from agenticiqa.eval.research.panel_head import projections_of
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, as_input
 from agenticiqa.programs.tools.numerics.networks import run_network
@@ -37,11 +37,11 @@ def before():
     return model
 
 
-@pytest.mark.parametrize(("told", "share"), [(0.0, 0), (PHOTO, 0), (1.0, 1)])
-def test_the_share_of_the_new_reading_is_what_is_told(before, tmp_path, told, share):
+@pytest.mark.parametrize(("shown", "share"), [(0.0, 0), (PHOTO, 0), (1.0, 1)])
+def test_the_share_of_the_new_reading_is_what_is_told(before, tmp_path, shown, share):
     features = projections_of(before.graph)[1].dims[0]
     teller = Teller(
-        np.zeros((features, 2), np.float32), np.zeros((3, 2), np.float32), 1.0, np.zeros(3, np.float32), told
+        np.zeros((features, 2), np.float32), np.zeros((3, 2), np.float32), 1.0, np.zeros(3, np.float32), shown
     )
     made = with_generated(before, teller, np.zeros(features, np.float32), OWN)
     files = {}
@@ -56,9 +56,9 @@ def test_the_share_of_the_new_reading_is_what_is_told(before, tmp_path, told, sh
 
 
 def test_pictures_are_told_by_their_features_and_a_part_left_out_teaches_nothing(monkeypatch):
-    monkeypatch.setattr(generated_reading, "CENTERS", 60)
-    monkeypatch.setattr(generated_reading, "DIRECTIONS", 8)
-    monkeypatch.setattr(generated_reading, "SPANNED", 100)
+    monkeypatch.setattr(generated_head, "CENTERS", 60)
+    monkeypatch.setattr(generated_head, "DIRECTIONS", 8)
+    monkeypatch.setattr(generated_head, "SPANNED", 100)
     rng = np.random.default_rng(0)
     generated, whole = np.arange(300) < 100, np.arange(300) < 200
     standard = (rng.normal(size=(300, 40)) + 2 * generated[:, None]).astype(np.float16)
@@ -66,16 +66,16 @@ def test_pictures_are_told_by_their_features_and_a_part_left_out_teaches_nothing
     names = np.arange(300).astype(str)
     pictures = Pictures(standard, generated, whole, source, source, names, np.full(300, 3.0))
     _, told_without = fit_teller(pictures)
-    told = told_without(np.arange(300) % 2 == 0)[1::2]
-    assert told[generated[1::2]].min() > 0.6 > 0.4 > told[~generated[1::2]].max()
+    shown = told_without(np.arange(300) % 2 == 0)[1::2]
+    assert shown[generated[1::2]].min() > 0.6 > 0.4 > shown[~generated[1::2]].max()
     assert told_without(~generated)[generated].max() == pytest.approx(0, abs=1e-5), "it has seen no such picture"
 
 
 def test_the_command_keeps_features_and_writes_a_model_and_the_scores_by_folds(before, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(generated_reading, "CENTERS", 9)
-    monkeypatch.setattr(generated_reading, "DIRECTIONS", 4)
-    monkeypatch.setattr(generated_reading, "SPANNED", 24)
-    monkeypatch.setattr(generated_reading, "read_photos", lambda packages: [(packages / "0.png", "scene", False)])
+    monkeypatch.setattr(generated_head, "CENTERS", 9)
+    monkeypatch.setattr(generated_head, "DIRECTIONS", 4)
+    monkeypatch.setattr(generated_head, "SPANNED", 24)
+    monkeypatch.setattr(generated_head, "read_photos", lambda packages: [(packages / "0.png", "scene", False)])
     rng = np.random.default_rng(0)
     for folder in ("made", "taken"):
         (tmp_path / folder).mkdir()
@@ -90,10 +90,10 @@ def test_the_command_keeps_features_and_writes_a_model_and_the_scores_by_folds(b
     labels = [str(tmp_path / folder / "labels.csv") for folder in ("made", "taken")]
     out = tmp_path / "out"
     call = [str(tmp_path / "before.onnx"), *labels, "--packages", str(tmp_path / "taken"), "--out", str(out)]
-    assert generated_reading.main(call) == 0
+    assert generated_head.main(call) == 0
     first, printed = (out / "quality_model.onnx").read_bytes(), capsys.readouterr().out
     assert "all generated, by folds: n = 12" in printed
     assert len((out / "folds.csv").read_text().splitlines()) == 13
-    monkeypatch.setattr(generated_reading, "run_network", None)
-    assert generated_reading.main(call) == 0
+    monkeypatch.setattr(generated_head, "run_network", None)
+    assert generated_head.main(call) == 0
     assert (out / "quality_model.onnx").read_bytes() == first, "the features were kept"

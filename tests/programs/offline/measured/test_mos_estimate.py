@@ -10,13 +10,13 @@ from PIL import Image
 from agenticiqa.programs import images
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.findings import Finding
-from agenticiqa.programs.offline.measured.opinion import (
+from agenticiqa.programs.offline.measured.mos_estimate import (
     LOSS_PER_SEVERITY,
     RESIDUAL_STD,
     UNDISTORTED_LEVEL,
     expected_level,
 )
-from agenticiqa.programs.tools.numerics.opinion import Opinion
+from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL
 
@@ -24,7 +24,7 @@ severities = st.lists(st.floats(0, 4), min_size=7, max_size=7)
 
 
 def spoken_for(found: dict[str, Finding]) -> dict[int, float]:
-    return Opinion(expected_level(found), RESIDUAL_STD).probabilities()
+    return PredictedMOS(expected_level(found), RESIDUAL_STD).probabilities()
 
 
 def findings(values: list[float]) -> dict[str, Finding]:

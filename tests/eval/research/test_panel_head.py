@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="training needs torch, of the extra train")
 import onnx
 
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
-from agenticiqa.eval.research.panel_reading import main, projections_of
+from agenticiqa.eval.research.panel_head import main, projections_of
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
 
 pytestmark = pytest.mark.slow
