@@ -24,7 +24,7 @@ LONGEST_VALUE = 25  # characters; the code of a longer one is shown as {...}
 VALUE = r"\{[^{}]*\}"
 NOT_PROSE = {
     "a regular expression has groups, classes or a bar between words": r"\(\?|\\[bsdw]|\[\^|\w\|\w|^\.\*",
-    "SQL begins with its verb": r"^\s*(SELECT|INSERT|UPDATE|CREATE|BEGIN|DELETE|PRAGMA)\b|IS NOT NULL",
+    "SQL begins with its verb": r"^\s*(SELECT|INSERT|UPDATE|ALTER|CREATE|BEGIN|DELETE|PRAGMA)\b|IS NOT NULL",
     "HTML and SVG have tags": r"^\s*<|</",
     "CSS, rules for browsers and models' graphs have their own signs": r"\w-src '|^[a-z-]+:\S+;|float\[|import main",
     "a type has brackets after its first word": r"^\w+\[.*\]|\| None",
