@@ -19,7 +19,7 @@ def checked_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise BackendError(f"api_base {public_address(address)!r} is not an address such as http://127.0.0.1:8000/v1")
+        raise BackendError(f"api_base {public_address(address)!r} is not a URL such as http://127.0.0.1:8000/v1")
     return address
 
 

@@ -61,7 +61,7 @@ class AnswerCache(Cache):
                 _check(record, request)
         except Exception as error:  # of pickle, sqlite3 or DSPy, whatever the damage is
             damage = type(error).__name__
-            logger.warning("a damaged record of the cache in %s is left out: %s", self.disk_cache_dir, damage)
+            logger.warning("%s: a damaged record of the cache is ignored (%s)", self.disk_cache_dir, damage)
             self.reset_memory_cache()  # which may hold it
             return None
         return record
@@ -88,7 +88,7 @@ def install(config: "Config") -> None:
     try:
         dspy.cache = AnswerCache(True, True, DISK_CACHE_DIR, DISK_CACHE_LIMIT, ENTRIES_IN_MEMORY)
     except Exception as error:
-        logger.warning("answers are not kept on disk: %s cannot be used (%s)", DISK_CACHE_DIR, error)
+        logger.warning("%s: the cache cannot be opened, so answers are kept in memory only (%s)", DISK_CACHE_DIR, error)
         dspy.cache = AnswerCache(False, True, memory_max_entries=ENTRIES_IN_MEMORY, disk_cache_dir=None)
 
 

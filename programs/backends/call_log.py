@@ -39,8 +39,8 @@ PARAMETERS = (
 )  # fmt: skip
 
 NO_HISTORY = (
-    "AgenticIQA has kept no history of its calls, as each would hold the image: set program.keep_history = True, or "
-    "keep_history: true in its configuration, before it is called; images are then kept as hash and size"
+    "AgenticIQA keeps no history of its calls by default, because each call contains the image. To keep one, set "
+    "program.keep_history = True, or keep_history: true in the configuration. It has the hash and size of each image."
 )
 NO_HISTORY_ENTRY = {"messages": [{"role": "system", "content": "(not kept)"}], "outputs": [NO_HISTORY]}
 NEWEST = 256  # entries that are searched: more than there are simultaneous calls
@@ -112,7 +112,7 @@ def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
         messages=shown,
     )
     which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn.stage else ""
-    logger.debug("%sgiven to %s\n%s", which, instance.model, text, extra=fields)
+    logger.debug("%sprompt for %s\n%s", which, instance.model, text, extra=fields)
 
 
 def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn) -> None:

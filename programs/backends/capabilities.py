@@ -106,7 +106,7 @@ class ModelFeatures:
             self._of_backend.fewer.update(fewer)
             fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))
             changes = " and ".join(f"{name} {value}" for name, value in fewer.items())
-            logger.warning("%s refuses what it was asked for: from now on %s", self.backend, changes, extra=fields)
+            logger.warning("%s refused a request parameter; later requests use %s", self.backend, changes, extra=fields)
 
     @property
     def _forms(self) -> tuple[Form, ...]:

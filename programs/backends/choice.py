@@ -14,8 +14,8 @@ from agenticiqa.programs.errors import BackendError
 AMBIENT = "dspy"  # the backend that stands for DSPy's current model
 SKIP_SECONDS = 60.0  # how long an unreachable model is skipped, where there is a fallback
 NO_MODEL = (
-    "no language model to ask: call dspy.configure(lm=dspy.LM(...)), or compose the program by "
-    "AgenticIQA.from_config(...), or by AgenticIQA.offline(), which needs none"
+    "no language model is configured: call dspy.configure(lm=dspy.LM(...)), or make the program with "
+    "AgenticIQA.from_config(...), or with AgenticIQA.offline(), which uses no model"
 )
 
 
@@ -71,7 +71,7 @@ def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM
         return [*backend.reachable()]
     if not isinstance(given, dspy.BaseLM):
         shown = f"dspy.LM({given!r})" if isinstance(given, str) else "a dspy.LM"
-        raise BackendError(f"the model to ask is a {type(given).__name__}: give {shown}")
+        raise BackendError(f"the language model is a {type(given).__name__}: pass {shown} instead")
     return [given]
 
 

@@ -57,13 +57,13 @@ class Reconnect:
     def __call__(self) -> Backend:
         """Return the backend, with keys from the environment."""
         backend = connect(self.stage, cache=self.cache)
-        assert backend is not None, "only a backend with models is made again"
+        assert backend is not None, "only a backend with models is rebuilt"
         return backend
 
     def __getstate__(self) -> dict[str, Any]:
         if any(secrets_in(address) for address in (self.stage.api_base, self.stage.fallback_api_base)):
             raise BackendError(
-                "a program whose api_base holds a password cannot be written: use api_key_env in its place"
+                "a program with a password in api_base cannot be saved or sent to a process: use api_key_env instead"
             )
         return self.__dict__.copy()
 
@@ -96,7 +96,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
             **{option: value for option, value in options.items() if value is not None},
         )
     except dspy.LMError as error:
-        raise BackendError(f"backend {engine.name!r} does not take this configuration: {error}") from error
+        raise BackendError(f"backend {engine.name!r} does not accept this configuration: {error}") from error
 
 
 def server_of(stage: StageConfig) -> "Server":
@@ -138,10 +138,10 @@ def stage_models(stage: StageConfig) -> list[StageConfig]:
         return []
     if stage.backend == AMBIENT:
         if surplus := [name for name in OF_A_SERVER if getattr(stage, name) is not None]:
-            raise BackendError(f"backend dspy asks DSPy's model, with that model's settings: remove {surplus[0]}")
+            raise BackendError(f"backend dspy uses DSPy's model with its own settings: remove {surplus[0]}")
         return []
     if stage.fallback_backend == "offline":
-        raise BackendError("fallback_backend offline: a stage cannot change its form in mid-run; name a model")
+        raise BackendError("fallback_backend: a stage with a model cannot fall back to offline; name another model")
     first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
     if not stage.fallback_backend:
         return [_with_room_to_reason(first)]
@@ -165,7 +165,7 @@ def _with_room_to_reason(stage: StageConfig) -> StageConfig:
     stage = stage.model_copy(update={name: needed[name] for name in needed.keys() - stage.model_fields_set})
     if stage.temperature not in (None, 1) or stage.max_tokens < ROOM_TO_REASON:
         raise BackendError(
-            f"backend {stage.backend!r} always reasons: leave temperature and max_tokens out of its section, or set "
+            f"backend {stage.backend!r} always reasons: remove temperature and max_tokens from its section, or set "
             f"temperature: null and max_tokens: {ROOM_TO_REASON} or more"
         )
     return stage
@@ -180,7 +180,7 @@ def provider_of(stage: StageConfig) -> Provider:
     kind, _, model = name.partition(".")
     if kind == "gguf":  # for one release
         raise BackendError(
-            f"backend {name!r} is gone: run llama-server on the file, and use llamacpp.<model> with api_base"
+            f"backend {name!r} was removed: run llama-server on the file, and use llamacpp.<model> with api_base"
         )
     provider = PROVIDERS.get(kind)
     if provider is None:
@@ -210,7 +210,7 @@ def refuse_without_continuation(stage: StageConfig) -> None:
         if provider is None or provider.continues is None:
             able = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
             raise BackendError(
-                f"backend {model.backend!r} does not continue an answer, which levels are read from: expected {able}"
+                f"backend {model.backend!r} cannot continue an answer, which the levels scorer needs: use {able}"
             )
 
 
@@ -235,8 +235,8 @@ def key_from(variable: str | None, name: str) -> str:
         raise BackendError(f"backend {name!r} needs a key: set the environment variable {variable}, or use offline")
     if not all("!" <= character <= "~" for character in key):
         raise BackendError(
-            f"backend {name!r} needs a key without blanks, line breaks and letters beyond ASCII: the one in the "
-            f"environment variable {variable} has some"
+            f"backend {name!r}: the key in the environment variable {variable} contains blanks, line breaks or "
+            "characters outside ASCII; set it to the key alone"
         )
     return key
 

@@ -127,7 +127,7 @@ class Model:
         refused = [part.text for part in response.message.parts if isinstance(part, lm15.RefusalPart)]
         if refused or response.finish_reason == "content_filter":
             why = " ".join(refused) or "no reason given"
-            raise lm15.InvalidRequestError(f"the model refuses to answer: {why}")
+            raise lm15.InvalidRequestError(f"the model refused to answer: {why}")
         # DSPy keeps all of a response in its cache, but only the level's token is ever read of the many.
         return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
 

@@ -36,8 +36,8 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
-NO_SUCH_ADDRESS = "; the server knows no such address: is api_base right, with its /v1?"
-NOT_THERE = "; is the server running, and its address right?"
+NO_SUCH_ADDRESS = "; the server has no such path: check api_base and its /v1"
+NOT_THERE = "; check that the server is running and that its address is correct"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers does not help users of a configuration file.
@@ -60,7 +60,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     if isinstance(error, lm15.RateLimitError):
         wait = asked_to_wait(text) if wait is None else wait
         if wait:
-            text += f" (it asks to wait {wait:g} s)"
+            text += f" (the server asks to wait {wait:g} s)"
     real, kind = error, _error_class(error, text, wait)
     if isinstance(error, lm15.TransportError) and "connect to" in text:
         text += NOT_THERE

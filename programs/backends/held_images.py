@@ -33,7 +33,7 @@ class MissingImage(RuntimeError):
     """Raised when a placeholder would be sent in place of an image: a defect of this package; nothing is sent."""
 
     def __init__(self) -> None:
-        super().__init__("the bytes of an image are missing from a request, which was not sent; please report this")
+        super().__init__("an image is missing from a request, so the request was not sent; please report this")
 
 
 def address(image: LoadedImage) -> str:

@@ -206,7 +206,7 @@ class Limits:
             while not self.admit_now(highest_usd):
                 if not self._under_way:
                     raise LimitReached(
-                        f"the next call may take {highest_usd:.4f} USD and would exceed the limit of "
+                        f"the next call may cost {highest_usd:.4f} USD and would exceed the limit of "
                         f"{self.max_usd:g} USD{self._spent()}"
                     )
                 self._changed.wait(1.0)

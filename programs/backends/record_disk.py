@@ -37,7 +37,7 @@ class _Unpickler(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type) and issubclass(found, BaseModel):
                 return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no answer")
+        raise pickle.UnpicklingError(f"{module}.{name} is not the type of an answer")
 
 
 def _is_inside(filename: str) -> bool:

@@ -66,7 +66,7 @@ class Transport(httpx.BaseTransport):
             response = httpx.Response(answer.status, headers=answer.headers, content=answer.iter_stream())
             if response.status_code in REDIRECTS and (target := response.headers.get("location")):
                 raise lm15.InvalidRequestError(
-                    f"the server redirects to {public_address(target)}, which is not followed: "
+                    f"the server redirects to {public_address(target)}, but redirects are not followed: "
                     "set api_base to the right address",
                     status=response.status_code,
                 )

@@ -45,11 +45,11 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
 
 def no_answer(status: int, text: str) -> lm15.ServerError:
     """Return the error for a server that sent this in place of an answer."""
-    return lm15.ServerError(f"a response without an answer in it: {_beginning(text)}", status=status)
+    return lm15.ServerError(f"the response contains no answer: {_beginning(text)}", status=status)
 
 
 def _beginning(text: str) -> str:
-    return " ".join(text[: 2 * SHOWN].split())[:SHOWN] or "nothing"
+    return " ".join(text[: 2 * SHOWN].split())[:SHOWN] or "(empty)"
 
 
 def vet_chat(body: Body) -> Body | None:

@@ -117,7 +117,7 @@ class NativeServer(Server):
 
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
         """See ``Server``. There is no other way to send it."""
-        assert post is None, "no batches are made for these providers"
+        assert post is None, "the Batch APIs of these providers are not supported"
         return finished(request, self._connection.complete(request), self.provider)
 
     @contextmanager

@@ -36,11 +36,11 @@ T = TypeVar("T")
 IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are assessed while a process starts
 LONG_SECONDS = 5.0  # of processor time: if fewer images take longer, the images are large
 
-ADVICE = "judge it again with fewer workers, or a smaller copy of it"
+ADVICE = "assess it again with fewer workers, or assess a smaller copy of it"
 
 WAITING_FOR_MODEL = (
-    "interrupted: nothing more is sent to a model; waiting for its answers about the %d images under way; press Ctrl-C "
-    "again to abort"
+    "interrupted: no further requests are sent; waiting for the answers about %d images under way; press Ctrl-C again "
+    "to abort"
 )
 
 
@@ -165,8 +165,10 @@ def _assess(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Jo
         except MemoryError:
             return ImageError(f"{job.name}: out of memory; {ADVICE}")
         except Exception as error:
-            logger.info("%s: an exception that was not expected", job.name, exc_info=True)
-            return Unforeseen(f"{job.name}: {type(error).__name__}: {error}; -v shows where, please report it")
+            logger.info("%s: unexpected exception", job.name, exc_info=True)
+            return Unforeseen(
+                f"{job.name}: {type(error).__name__}: {error}; run with -v to see where, and please report it"
+            )
         try:
             return postprocess(result)
         except (AgenticIQAError, dspy.LMError) as error:
@@ -188,9 +190,9 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
         except AgenticIQAError as error:
             return error
         except Died as end:
-            return ImageError(f"{job.name}: the process that judged it {end}; {ADVICE}")
+            return ImageError(f"{job.name}: the worker process {end}; {ADVICE}")
         except NotStarted as reason:
-            return UserError(f"no process could be started to judge in ({reason}); judge with one worker")
+            return UserError(f"no worker process could be started ({reason}); use one worker")
         finally:
             free.put(process)
 
@@ -210,9 +212,9 @@ def _movable(assess: Callable[[Job], Any]) -> bytes | None:
     """Return the pickled function, or ``None`` if it can only be called in this process; log the reason."""
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
-        reason = "this Python cannot start another"
+        reason = "this Python cannot start another process"
     elif any(not isinstance(each, OtherModels) for each in dspy.settings.callbacks or ()):
-        reason = "DSPy's callbacks would not see what is judged in another process"
+        reason = "DSPy's callbacks receive no events from other processes"
     else:
         try:
             function = pickle.dumps(assess)
@@ -221,6 +223,6 @@ def _movable(assess: Callable[[Job], Any]) -> bytes | None:
         else:
             if b"__main__" not in function:
                 return function
-            reason = "what the running script defines cannot be imported in another process"
-    logger.info("judging in threads, not processes: %s", reason)
+            reason = "definitions in the running script cannot be imported by another process"
+    logger.info("using threads, not processes: %s", reason)
     return None

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 DELIMITERS = ",;\t|"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-MEND = "remove it, or quote the whole cell and write each mark in it twice"
+MEND = "remove it, or quote the whole cell and double each quotation mark inside it"
 
 CsvRow = tuple[str, dict[str, str]]  # its place ("line 3"), and its cells by column
 
@@ -69,7 +69,7 @@ def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[in
             cells = next(reader, None)
         except csv.Error as error:
             quoted = any('"' in text for text in taken)
-            why = f'a quotation mark (") in it does not end its cell ({error}): {MEND}' if quoted else str(error)
+            why = f'a quotation mark (") does not end its cell ({error}): {MEND}' if quoted else str(error)
             raise csv.Error(f"line {line}: {why}") from error
         if cells is None:
             return
@@ -95,7 +95,7 @@ def _rows(
         cells += [""] * (len(columns) - len(cells))
         yield f"line {line}", dict(zip(columns, cells, strict=False))
     if empty:
-        logger.warning("%s: %d rows without any text in their cells are left out", title, empty)
+        logger.warning("%s: %d rows with empty cells only are skipped", title, empty)
 
 
 def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], delimiter: str, columns: int) -> None:
@@ -104,7 +104,7 @@ def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], d
         cells = [cell.strip() for cell in text.replace('"', "").split(delimiter)]
         if _looks_like(row or cells, cells, columns):
             raise csv.Error(
-                f'line {line}: a quotation mark (") makes lines {line} to {line + len(lines) - 1} one row, but line '
+                f'line {line}: a quotation mark (") joins lines {line} to {line + len(lines) - 1}, but line '
                 f"{inside} looks like a row of its own: {MEND}"
             )
 
@@ -135,6 +135,6 @@ def _distinct(title: str, names: Sequence[str]) -> list[str]:
     for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
         others = ", ".join(each for each in found if each.startswith(f"{name}."))
         logger.warning(
-            "%s: several columns are named %s: the first one is used, the others are %s", title, name, others
+            "%s: several columns are named %s: the first one is used, the others are renamed to %s", title, name, others
         )
     return found

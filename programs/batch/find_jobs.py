@@ -103,7 +103,7 @@ def read_jobs(
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise UserError(f"{name}: expected JSON lines, CSV or paths, but it cannot be read ({why})") from error
+        raise UserError(f"{name}: expected JSON lines, CSV or paths, but the file cannot be read ({why})") from error
     folder = Path() if file == STDIN else Path(file).parent
     reference_of = _references(reference)
     found, jobs = FoundJobs(), list[Job]()
@@ -201,9 +201,9 @@ def _checked_row(row: Any) -> dict[str, Any]:
         raise UserError(f"expected a JSON object, such as {ROW}")
     for wrong, right in MISTAKEN.items():
         if wrong in row and right not in row:
-            raise UserError(f"there is no {right!r}, and {wrong!r} is not read: rename the key")
+            raise UserError(f"unknown key {wrong!r}: rename it to {right!r}")
     if row.get("image") is None:
-        raise UserError(f"there is no 'image'; expected a row such as {ROW}")
+        raise UserError(f"the key 'image' is missing; expected a row such as {ROW}")
     for key, kind in FIELDS.items():
         if row.get(key) is not None and not isinstance(row[key], kind):
             raise UserError(f"{key} is a {type(row[key]).__name__}, expected a {kind.__name__}")

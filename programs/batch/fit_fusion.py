@@ -34,9 +34,9 @@ Row: TypeAlias = dict[str, Any]
 
 FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
 INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # what ``fit_inputs`` writes
-ESTIMATES = {"agreement": "by agreement", "three_way": "three-way", "labels": "by the labels"}  # in a profile
-OTHER_KIND = "judged as another kind of picture than most"
-ANOTHER = "of another model, other prompts or other tools than most"
+ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
+OTHER_KIND = "of another kind of image than most"
+ANOTHER = "with another model, other prompts or other tools than most"
 
 
 class Subject(NamedTuple):
@@ -86,7 +86,7 @@ def fit_rows(
     if subject is None or len(used) < FEWEST_IMAGES:
         without = f" ({not_used_text(not_used)})" if not_used else ""
         raise UserError(
-            f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, got {len(used)}{without}"
+            f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, found {len(used)}{without}"
         )
     if others := sum(map(len, by_subject.values())) - len(used):
         not_used[ANOTHER] = others
@@ -110,15 +110,15 @@ def unusable(row: Row) -> str | None:
     if "error" in row:
         return "that failed"
     if row.get("query_type") != QueryType.SCORING:
-        return "that are no ratings"
+        return "that are not ratings"
     if is_unscored(row) or not row.get("quality_probs") or row.get("probability_source") in FROM_REJECTED:
         return "without usable probabilities"
     if not (row.get("answered_by") or {}).get("scoring"):
         return "that no model rated"
     if not row.get("image_sha256"):
-        return "without the hash of their image"
+        return "without the hash of the image"
     if ((row.get("executor_evidence") or {}).get("quality_scores") or {}).keys() != {GLOBAL}:
-        return "without a tool score of the whole image alone"
+        return "without a single tool score for the whole image"
     return None
 
 
@@ -157,10 +157,10 @@ def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[Fusion
     try:
         fit = fit_rows(rows)
         if fit.profile.images < fewest:
-            raise UserError(f"{fit.profile.images} images were rated by {fit.subject.model}, and a fit takes {fewest}")
+            raise UserError(f"{fit.subject.model} rated {fit.profile.images} images, but a fit needs {fewest}")
     except UserError as error:
-        return None, f"fusion: the score of the default fusion is shown: {error}"
-    return fit, f"fusion: {fitted_text(fit)}; its score is shown"
+        return None, f"fusion: no profile was fitted, so the default score is shown: {error}"
+    return fit, f"fusion: {fitted_text(fit)}; the fitted score is shown"
 
 
 def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
@@ -211,12 +211,12 @@ def profile_digest(profile: FusionProfile) -> str:
 def fitted_text(fit: FusionFit) -> str:
     """Describe the fit: the model, the number of images, and the reliabilities found."""
     found, labels = fit.profile.reliability, fit.profile.labels
-    using = f", {labels} of them with opinion scores" if labels else ", without opinion scores"
+    using = f", {labels} of them with MOS" if labels else ", without MOS"
     estimates = [f"{names} {found[key]:.2f}" for key, names in ESTIMATES.items() if key in found]
     how = f" ({', '.join(estimates)})" if estimates else ""
     text = (
-        f"a fusion profile of {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
-        f"{fit.profile.images} images{using}: reliability of the model {found['model']:.2f}{how}, "
+        f"a fusion profile for {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
+        f"{fit.profile.images} images{using}; reliability of the model {found['model']:.2f}{how}, "
         f"of the tools {found['tool']:.2f}"
     )
     return f"{text} (not used: {not_used_text(fit.not_used)})" if fit.not_used else text

@@ -60,11 +60,11 @@ def refused_distortions(policy: GatePolicy) -> dict[str, str]:
     for word, severity in policy.distortions.items():
         category, least = fold_distortion(word), fold_severity(severity)
         if category is None or least is None or least == SEVERITIES[0]:
-            wrong = repr(word) if category is None else f"{word}: {severity!r}"
-            raise ConfigError(f"distortions: {wrong} is none; give a distortion and one of {', '.join(SEVERITIES[1:])}")
+            wrong = f"unknown distortion {word!r}" if category is None else f"invalid severity {severity!r} of {word}"
+            raise ConfigError(f"distortions: {wrong}; write a distortion and one of {', '.join(SEVERITIES[1:])}")
         found[category] = least
     if unknown := set(policy.refuse_kinds) - {*KINDS}:
-        raise ConfigError(f"refuse_kinds: {min(unknown)!r} is none of {', '.join(KINDS)}")
+        raise ConfigError(f"refuse_kinds: unknown kind {min(unknown)!r}; use {', '.join(KINDS)}")
     return found
 
 
@@ -106,8 +106,8 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         known = [quality for quality in (header, earlier) if quality is not None]
         result.measured["jpeg_quality"] = quality = min(known, default=None)
         if quality is not None and quality < policy.min_jpeg_quality:
-            where = "is a JPEG" if quality == header else "was once a JPEG"
-            result.reasons["compressed"] = f"it {where} of quality {quality}, least {policy.min_jpeg_quality}"
+            which = "JPEG quality" if quality == header else "earlier JPEG quality"
+            result.reasons["compressed"] = f"{which} {quality} is below the minimum of {policy.min_jpeg_quality}"
     if policy.min_effective_side is not None:
         _check_detail(policy.min_effective_side, effective_share(parts), max(pixels.shape[:2]), result)
     return result
@@ -121,7 +121,7 @@ def add_assessment(
     result.measured["score"] = score
     if policy.min_score is not None and (score is None or score < policy.min_score):
         result.reasons["score"] = (
-            "it has no score" if score is None else f"its score is {score:.2f}, least {policy.min_score:g}"
+            "it has no score" if score is None else f"score {score:.2f} is below the minimum of {policy.min_score:g}"
         )
     for items in (row["executor_evidence"]["distortion_analysis"] or {}).values():
         for item in items:
@@ -131,7 +131,7 @@ def add_assessment(
                 result.reasons.setdefault(everyday_name(item["type"]), text)
     kinds = [kind for kind in row.get("outside_training") or () if kind in policy.refuse_kinds]
     if kinds:
-        result.reasons["kind"] = f"it looks like no photo: {', '.join(kinds)}"
+        result.reasons["kind"] = f"it does not look like a photo: {', '.join(kinds)}"
 
 
 def _check_detail(least: int, share: float | None, longest: int, result: GateResult) -> None:
@@ -140,22 +140,24 @@ def _check_detail(least: int, share: float | None, longest: int, result: GateRes
     result.measured["effective_side"] = None if share is None else side
     own = max(result.measured["width"], result.measured["height"])
     if side < least and side < ENLARGED * own:
-        result.reasons["upscaled"] = f"its detail needs {side} of {own} pixels, least {least}"
+        result.reasons["upscaled"] = (
+            f"the longer side of {own} pixels has the detail of {side}, below the minimum of {least}"
+        )
     elif side < least:
-        result.reasons["small"] = f"the longer side has {own} pixels, least {least}"
+        result.reasons["small"] = f"the longer side of {own} pixels is below the minimum of {least}"
 
 
 def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> None:
     width, height = upright_size(image)
     result.measured |= {"width": width, "height": height}
-    shown = f"it has {width} x {height} pixels"
+    shown = f"{width} x {height} pixels"
     if policy.min_short_side and min(width, height) < policy.min_short_side:
-        result.reasons["small"] = f"{shown}, least {policy.min_short_side} of the shorter side"
+        result.reasons["small"] = f"{shown}; the shorter side must have at least {policy.min_short_side}"
     if policy.max_long_side and max(width, height) > policy.max_long_side:
-        result.reasons["large"] = f"{shown}, at most {policy.max_long_side} of the longer side"
+        result.reasons["large"] = f"{shown}; the longer side may have at most {policy.max_long_side}"
     if policy.aspect and not policy.aspect[0] <= width / height <= policy.aspect[1]:
         low, high = policy.aspect
-        result.reasons["aspect"] = f"{shown}, a ratio of {width / height:.2f}, expected {low:g} to {high:g}"
+        result.reasons["aspect"] = f"{shown}; width / height is {width / height:.2f}, expected {low:g} to {high:g}"
 
 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:

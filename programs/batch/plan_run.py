@@ -126,9 +126,9 @@ def refuse_other_settings(place: str | os.PathLike[str], earlier: Mapping[str, A
     before, after = dict(_leaves(earlier)), dict(_leaves(json.loads(json.dumps(now))))
     if different := [key for key in after | before if after.get(key) != before.get(key)]:
         key, *others = different
-        more = f" (and {len(others)} more differ)" if others else ""
+        more = f" (and {len(others)} more differences)" if others else ""
         raise UserError(
-            f"{printable_path(place)} was begun with another {key}: {_short(before.get(key))}, not "
+            f"{printable_path(place)}: the earlier run used {key} {_short(before.get(key))}, not "
             f"{_short(after.get(key))}{more}; name another folder, or use the earlier settings"
         )
 

@@ -104,7 +104,9 @@ class ResultsFile:
         self._index: RowIndex | None = None
         try:
             if holder := locked_by(self._file):
-                raise UserError(f"{shown}: {one_line(holder)} is writing to it; wait for its end, or name another file")
+                raise UserError(
+                    f"{shown}: {one_line(holder)} is writing to it; wait until it ends, or name another file"
+                )
             self.length, self.appended = self._check(), 0
         except BaseException:
             self._close()
@@ -215,7 +217,7 @@ class ResultsFile:
             replaced, self._file = self._file, self.path.open("a+b", buffering=0)
             replaced.close()
         if holder := locked_by(self._file):
-            raise UserError(f"{printable_path(self.path)}: {one_line(holder)} began to write to it; run it again")
+            raise UserError(f"{printable_path(self.path)}: {one_line(holder)} started to write to it; run again")
         self.length = self._check()
 
     def content(self) -> bytes:
@@ -266,9 +268,9 @@ class ResultsFile:
                 if row is None and line.endswith(b"\n"):
                     if index:
                         index.remove()
-                    raise UserError(f"{shown}: line {number + 1} is not a JSON object; move the file away")
+                    raise UserError(f"{shown}: line {number + 1} is not a JSON object; move or rename the file")
                 if row is None and not _is_cut_row(line, before):
-                    raise UserError(f"{shown}: line {number + 1} is no row of results; move the file away")
+                    raise UserError(f"{shown}: line {number + 1} is no row of results; move or rename the file")
                 if row is None:
                     logger.warning(
                         "%s: the last line was cut short by an interruption; that row is computed again", shown
@@ -277,7 +279,7 @@ class ResultsFile:
                     return number
                 number, end, before = number + 1, end + len(line), line
                 if (why := str(outline(row).get("error"))).startswith(NO_ROW):
-                    logger.warning("%s: line %d is %s; it is left out", shown, number, why)
+                    logger.warning("%s: line %d is %s; it is skipped", shown, number, why)
                 if index:
                     index.add(line.removesuffix(b"\n") + b"\n", row)
         if not line.endswith(b"\n"):
@@ -368,7 +370,7 @@ def latest_rows(file: Path) -> Iterator[Row]:
         if not failed or latest.get(job, (0, True))[1]:
             latest[job] = offset, failed
     if replaced := total - len(latest):
-        logger.warning("%d of %d rows are left out: later rows of the same image and question count", replaced, total)
+        logger.warning("%d of %d rows are skipped, because later rows replace them", replaced, total)
     yield from rows_at(file, sorted(offset for offset, _ in latest.values()))
 
 

@@ -82,7 +82,7 @@ class Worker:
         if process.returncode >= 0:
             return f"ended with status {process.returncode}"
         hint = ", as happens when memory runs out" if process.returncode == -9 else ""
-        return f"was ended by signal {-process.returncode}{hint}"
+        return f"was stopped by signal {-process.returncode}{hint}"
 
 
 def _start() -> "subprocess.Popen[bytes]":

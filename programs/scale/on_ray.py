@@ -69,7 +69,7 @@ def _ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise UserError("--engine ray needs Ray: pip install 'agenticiqa[ray]'") from error
+        raise UserError("--engine ray needs Ray: run pip install 'agenticiqa[ray]'") from error
     return ray
 
 

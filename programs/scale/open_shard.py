@@ -50,7 +50,7 @@ class FarImage:
 
     def _fetched(self) -> bytes:
         if WEB.match(self.name):
-            raise ImageError(f"{self.name[:200]}: web addresses are not fetched; download first")
+            raise ImageError(f"{self.name[:200]}: web addresses are not fetched; download the image first")
         fs, path = open_place(self.name)
         for attempt in range(1, TRIES + 1):
             try:
@@ -58,7 +58,7 @@ class FarImage:
             except FileNotFoundError as error:
                 raise ImageError(f"{self.name}: expected an image, but there is no such file") from error
             except PermissionError as error:
-                raise ImageError(f"{self.name}: expected an image, but it may not be read") from error
+                raise ImageError(f"{self.name}: expected an image, but permission to read it was denied") from error
             except Exception as error:  # each store has its own
                 if attempt == TRIES:
                     why = f"{type(error).__name__}: {error}"
@@ -128,7 +128,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
             seen.add(f"{folder}/{key}" if folder else key)
             shown = f"{shard.file}/{member.name}"
             if member.size > MAX_FILE_BYTES:
-                yield _job({}, question, NoImage(shown, "it is too large"))
+                yield _job({}, question, NoImage(shown, "the file is too large"))
                 continue
             content = tar.extractfile(member)
             assert content is not None  # of a file
@@ -142,7 +142,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
             raise tarfile.ReadError(f"damaged or cut short after {len(seen)} images")
     for key in expected:
         if key not in seen:
-            missing = NoImage(f"{shard.file}/{key}", "the index beside the tar has it, the tar has not")
+            missing = NoImage(f"{shard.file}/{key}", "the index lists it, but it is missing in the tar")
             yield _job({}, question, missing)
 
 

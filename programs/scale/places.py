@@ -17,7 +17,7 @@ WEB = re.compile(r"https?://", re.IGNORECASE)
 def open_place(name: str) -> tuple[AbstractFileSystem, str]:
     """Return the file system of an address or path, and the path in it. Raises UserError for what fsspec refuses."""
     if WEB.match(name):
-        raise UserError(f"{name[:80]}: web addresses are not fetched; download first, for example with img2dataset")
+        raise UserError(f"{name[:80]}: web addresses are not fetched; download them first, such as with img2dataset")
     try:
         fs, path = url_to_fs(name)
     except (ImportError, ValueError) as error:  # which names the package of the protocol

@@ -92,7 +92,7 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
     if PATTERN.search(name) and not os.path.exists(name):
         found = matching(name)
         if not found:
-            problems.append(f"{name}: nothing matches this pattern; check it")
+            problems.append(f"{name}: no file matches this pattern; check the pattern")
         tables = [each for each in found if each.endswith((".tar", ".parquet", ".csv"))]
         for each in tables:
             yield from _file(each, images)
@@ -105,7 +105,7 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
     try:
         listed = {str(each).rpartition("/")[2] for each in fs.ls(path, detail=False)} if fs.isdir(path) else set()
     except OSError as error:
-        raise UserError(f"{name}: cannot be listed ({error}); check the address and your rights") from error
+        raise UserError(f"{name}: cannot be listed ({error}); check the address and your permissions") from error
     if listed & {SPLIT, SPLITS}:
         for split in splits_in(name):
             yield from _rows(split, images)
@@ -113,7 +113,7 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
     held = [each for suffix in ("tar", "parquet") for each in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
     held = [each for each in held if listed and not _is_index(each, {*held})]
     if held and any(READ.fullmatch(os.path.splitext(each)[1].lower()) for each in listed):
-        raise UserError(f"{name}: holds images and tables or tar files: name those that are meant, as {name}/*.jpg")
+        raise UserError(f"{name}: holds images and tables or tar files: name one kind, for example {name}/*.jpg")
     for each in held:
         yield from _file(each, images)
     if not held:
@@ -143,7 +143,7 @@ def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
         entries = (_entry_of_line(name, place, row, column) for place, row in table.rows)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{name}: expected a CSV in UTF-8 ({error})") from error
+        raise UserError(f"{name}: cannot be read as a CSV in UTF-8 ({error})") from error
 
 
 def _entry_of_line(table: str, place: str, cells: Mapping[str, str], column: str) -> dict[str, Any]:
@@ -175,10 +175,10 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     for name in (each for each in names if each not in local):
         if question.reference:
-            raise UserError(f"{name}: --reference is for images of this disk; name it in a column of a table")
+            raise UserError(f"{name}: --reference works for local images only; name references in a table")
         part = [*_remote_entries(name)]
         if not part:
-            problems.append(f"{name}: there is no image; check the address")
+            problems.append(f"{name}: no image found; check the address")
         yield from ({"kind": "images", "entries": each} for each in _cut(part, images))
 
 

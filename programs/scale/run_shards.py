@@ -28,7 +28,7 @@ from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
 TRIES = 2  # at a shard that breaks, or whose worker dies
 LOCK = "_lock"
-NO_FILE = f"no file came of it in {TRIES} tries: its worker died, or writes to another disk than this machine"
+NO_FILE = f"no file was written in {TRIES} tries: the worker stopped, or does not write to this machine's disk"
 
 
 @dataclass
@@ -83,7 +83,7 @@ def run_shards(
         problems: list[str] = []
         planned = _write_plan(folder, plan_shards(run.names, run.question, problems, images), run.question)
         if not planned:
-            raise UserError(problems[0] if problems else "there is nothing to judge; name images")
+            raise UserError(problems[0] if problems else "there are no images to assess; name some")
         ended = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
         ended.stamps = _files_of(folder, planned, fingerprint)
@@ -156,7 +156,7 @@ def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
     if earlier is not None:
         refuse_other_settings(folder.place, earlier, about)
     elif folder.shards():
-        raise UserError(f"{folder.place}: has shards but no {RUN}, which says what of; name another folder")
+        raise UserError(f"{folder.place}: has shards but no {RUN}, which records their settings; name another folder")
     else:
         folder.write(RUN, json.dumps(about, indent=2, ensure_ascii=False).encode() + b"\n")
 
@@ -180,7 +180,7 @@ def _locked(folder: Path) -> Iterator[None]:
         raise UserError(f"{folder}: results cannot be written there ({why}); name another folder") from error
     with file:
         if holder := locked_by(file):
-            raise UserError(f"{folder}: {holder} is writing to it; wait for its end, or name another folder")
+            raise UserError(f"{folder}: {holder} is writing to it; wait until it ends, or name another folder")
         for leftover in folder.glob(".*.part"):
             leftover.unlink(missing_ok=True)
         yield

@@ -185,7 +185,7 @@ def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Itera
     folder = ShardFolder(place)
     numbers = folder.shards()
     if not numbers:
-        raise UserError(f"{folder.place}: there are no shards in it; agenticiqa assess ... --parquet writes them")
+        raise UserError(f"{folder.place}: found no shards; write them with agenticiqa assess ... --parquet")
     for number in numbers:
         for row in folder.rows(number, columns):
             yield {name: _value(name, value) for name, value in row.items()} if columns else row

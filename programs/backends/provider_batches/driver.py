@@ -35,7 +35,7 @@ FAILURES_IN_A_ROW = 20  # of a provider, at consecutive polls, after which the r
 MOST_TRIES = 4  # how often a request is sent that got no answer or a temporary error
 DOWNLOADS = 2  # of results in which a line cannot be read
 AT_A_TIME = 500  # answers that are kept in one step
-UNANSWERED = json.dumps({"error": {"message": f"{MOST_TRIES} batches gave no answer to it"}}).encode()
+UNANSWERED = json.dumps({"error": {"message": f"no answer in {MOST_TRIES} batches"}}).encode()
 
 
 @dataclass
@@ -84,7 +84,7 @@ class Batches:
                 spool.file.close()
                 spool.path.unlink(missing_ok=True)
             if left := len(self.manifest.batches()):
-                self.report(f"{counted(left, 'batch', 'batches')} under way: the same command with --resume collects")
+                self.report(f"{counted(left, 'batch', 'batches')} under way; run the command again with --resume")
             self.manifest.close()
 
     # While an image is judged, in any thread.
@@ -130,8 +130,8 @@ class Batches:
         if size > offered.most_bytes:
             self.limits.settle(highest, 0.0)
             raise ImageError(
-                f"the request has {size / 1e6:.1f} MB, and a batch at most {offered.most_bytes / 1e6:.0f}: --max-side "
-                "sends a smaller copy of the image"
+                f"the request has {size / 1e6:.1f} MB, but a batch takes at most {offered.most_bytes / 1e6:.0f} MB: "
+                "send a smaller copy of the image with --max-side"
             )
         spool, full = self._spools.get(model.name), None
         if spool and (len(spool.requests) >= offered.most_requests or spool.size + size > offered.most_bytes):
@@ -226,11 +226,11 @@ class Batches:
         except ServiceError as error:
             if error.status != 404:
                 raise
-            self._give_up(batch, "its provider knows it no more", counted=True)
+            self._give_up(batch, "the provider no longer has it", counted=True)
             return self._batch(batch.n)
         if progress.full and progress.refused:
             self.manifest.update(batch.n, state="uploaded", handle=None, name=secrets.token_hex(8))
-            raise ServiceError(f"not taken yet, too much is under way ({progress.message})", 429)
+            raise ServiceError(f"not accepted yet, because too many requests are under way ({progress.message})", 429)
         if progress.refused:
             self._give_up(batch, progress.message, counted=False)
             raise BackendError(f"batch {batch.n} was refused: {progress.message}")
@@ -272,16 +272,16 @@ class Batches:
         self._discard(batch)  # before it is closed, so that a kill between does it again
         self._close(batch, batch.message, counted=True)
         parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
-        parts += [f"{len(left) - len(last)} go again ({batch.message})"] if len(left) > len(last) else []
+        parts += [f"{len(left) - len(last)} are sent again ({batch.message})"] if len(left) > len(last) else []
         parts += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
-        parts += [f"{strange} answers to other requests or twice"] if strange else []
+        parts += [f"{strange} unexpected or repeated answers ignored"] if strange else []
         self.report(f"batch {batch.n}: {', '.join(parts)}")
 
     def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
         """Move the requests of this batch to the next one."""
         self._close(batch, why, counted=counted)
         self._discard(batch)
-        self.report(f"batch {batch.n}: {why}; its requests go again")
+        self.report(f"batch {batch.n}: {why}; its requests go into the next batch")
 
     def _close(self, batch: Batch, why: str, *, counted: bool) -> None:
         self.manifest.update(batch.n, message=why)
@@ -317,7 +317,7 @@ class Batches:
             if file is None:
                 file = offered.uploaded(batch.name) if again else None
                 if file is None and not path.exists():
-                    self._give_up(batch, "its file was deleted", counted=False)
+                    self._give_up(batch, "its file of requests was deleted", counted=False)
                     return
                 file = file or offered.upload(path, batch.name)
                 self.manifest.update(n, state="uploaded", file=file)
@@ -334,8 +334,8 @@ class Batches:
             raise BackendError(f"batch {n}: {error}") from error
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
-            raise BackendError(f"batch {n}: {error}; the same command with --resume goes on") from error
-        logger.warning("batch %d: %s; tried again", n, error)
+            raise BackendError(f"batch {n}: {error}; run the command again with --resume") from error
+        logger.warning("batch %d: %s; trying again", n, error)
 
     def _batch(self, n: int) -> Batch:
         return next(batch for batch in self.manifest.batches(ALL) if batch.n == n)
@@ -359,7 +359,7 @@ class Batches:
 
 
 def _stage_of(model: "Model") -> StageConfig:
-    assert model.stage is not None, "a run by batches asks models of a configuration"
+    assert model.stage is not None, "a batch run uses models from a configuration"
     return model.stage
 
 

@@ -85,7 +85,7 @@ class Manifest:
                 self._guard.execute("BEGIN EXCLUSIVE")
             except sqlite3.OperationalError as error:
                 raise UserError(
-                    f"{printable_path(folder)}: another process works on these batches; wait for it, or stop it"
+                    f"{printable_path(folder)}: another process uses these batches; wait until it ends, or stop it"
                 ) from error
         try:
             self._rows = sqlite3.connect(folder / "manifest.sqlite", check_same_thread=False, timeout=30)

@@ -158,5 +158,5 @@ def _id_of(made: object) -> str:
     """Return the id of what the provider says that it made."""
     id = getattr(made, "id", None)
     if not isinstance(id, str) or not id:
-        raise ServiceError("its answer does not name what it made")
+        raise ServiceError("the provider's response has no id")
     return id

@@ -28,10 +28,8 @@ def service_of(backend: str) -> type[Service]:
 def refuse_without_batches(stage: StageConfig) -> None:
     """Raise BackendError for a backend that has no batches."""
     if not stage.is_offline and not has_batches(stage.backend):
-        able = " and ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.batches)
-        raise BackendError(
-            f"backend {stage.backend!r} does not support --batch, {able} do: name one of these, or run without --batch"
-        )
+        able = " or ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.batches)
+        raise BackendError(f"backend {stage.backend!r} does not support --batch: use {able}, or run without --batch")
 
 
 def open_manifest(folder: Path, *, shared: bool = False) -> Manifest:
@@ -42,7 +40,7 @@ def open_manifest(folder: Path, *, shared: bool = False) -> Manifest:
             manifest.close()
             raise UserError(
                 f"{printable_path(folder)}: batch {batch.n} ({batch.handle or 'not sent yet'}) is for {batch.backend}, "
-                "which does not support --batch any more: cancel it at the provider, delete this folder, and run "
+                "which no longer supports --batch: cancel the batch at the provider, delete this folder, and run "
                 "without --batch"
             )
     return manifest

@@ -75,7 +75,7 @@ def test_photos_are_rated_after_the_cost_is_told_and_the_profile_is_used(
     assert calibrate("--config", config, photos, "--out", out) == 0
     said = capsys.readouterr().out
     assert said.startswith(shown), "first the cost, the same as of --dry-run"
-    assert f"{out}: a fusion profile of vllm.test and LEARNED-IQA was fitted to 14 images, without opinion" in said
+    assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in said
     assert "50 and more are better" in said
     assert f'put "fusion: {out}" into a configuration whose summarizer asks vllm.test' in said
     profile = read_fusion_profile(out)
@@ -184,7 +184,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
         (["{photos}", "--max-usd", "3"], "--max-usd is about the fusion: name the model"),
         (["{photos}", "--dry-run"], "--dry-run is about the fusion"),
         (["{rows}", "--backend", "vllm.test"], "fitted without a model"),
-        (["{rows}"], "at least 10 images that a model rated, got 0"),
+        (["{rows}"], "at least 10 images that a model rated, found 0"),
         (["nowhere.jsonl"], "nowhere.jsonl: expected the rows of 'assess --jsonl' or of 'evaluate'"),
         (["{text}"], "text.jsonl: line 1 is no row of results: it is no JSON object"),
         (["{other}"], "line 2 is no row of results"),

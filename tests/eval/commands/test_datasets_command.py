@@ -45,7 +45,7 @@ def test_evaluate_takes_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str
     archives.kadid10k(tmp_path / "other", scores=(4.57, 4.3, 1.5, 1.3))
     command[3] = str(tmp_path / "other")
     assert main(command) == 2
-    assert "was begun with another labels" in capsys.readouterr().err
+    assert "the earlier run used labels" in capsys.readouterr().err
 
 
 def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(

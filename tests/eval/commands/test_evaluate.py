@@ -244,7 +244,7 @@ def test_a_run_made_otherwise_is_refused(
     capsys.readouterr()
     assert main(command) == 2
     err = capsys.readouterr().err
-    assert "was begun with another" in err
+    assert "the earlier run used" in err
     assert err.count("\n") == 1
     assert rows_of(tmp_path / "run") == rows
 

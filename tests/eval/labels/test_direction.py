@@ -78,7 +78,7 @@ def test_evaluate_refuses_them_unless_the_direction_is_declared(
     assert main([*command, "--no-lower-is-better"]) == 0
     assert "the direction is declared otherwise, but in" in capsys.readouterr().err
     assert main([*command, "--lower-is-better"]) == 2  # other labels in the same folder
-    assert "was begun with another labels" in capsys.readouterr().err
+    assert "the earlier run used labels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("sign", "shown"), [(-1, True), (1, False)])

@@ -254,7 +254,7 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
 @pytest.mark.parametrize(
     ("header", "used", "reported"),
     [
-        ("image,mos,mos", 3.5, "several columns are named mos: the first one is used, the others are mos.2"),
+        ("image,mos,mos", 3.5, "several columns are named mos: the first one is used, the others are renamed to mos.2"),
         ("image,mos,MOS", 3.5, "column mos is used for the scores, not MOS (--mos-column)"),
         ("image,MOS,mos", 3.5, "column MOS is used for the scores, not mos (--mos-column)"),
         ("image,score,mos", 1.5, "column mos is used for the scores, not score (--mos-column)"),

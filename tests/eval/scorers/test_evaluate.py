@@ -76,7 +76,7 @@ def test_the_program_is_measured_as_by_the_command(make_labels: MakeLabels, tmp_
     assert shown["systems"] == summary["systems"]
     assert json.loads((tmp_path / "run" / "report.json").read_text())["systems"] == summary["systems"]
     assert evaluate(AgenticIQA.offline(), path, out=tmp_path / "run").rows == rows
-    with pytest.raises(UserError, match=r"begun with another program\.max_replan_iterations: 2, not 0"):
+    with pytest.raises(UserError, match=r"used program\.max_replan_iterations 2, not 0"):
         evaluate(changed(AgenticIQA.offline()), path, out=tmp_path / "run")
 
 
@@ -102,7 +102,7 @@ def test_a_run_in_a_folder_goes_on_and_takes_no_other_scorer(make_labels: MakeLa
     assert len(kept) >= 2
     assert len(seen) - before == len(rows) - len(kept)
     assert (tmp_path / "run" / "results.jsonl").read_text().splitlines()[: len(kept)] == kept
-    with pytest.raises(UserError, match="was begun with another scorer"):
+    with pytest.raises(UserError, match="the earlier run used scorer"):
         evaluate("brisque", path, out=tmp_path / "run")
 
 
@@ -156,7 +156,7 @@ def test_larger_images_are_measured_at_a_given_size_and_the_table_says_so(
     assert main([*command, "--shorter-side", "48"]) == 0
     assert "BRISQUE, shorter side 48" in capsys.readouterr().out
     assert main(command) == 2
-    assert "begun with another shorter_side: 48, not null" in capsys.readouterr().err
+    assert "used shorter_side 48, not null" in capsys.readouterr().err
     assert main(["evaluate", str(path), "--shorter-side", "48"]) == 2
 
 

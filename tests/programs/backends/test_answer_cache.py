@@ -136,7 +136,7 @@ def test_a_database_that_is_none_is_told_and_left_out(
     with caplog.at_level(logging.WARNING, answer_cache.__name__):
         assert program(photo, RATE).quality_score
     assert len(server.requests) == 2 * asked
-    assert "a damaged record of the cache in" in caplog.text
+    assert "a damaged record of the cache is ignored" in caplog.text
 
 
 def test_a_folder_that_cannot_be_used_leaves_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

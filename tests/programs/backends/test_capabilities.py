@@ -90,7 +90,7 @@ def test_what_a_server_refuses_is_left_out_from_the_first_question_on(
     script, (form, logprobs), before = FOUND[name]
     with fake_server(script) as server:
         results = [program(server)(photo, *query) for query in ((), (), (AGAIN,))]
-        shown = [record for record in caplog.records if "refuses what it was asked for" in record.message]
+        shown = [record for record in caplog.records if "refused a request parameter" in record.message]
         monkeypatch.setattr(module, "_known", {})  # as another process, with the cache of this one
         results += [program(server)(photo), program(server)(photo, AGAIN.lower())]
     assert asked_of(server.requests[0]) == BOTH

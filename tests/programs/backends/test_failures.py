@@ -114,7 +114,7 @@ def test_a_wait_in_words_is_understood(words: str, seconds: float | None) -> Non
 def test_a_wait_in_a_header_comes_before_one_in_words() -> None:
     error = classified(lm15.RateLimitError("retry in 2s", status=429, retry_after=3600), 5, ())
     assert error.retry_after == 3600
-    assert error.message == "retry in 2s (it asks to wait 3600 s)"
+    assert error.message == "retry in 2s (the server asks to wait 3600 s)"
 
 
 def chained(*errors: Any) -> BaseException:

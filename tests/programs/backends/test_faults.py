@@ -240,7 +240,7 @@ PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
         kind("rate_limit", 3),
         [about(3)] * 2,
         dspy.LMRateLimitError,
-        "it asks to wait 3 s",
+        "the server asks to wait 3 s",
     ),
     "429 without": (VLLM, says(429, "slow down"), DOUBLING, dspy.LMRateLimitError, "slow down"),
     "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [about(7)] * 2, dspy.LMRateLimitError, "to wait 7 s"),
@@ -291,7 +291,7 @@ def test_a_fault_that_stays_is_told_after_the_last_retry(name: str, waits: list[
 def test_an_hour_is_told_and_not_waited_for(waits: list[float]) -> None:
     with (
         provider_server(OPENAI, fault(OPENAI, "rate_limit", 3600), key=KEY) as server,
-        pytest.raises(dspy.LMRateLimitError, match="it asks to wait 3600 s"),
+        pytest.raises(dspy.LMRateLimitError, match="the server asks to wait 3600 s"),
     ):
         ask(asked_of(server))
     assert (len(server.seen), waits) == (1, [])
@@ -510,8 +510,8 @@ def test_without_log_probabilities_the_written_ones_count(photo: Path, dialect: 
 
 
 REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
-    "refusal of OpenAI": (OPENAI, refusal, dspy.LMInvalidRequestError, "refuses to answer: I'm sorry"),
-    "refusal of Anthropic": (ANTHROPIC, refusal, dspy.LMInvalidRequestError, "refuses to answer"),
+    "refusal of OpenAI": (OPENAI, refusal, dspy.LMInvalidRequestError, "refused to answer: I'm sorry"),
+    "refusal of Anthropic": (ANTHROPIC, refusal, dspy.LMInvalidRequestError, "refused to answer"),
     "block of Gemini": (GEMINI, refusal, dspy.LMInvalidRequestError, "blocked: PROHIBITED_CONTENT"),
     "context of vLLM": (VLLM, kind("context"), dspy.ContextWindowExceededError, "maximum context length"),
     "context of llama.cpp": (LLAMACPP, kind("context"), dspy.ContextWindowExceededError, "context size"),
@@ -534,7 +534,7 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
     "credit of Anthropic": (ANTHROPIC, kind("quota"), dspy.LMBillingError, "credit balance"),
     "model of OpenAI": (OPENAI, kind("no_model"), dspy.LMUnsupportedModelError, "does not exist"),
     "model of Ollama": (OLLAMA, kind("no_model"), dspy.LMUnsupportedModelError, "not found"),
-    "no such address": (VLLM, says(404, "Not Found"), dspy.LMUnsupportedModelError, "is api_base right"),
+    "no such address": (VLLM, says(404, "Not Found"), dspy.LMUnsupportedModelError, "check api_base and its /v1"),
 }
 
 

@@ -87,7 +87,9 @@ def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCa
     with caplog.at_level(logging.INFO, "agenticiqa"):
         outcomes = {job.image.stem: outcome for job, outcome in assessed(Pretend(judge), jobs(4)).items()}
     assert isinstance(outcomes["1"], Unforeseen)
-    assert str(outcomes["1"]).endswith("ZeroDivisionError: division by zero; -v shows where, please report it")
+    assert str(outcomes["1"]).endswith(
+        "ZeroDivisionError: division by zero; run with -v to see where, and please report it"
+    )
     assert "Traceback" in caplog.text
     assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
 

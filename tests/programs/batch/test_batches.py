@@ -218,7 +218,7 @@ def test_what_is_under_way_is_listed_and_canceled(
     assert len(rows(out)) == 3
 
 
-REFUSED = "does not support --batch, openai.<model> and vllm.<model> do: name one of these, or run without --batch\n"
+REFUSED = "does not support --batch: use openai.<model> or vllm.<model>, or run without --batch\n"
 
 
 @pytest.mark.parametrize(

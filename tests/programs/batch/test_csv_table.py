@@ -41,10 +41,10 @@ def test_tables_are_read_whole(text: str, expected: list[list[str]]) -> None:
     [
         ('i,m,n\na.png,1,\nb.png,2,"x\nc.png,3,\n', "line 3: a quotation mark .* does not end its cell"),
         ('i,m,n\na.png,1,"12" lens"\n', "line 2: a quotation mark .* does not end its cell"),
-        ('i,m,n\na.png,1,"x\nb.png,2,\nc.png,3,x"\nd.png,4,\n', "line 2: .* makes lines 2 to 4 one row, but line 3"),
-        ('i,m,n\n"a.png,1,x\nb.jpg",2,x\n', "line 2: .* makes lines 2 to 3 one row"),
-        ('i;n;m\na.png;"x;1\nb.png;x";2\n', "line 2: .* makes lines 2 to 3 one row"),
-        ('i,m,"n\na.png,1,x"\nb.png,2,\n', "line 1: .* makes lines 1 to 2 one row"),
+        ('i,m,n\na.png,1,"x\nb.png,2,\nc.png,3,x"\nd.png,4,\n', "line 2: .* joins lines 2 to 4, but line 3"),
+        ('i,m,n\n"a.png,1,x\nb.jpg",2,x\n', "line 2: .* joins lines 2 to 3"),
+        ('i;n;m\na.png;"x;1\nb.png;x";2\n', "line 2: .* joins lines 2 to 3"),
+        ('i,m,"n\na.png,1,x"\nb.png,2,\n', "line 1: .* joins lines 1 to 2"),
         ("i,m\na.png,3,5\n", "line 2: 3 cells, but the header has 2"),
     ],
 )
@@ -55,4 +55,4 @@ def test_what_would_lose_a_row_is_an_error_with_its_line(text: str, message: str
 
 def test_rows_without_text_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert rows("a,b\n,\n1,2\n\n , \n") == [["a", "b"], ["1", "2"]]
-    assert "t.csv: 2 rows without any text in their cells are left out" in caplog.text
+    assert "t.csv: 2 rows with empty cells only are skipped" in caplog.text

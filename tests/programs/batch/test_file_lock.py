@@ -29,7 +29,7 @@ def test_the_second_process_is_told_who_writes(tmp_path: Path) -> None:
         assert other.stdout
         assert other.stdout.readline() == "open\n"
         who = f"process {other.pid}" if sys.platform == "linux" else "another process"
-        with pytest.raises(UserError, match=rf"run\.jsonl: {who}.* is writing to it; wait for its end"):
+        with pytest.raises(UserError, match=rf"run\.jsonl: {who}.* is writing to it; wait until it ends"):
             ResultsFile(path)
         other.stdin.write("\n")
         other.stdin.close()

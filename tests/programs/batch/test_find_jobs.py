@@ -160,9 +160,9 @@ def test_what_a_row_leaves_out_is_that_of_the_run(album: Path) -> None:
     [
         ("{", "line 2: expected a JSON object, such as {"),
         ("[1]", "line 2: expected a JSON object"),
-        ({"query": "Sharp?"}, "line 2: there is no 'image'; expected a row such as"),
-        ({"image": "a.jpg", "question": "Sharp?"}, "line 2: there is no 'query', and 'question' is not read"),
-        ({"image": "a.jpg", "choices": ["a", "b"]}, "line 2: there is no 'options', and 'choices' is not read"),
+        ({"query": "Sharp?"}, "line 2: the key 'image' is missing; expected a row such as"),
+        ({"image": "a.jpg", "question": "Sharp?"}, "line 2: unknown key 'question': rename it to 'query'"),
+        ({"image": "a.jpg", "choices": ["a", "b"]}, "line 2: unknown key 'choices': rename it to 'options'"),
         ({"image": 5}, "line 2: image is a int, expected a str"),
         ({"image": ""}, "line 2: image is empty, expected a path"),
         ({"image": "a.jpg", "query": ["Sharp?"]}, "line 2: query is a list, expected a str"),

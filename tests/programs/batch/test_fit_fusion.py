@@ -103,10 +103,13 @@ def test_third_tools_count_as_higher_is_better(rows: list[Row]) -> None:
 
 UNUSABLE: dict[str, Callable[[Row], Row]] = {
     "that failed": lambda row: {"image": row["image"], "query": row["query"], "error": "ImageError: broken"},
-    "that are no ratings": lambda row: {**row, "query_type": "mcq"},
+    "that are not ratings": lambda row: {**row, "query_type": "mcq"},
     "without usable probabilities": lambda row: {**row, "probability_source": "salvaged_level"},
     "that no model rated": lambda row: {**row, "answered_by": {}, "probability_source": "learned"},
-    "without a tool score of the whole image alone": lambda row: {**row, "executor_evidence": {"quality_scores": None}},
+    "without a single tool score for the whole image": lambda row: {
+        **row,
+        "executor_evidence": {"quality_scores": None},
+    },
 }
 
 
@@ -130,10 +133,10 @@ def test_the_model_of_most_rows_is_fitted_and_an_image_counts_once(rows: list[Ro
 
 
 def test_too_few_rows_are_refused_with_what_was_left_out(rows: list[Row]) -> None:
-    with pytest.raises(UserError, match="at least 10 images that a model rated, got 9") as refused:
-        fit_rows([*rows[:9], *map(UNUSABLE["that are no ratings"], rows[9:12])])
-    assert "(3 that are no ratings)" in str(refused.value)
-    with pytest.raises(UserError, match="got 0"):
+    with pytest.raises(UserError, match="at least 10 images that a model rated, found 9") as refused:
+        fit_rows([*rows[:9], *map(UNUSABLE["that are not ratings"], rows[9:12])])
+    assert "(3 that are not ratings)" in str(refused.value)
+    with pytest.raises(UserError, match="found 0"):
         fit_rows([])
 
 

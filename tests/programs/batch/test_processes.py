@@ -110,7 +110,7 @@ def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Pa
     assert [(type(outcomes[name]), str(outcomes[name])) for name in here] == [(type(e), str(e)) for e in here.values()]
     assert isinstance(outcomes["missing"], ImageNotFound)
     assert isinstance(outcomes["fatal"], ImageError)
-    assert "fatal.png: the process that judged it" in str(outcomes["fatal"])
+    assert "fatal.png: the worker process" in str(outcomes["fatal"])
     assert "fewer workers" in str(outcomes["fatal"])
 
 
@@ -175,7 +175,7 @@ def test_no_process_to_be_had_is_said_in_one_line(album: list[Path]) -> None:
     outcomes = assessed([hopeless, deadly, *album], 2)
     assert isinstance(outcomes["hopeless"], UserError)
     assert not isinstance(outcomes["hopeless"], ImageError)
-    assert str(outcomes["hopeless"]) == "no process could be started to judge in (no room); judge with one worker"
+    assert str(outcomes["hopeless"]) == "no worker process could be started (no room); use one worker"
     assert isinstance(outcomes["deadly"], ImageError)
     assert len(outcomes) == len(album) + 2
 

@@ -115,7 +115,7 @@ FOREIGN = [
 def test_an_end_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, rows: bytes, end: bytes) -> None:
     path = tmp_path / "foreign.json"
     path.write_bytes(rows + end)
-    with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is no row of results; move the file away"):
+    with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is no row of results; move or rename the file"):
         ResultsFile(path)
     assert path.read_bytes() == rows + end
 
@@ -278,7 +278,7 @@ def test_readers_get_the_last_row_of_each_job_and_are_told(
     with caplog.at_level(logging.WARNING):
         assert [row.get("answer") or row["error"] for row in latest_rows(path)] == kept
     left_out = len(rows) - len(kept)
-    assert (f"{left_out} of {len(rows)} rows are left out" in caplog.text) == bool(left_out)
+    assert (f"{left_out} of {len(rows)} rows are skipped" in caplog.text) == bool(left_out)
 
 
 def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def test_an_hour_of_waiting_is_not_spent_image_by_image(
     with fake_server(Switch(rate_limited(3600), after=1)) as server:
         assert main(command(album, server, tmp_path / "scores.jsonl")) == 1
     assert waits == []
-    assert "it asks to wait 3600 s" in capsys.readouterr().err
+    assert "the server asks to wait 3600 s" in capsys.readouterr().err
 
 
 def test_a_server_that_is_down_from_the_start_is_told_once(

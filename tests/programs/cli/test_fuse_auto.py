@@ -67,8 +67,8 @@ def test_the_same_folder_gives_the_same_digits_after_workers_order_limits_and_ct
     whole = tmp_path / "whole.jsonl"
     assert main(["assess", str(album), *options, "--jsonl", str(whole), "--workers", "1"]) == 0
     said = capsys.readouterr().err
-    assert f"fusion: a fusion profile of vllm.test and LEARNED-IQA was fitted to {IMAGES} images" in said
-    assert "its score is shown; the profile is in" in said
+    assert f"fusion: a fusion profile for vllm.test and LEARNED-IQA was fitted to {IMAGES} images" in said
+    assert "the fitted score is shown; the profile is in" in said
     before = scores_of(whole)
     assert {row[4] for row in before.values()} == {"fitted"}
     assert len({row[5] for row in before.values()}) == 1, "one profile"
@@ -139,7 +139,7 @@ def test_fewer_than_fifty_images_are_told_and_the_default_stands(
     assert main(["assess", str(few), "--config", config, "--fuse", "auto", "--jsonl", str(out)]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("fusion:")]
     assert said == [
-        "fusion: the score of the default fusion is shown: 12 images were rated by vllm.test, and a fit takes 50"
+        "fusion: no profile was fitted, so the default score is shown: vllm.test rated 12 images, but a fit needs 50"
     ]
     assert {(row["fusion"]["shown"], row["fusion"]["score_fitted"]) for row in rows_of(out).values()} == {
         ("default", None)
@@ -190,7 +190,7 @@ def test_in_python_rows_are_fused_as_on_the_command_line(album: Path, server: Se
     assert {Path(row["image"]).name: row["quality_score"] for row in fused} == expected
     other = [{**row, "fusion": {**row["fusion"], "prompts": "other"}} for row in rows[:9]]
     mixed, message = fit_auto([*rows[9:], *other], fewest=40)
-    assert "(not used: 9 of another model, other prompts or other tools than most)" in message
+    assert "(not used: 9 with another model, other prompts or other tools than most)" in message
     shown = [fuse_row(row, mixed, program.summarizer.fusion)["fusion"]["shown"] for row in [*rows[9:], *other]]
     assert shown == ["fitted"] * (IMAGES - 9) + ["default"] * 9
     assert fit_rows(rows, dict.fromkeys((row["image_sha256"] for row in rows[:5]), 3.0)).profile.images == IMAGES

@@ -69,7 +69,7 @@ def test_each_photo_is_refused_for_its_reason(uploads: Path, capsys: pytest.Capt
     }
     assert found[""]["reasons"]["undecodable"] == found[""]["reasons"]["compressed"] == 3
     assert found["once_low.png"]["measured"]["jpeg_quality"] == pytest.approx(30, abs=8)
-    assert "was once a JPEG of quality" in found["once_low.png"]["reasons"]["compressed"]
+    assert "earlier JPEG quality" in found["once_low.png"]["reasons"]["compressed"]
     assert found["good.jpg"]["measured"] == {"width": 256, "height": 256, "jpeg_quality": 90, "effective_side": 256}
 
 
@@ -142,10 +142,10 @@ def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
         ("{min_short_side: 9, distortions: {blur: sever}}", "'sever'"),
         ("min_size: 3", "unknown key 'min_size', known are min_short_side"),
         ("min_score: 9", "less than or equal to 5"),
-        ("distortions: {ugliness: severe}", "'ugliness' is none"),
+        ("distortions: {ugliness: severe}", "unknown distortion 'ugliness'"),
         ("distortions: {blur: very}", None),
-        ("distortions: {blur: none}", "blur: 'none' is none"),
-        ("refuse_kinds: [cat]", "'cat' is none of graphic"),
+        ("distortions: {blur: none}", "invalid severity 'none' of blur"),
+        ("refuse_kinds: [cat]", "unknown kind 'cat'; use graphic"),
         ("- a list", "the file"),
         ("a: [", "not valid YAML"),
         (None, "no such file"),

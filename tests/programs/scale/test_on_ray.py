@@ -58,7 +58,7 @@ def test_without_ray_one_line_says_what_to_install(
     Path("a.png").write_bytes(png(0))
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["assess", "a.png", "--engine", "ray", "--parquet", "scores"]) == 2
-    assert capsys.readouterr().err == "agenticiqa: --engine ray needs Ray: pip install 'agenticiqa[ray]'\n"
+    assert capsys.readouterr().err == "agenticiqa: --engine ray needs Ray: run pip install 'agenticiqa[ray]'\n"
     assert main(["assess", "a.png", "--engine", "ray"]) == 2
     assert "name a folder for them with --parquet" in capsys.readouterr().err
 
