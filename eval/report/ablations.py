@@ -1,4 +1,4 @@
-"""Report the whole program and its ablations: agreement with MOS, and the paired difference to the whole program."""
+"""Report the whole program and its ablations: agreement with MOS, and paired differences from the whole program."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,10 +11,10 @@ from agenticiqa.eval.report.model import Report, ReportTable, figure, number
 Row = Mapping[str, Any]
 WHOLE = "whole program"
 SENTENCES = (
-    "Without a part all images were judged anew; calls are those that were sent, what was asked before came from the "
-    "cache.",
-    "Paired: the SRCC without a part minus that of the whole program on the images that both scored, 95 % intervals by "
-    "a jackknife over contents. Several differences are shown and none is corrected for that.",
+    "Each ablated program assessed all images again. changed: images with a different score. calls: requests sent to "
+    "models, without those answered from the cache.",
+    "SRCC difference: SRCC without the part minus SRCC of the whole program, on the images that both scored. Brackets: "
+    "95 % intervals from a jackknife over contents, paired, not corrected for multiple comparisons.",
 )
 
 
@@ -34,14 +34,14 @@ def ablation_report(runs: Mapping[str, Sequence[Row]]) -> Report:
             "unscored": number(each["unscored"], ",d"),
             "SRCC": figure(each["srcc"]),
             "PLCC raw": figure(each["plcc"]),
-            "SRCC minus whole": figure(each["difference"], "+.3f"),
+            "SRCC difference": figure(each["difference"], "+.3f"),
             "changed": number(each["changed"], "d"),
             "calls": number(each["calls"], ",d"),
             "s per image": number(each["seconds"], ".2f"),
         }
         for each in figures
     ]
-    return Report(figures, [ReportTable("without a part", rows)], {"How to read it": SENTENCES})
+    return Report(figures, [ReportTable("Ablations", rows)], {"How to read it": SENTENCES})
 
 
 def _figures(name: str, rows: Sequence[Row], whole: Sequence[Row] | None) -> dict[str, Any]:

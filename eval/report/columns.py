@@ -1,4 +1,4 @@
-"""Collect the columns that figures need from a run's rows, row by row: some hundred of several thousand bytes."""
+"""Collect the values that a report needs from the rows of a run: about a hundred bytes of a row are kept."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Columns:
 
     @property
     def predictions(self) -> dict[str, Numbers]:
-        """Return the values of every predictor but single tools."""
+        """Return the values of every predictor except single tools."""
         return {name: self.numbers(name) for name in self._predictors}
 
     @property
@@ -74,7 +74,7 @@ class Columns:
 
     @property
     def scored(self) -> NDArray[np.bool_]:
-        """Which rows have a score."""
+        """Return which rows have a score."""
         return np.isfinite(self.numbers(self.first))
 
     def add(self, row: Row) -> None:
@@ -114,7 +114,7 @@ class Columns:
         return frozenset(by_tool)
 
     def _add_mos_source(self, row: Row, evidence: Mapping[str, Any]) -> str | None:
-        """Add the predictions of the tools' mean and the probabilities, alone and together; return their source."""
+        """Add the tool mean, the expected level and their combinations; return the source of the probabilities."""
         calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
         known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
         mean = ExecutorOutput.model_validate(known).overall_mean
@@ -151,7 +151,7 @@ class Columns:
 
 @dataclass
 class Conduct:
-    """Counts about a run: rejected answers, sources of the level probabilities, replans, failed tool calls, time."""
+    """Counts of a run: rejected answers, sources of the level probabilities, replans, failed tool calls, times."""
 
     sources: Counter[str] = field(default_factory=Counter)
     rejected: Counter[str] = field(default_factory=Counter)

@@ -1,10 +1,10 @@
-"""Compare runs: a leaderboard, and differences with intervals, p values, and the data needed to show smaller ones.
+"""Compare runs: a leaderboard, and differences with intervals, p values and the data needed to detect .01.
 
 The difference of two runs is computed on the items with values in both. Its interval deletes one content at a time from
 both runs (``eval.intervals``). The p value is from Student's t with the number of contents minus one. For right or
-wrong answers it is from McNemar's exact test (1947) on the items that only one run got right, which treats items as
-independent. The p values of several differences are corrected by Holm's method (1979), so that the chance of any wrong
-claim stays at 5 %.
+wrong answers it is from McNemar's exact test (1947) on the items that only one run answered correctly, which treats
+items as independent. The p values of several differences are corrected by Holm's method (1979), so that the chance of
+any wrong claim stays at 5 %.
 """
 
 import math
@@ -32,17 +32,17 @@ from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, fig
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
-SMALLEST_SHOWN = 0.01  # the power is stated for this difference
+SMALLEST_SHOWN = 0.01  # difference for which the needed data are estimated
 POWER = 0.8
 SENTENCES = (
-    "Brackets: 95 % intervals, a jackknife over contents (accuracy: Wilson, widened for contents); a difference leaves "
-    "out the same contents of both runs.",
-    "p: Student's t over contents, of answers McNemar's exact test; Holm: corrected for the number of pairs.",
-    "Needed: about so many items like these tell a difference of 0.01 in 80 of 100 studies.",
+    "Brackets: 95 % intervals from a jackknife over contents; for accuracy, Wilson intervals adjusted for clustering "
+    "by content. Differences are paired: each replicate deletes the same content from both runs.",
+    "p: Student's t test over contents; for answers, McNemar's exact test. p (Holm): corrected for the pairs of runs.",
+    "Needed to detect 0.01: the estimated number of similar items and contents for a power of 80 % at the 5 % level.",
 )
-OVER_SETS = "Mean: each set counts the same. Holm: corrected for the number of pairs on all sets."
+OVER_SETS = "mean: all sets have equal weight. p (Holm): corrected for the pairs of runs on all sets."
 
-# A function of the scores of both runs, the MOS and the contents.
+# Of the scores of both runs, the MOS and the contents.
 Compared = Callable[[Numbers, Numbers, Numbers, Sequence[str]], Interval]
 
 
@@ -51,7 +51,7 @@ class Difference:
     """The first run's figure minus the second's on the items of both.
 
     ``p`` is for this difference alone, ``holm`` corrected for all of them; both are ``None`` without an interval.
-    ``contents_needed`` and ``items_needed`` estimate how many would show a difference of .01 in 80 of 100 studies.
+    ``contents_needed`` and ``items_needed`` estimate how many are needed to detect a difference of .01 with 80 % power.
     """
 
     first: str
@@ -124,7 +124,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def mcnemar(first: Numbers, second: Numbers) -> float:
-    """Return McNemar's exact two-sided p value of items (N,), 0 or 1, that only one of the two got right."""
+    """Return McNemar's exact two-sided p value for two runs' answers to N items, each (N,), 1 if right and else 0."""
     gained, lost = int((first > second).sum()), int((first < second).sum())
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
@@ -146,11 +146,11 @@ def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> In
     The curve fit biases PLCC upward, so two runs at chance would differ: for them the raw PLCC is compared.
     """
     if all(_holds_0(interval(plcc, run, mos, contents)) for run in (a, b)):
-        return replace(difference_interval(plcc, a, b, mos, contents), note="both may be at chance: without curves")
+        return replace(difference_interval(plcc, a, b, mos, contents), note="raw PLCC, as both may be at chance")
     first, second = fit_logistic(a, mos), fit_logistic(b, mos)
     on_curves = first.directed(a) if first else a, second.directed(b) if second else b
     found = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
-    return found if first and second else replace(found, note="a run without a curve counts as it is")
+    return found if first and second else replace(found, note="raw scores of a run without a curve")
 
 
 def _holds_0(found: Interval) -> bool:
@@ -186,7 +186,7 @@ def _difference(name: str, measure: Compared, first: RunScores, second: RunScore
 def _in_both(first: RunScores, second: RunScores) -> list[str]:
     if first.kind != second.kind:
         raise UserError(
-            f"{first.name} has {first.kind}s and {second.name} has {second.kind}s; compare runs of one kind"
+            f"{first.name} has {first.kind}s and {second.name} has {second.kind}s; compare runs of the same kind"
         )
     both = [item for item in first.values if item in second.values]
     if not both:
@@ -194,8 +194,8 @@ def _in_both(first: RunScores, second: RunScores) -> list[str]:
     for item in both:
         if first.mos.get(item) != second.mos.get(item):
             raise UserError(
-                f"{first.name} and {second.name} have different labels: {item} is {first.mos[item]:g} in one and "
-                f"{second.mos[item]:g} in the other; compare runs on the same labels"
+                f"{first.name} and {second.name} have different labels: the MOS of {item} is {first.mos[item]:g} in "
+                f"one and {second.mos[item]:g} in the other; compare runs on the same labels"
             )
     return both
 
@@ -208,7 +208,7 @@ def _standard_error(found: Interval, contents: Sequence[str]) -> float | None:
 
 
 def _needed(error: float | None, contents: int) -> int | None:
-    """Return how many contents show a difference of ``SMALLEST_SHOWN``: the variance falls as their number grows."""
+    """Return how many contents are needed to detect ``SMALLEST_SHOWN``; the variance is inverse to their number."""
     if error is None:
         return None
     quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
@@ -225,8 +225,8 @@ def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
     ranked = sorted(runs, key=lambda run: -_first(figures[id(run)]))
     in_part = any(run.part for run in runs)
     rows = [
-        {"": str(place), "run": run.name, "judged by": run.assessed_by, "n": counted(len(run.values), run.unscored)}
-        | ({"of the set": run.part or "all"} if in_part else {})
+        {"": str(place), "run": run.name, "assessed by": run.assessed_by, "n": counted(len(run.values), run.unscored)}
+        | ({"part": run.part or "all"} if in_part else {})
         | {name: figure(each) for name, each in figures[id(run)].items()}
         for place, run in enumerate(ranked, 1)
     ]
@@ -260,7 +260,7 @@ def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
 
 
 def difference_table(found: Sequence[Difference]) -> ReportTable:
-    """Return the differences with intervals, p values, and the data needed to show one of .01."""
+    """Return the differences with intervals, p values, and the data needed to detect one of .01."""
     rows = [
         {
             "figure": each.figure,
@@ -269,14 +269,14 @@ def difference_table(found: Sequence[Difference]) -> ReportTable:
             "difference": figure(each.interval, "+.3f"),
             "p": probability(each.p),
             "p (Holm)": probability(each.holm),
-            f"needed for {SMALLEST_SHOWN:g}": Cell(
+            f"needed to detect {SMALLEST_SHOWN:g}": Cell(
                 "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
                 {"items": each.items_needed, "contents": each.contents_needed},
             ),
         }
         for each in found
     ]
-    return ReportTable("Differences on the items of both", rows)
+    return ReportTable("Paired differences", rows)
 
 
 def _ratings(run: RunScores) -> Mapping[str, Interval]:
@@ -297,6 +297,7 @@ def _accuracy(run: RunScores) -> Mapping[str, Interval]:
 
 def _about_questions(runs: Sequence[RunScores]) -> Iterator[str]:
     if runs[0].circular and runs[0].kind == "choice" and runs[0].figure != "accuracy":
-        yield "Circular: a question is right if it is with its options in all rotations; p is of questions."
+        yield "Circular accuracy: a question is right if it is answered correctly in all rotations of its options."
+        yield "p counts questions, not rotations."
     elif some := [run.name for run in runs if run.kind == "choice" and run.circular]:
-        yield f"Only {', '.join(some)} asked all rotations, so in every run only the order of the set counts."
+        yield f"Only {', '.join(some)} asked all rotations, so all runs are compared without rotations."

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ENDS = ("value", "low", "high")
 UNDEFINED = "-"
-MOST_SENTENCES = 5  # at a terminal, where a file has all of them
-PLAIN_WIDTH = 160  # columns where the output is no terminal
+MOST_SENTENCES = 5  # printed at a terminal if a file has all of them
+PLAIN_WIDTH = 160  # characters in a line if the output is not a terminal
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''"}
 
@@ -46,7 +46,7 @@ class ReportTable:
     """A table: its title, and rows with a cell (a text or a ``Cell``) for each heading, in one order.
 
     ``bold`` is the number of the highlighted row. ``best`` gives ``max`` or ``min`` by heading for columns with their
-    best value marked in LaTeX.
+    best value in bold in LaTeX.
     """
 
     title: str
@@ -80,10 +80,10 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Report:
-    """A report: ``figures`` in JSON types, tables that show them (the first is the headline), and sentences that
-    explain them, by the title of their group and each with its full stop.
+    """A report: ``figures`` in JSON types, tables that show them (the first is the headline), and ``notes``: sentences
+    that explain them, each with its full stop, by the title of their group.
 
-    The first group holds what a reader needs first.
+    The most important group comes first.
     """
 
     figures: Any
@@ -113,13 +113,13 @@ class Report:
         shown = self.sentences
         if kept is not None and len(shown) > MOST_SENTENCES:
             first = next(iter(self.notes.values()))[: MOST_SENTENCES - 1]
-            shown = [*first, f"{len(shown) - len(first)} more notes on these figures are in {kept}."]
+            shown = [*first, f"{len(shown) - len(first)} more notes are in {kept}."]
         for sentence in shown:
             print(f"- {sentence}")
 
 
 def print_table(table: Table) -> None:
-    """Print a table, as wide as the terminal, or 160 columns where there is none."""
+    """Print a table as wide as the terminal, or 160 characters wide without one."""
     console = Console(highlight=False)
     (console if console.is_terminal else Console(highlight=False, width=PLAIN_WIDTH)).print(table)
 
@@ -179,7 +179,7 @@ def _shown(cell: str) -> str:
 
 
 def _best(table: ReportTable, heading: str) -> str | None:
-    """Return the best value of a column as text; ``None`` for a column that has no best one, and for a single row."""
+    """Return the best value of a column as text; ``None`` for a column without one, and for a single row."""
     if heading not in table.best or len(table.rows) < 2:
         return None
     cells = [row[heading] for row in table.rows]
@@ -205,7 +205,7 @@ def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times:
 
 
 def number(value: float | None, spec: str) -> Cell:
-    """Return a number in a cell; "-" where there is none."""
+    """Return a number in a cell; "-" without one."""
     return Cell(UNDEFINED if value is None else format(value, spec), {"": value})
 
 

@@ -9,10 +9,10 @@ from scipy.stats import kendalltau
 from agenticiqa.eval.intervals import Interval, correlation_interval, jackknife, share_interval
 from agenticiqa.eval.metrics import Numbers, why_undefined
 
-MOST_IMAGES = 10_000  # most images with deviations of MOS; of more, this many are drawn with a fixed seed
+MOST_IMAGES = 10_000  # with deviations of MOS; from a larger set this many images are drawn with a fixed seed
 ROWS_AT_ONCE = 8  # so that a part of the table of pairs stays in the processor's cache
 
-Pairs = NDArray[np.float64]  # (.., 2): how many count, and how many more of these are in the right order than not
+Pairs = NDArray[np.float64]  # (.., 2): the counted pairs, and the concordant minus the discordant ones
 
 
 def pair_intervals(
@@ -34,7 +34,7 @@ def pair_intervals(
         shares = jackknife(lambda rows: _share(_differing(predictions[rows], mos[rows])), _share(total), blocks)
     else:
         if n > MOST_IMAGES:
-            drawn = f"of {MOST_IMAGES:,} images drawn at random"
+            drawn = f"{MOST_IMAGES:,} images were drawn at random"
             chosen = np.sort(np.random.default_rng(0).choice(n, MOST_IMAGES, replace=False))
         else:
             chosen = np.arange(n)
@@ -43,7 +43,7 @@ def pair_intervals(
         total = by_image.sum(axis=0) / 2
 
         def without_some(rows: NDArray[np.intp]) -> float | None:
-            """The pairs of the others count twice in the sums by image, and those with one of the others once."""
+            """Return the share for these rows, from all pairs minus the pairs of other images, counted once."""
             others = np.delete(np.arange(len(y)), rows)
             within = _beyond_deviation(x[others], y[others], variance[others]).sum(axis=0) / 2
             return _share(total - by_image[others].sum(axis=0) + within)

@@ -29,16 +29,16 @@ Kind = Literal["ours", "baseline", "tool"]
 BEST_TOOL = "best single tool"
 FOLDS = 5
 IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_SCORE, TOOL_MEAN, AVERAGE, PAPER)
-ENOUGH = 0.5  # least share of measured images for a tool to be chosen
+ENOUGH = 0.5  # share of the images that a tool must have measured to be chosen
 
 
 @dataclass(frozen=True)
 class Predictor:
     """A predictor of quality: its values (N,), NaN where it has none.
 
-    ``used`` has by row the tools that made a value. ``raw`` means that no curve was applied, and ``partial`` that a
-    tool ran only on images that it was chosen for.
-    ``about`` describes the values in a few words, if the name does not.
+    ``used`` returns the tools that a row's value depends on. ``raw`` means that no curve was applied, and ``partial``
+    that a tool ran only on images that it was chosen for. ``about`` lists the tools of the best single tool, with their
+    numbers of images.
     """
 
     name: str
@@ -86,8 +86,8 @@ def predictors(columns: Columns) -> list[Predictor]:
 def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> Predictor | None:
     """Return the best single tool, chosen for each fold of contents by its SRCC on the images of all other folds.
 
-    So the choice does not bias its figures, unlike those of the tool that is best on the same images. Only a tool
-    that measured half of the images is chosen. Returns ``None`` without such a tool, or with a single content.
+    Cross-validation avoids the bias of choosing the best tool on the same images. Only a tool that measured half of
+    the images is chosen. Returns ``None`` without such a tool, or with a single content.
     """
     folds = folds_by_content(contents, FOLDS, dealt=True) if contents else np.zeros(0, dtype=np.intp)
     values, chosen = np.full(len(mos), np.nan), np.full(len(mos), "", dtype=object)

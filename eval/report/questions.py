@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 Figures = Mapping[str, Any]
 Rows = Iterator[Mapping[str, str]]
 
-NO_OPTION = "names no option"
+NO_OPTION = "no option named"
 
 
 def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
     Vanilla accuracy uses the rows in the order of the set. Circular accuracy counts a question as right if all
     rotations of its options are; it is ``None`` unless all rotations were asked. An unparsed answer is wrong in
     ``accuracy`` and excluded from ``accuracy_of_answered``. ``chance`` is the accuracy of guessing, ``p_of_chance``
-    the probability that guessing gets as many right.
+    the probability of at least as many correct answers by guessing.
     """
     plain = [row for row in rows if row["rotation"] == 0]
     by_name: dict[str, list[Row]] = defaultdict(list)
@@ -109,15 +109,15 @@ def question_headline(figures: Figures) -> str:
     """Return a run in one sentence."""
     if figures["kind"] == "choice":
         vanilla = figures["vanilla"]
-        chance = "" if vanilla["chance"] is None else f", where guessing gets {100 * vanilla['chance']:.1f} %"
-        return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} questions are answered rightly{chance}."
+        chance = "" if vanilla["chance"] is None else f" (chance: {100 * vanilla['chance']:.1f} %)"
+        return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} answers are correct{chance}."
     if figures["kind"] == "planning":
-        return f"{_percent(figures['whole'])} % of {figures['questions']:,} plans are right as a whole."
-    return f"The judge gives {figure(figures['sum']['mean'], '.2f')} of 6 to {figures['described']:,} descriptions."
+        return f"{_percent(figures['whole'])} % of {figures['questions']:,} plans are correct in all fields."
+    return f"The judge scores {figures['described']:,} descriptions with {figure(figures['sum']['mean'], '.2f')} of 6."
 
 
 def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
-    """Return the probability of at least this many right guesses, if question i is right with ``chances[i]``.
+    """Return the probability of at least this many right guesses, if guess i is right with ``chances[i]``.
 
     Exact: the distribution of a sum of independent Bernoulli trials with different chances (Poisson binomial), by
     convolution.
@@ -136,7 +136,7 @@ def _choice(figures: Figures) -> Rows:
             "questions": name,
             "n": number(vanilla["n"], ",d"),
             "accuracy": _percent(vanilla["accuracy"]),
-            "of the answered": _percent(vanilla["accuracy_of_answered"]),
+            "accuracy of answered": _percent(vanilla["accuracy_of_answered"]),
             "unparsed": number(vanilla["unparsed"], ",d"),
             "chance": number(100 * vanilla["chance"], ".1f"),
             "p": probability(vanilla["p_of_chance"]),
@@ -150,7 +150,7 @@ def _choice(figures: Figures) -> Rows:
 def _planning(figures: Figures) -> Rows:
     def row(name: str, share: Mapping[str, Any], always: float | None = None) -> Mapping[str, str]:
         expected = number(None if always is None else 100 * always, ".1f")
-        return {"field": name, "n": number(share["n"], ",d"), "accuracy": _percent(share), "always": expected}
+        return {"field": name, "n": number(share["n"], ",d"), "accuracy": _percent(share), "majority": expected}
 
     yield row("whole plan", figures["whole"])
     for name, field in figures["fields"].items():
@@ -176,35 +176,34 @@ def _sentences(figures: Figures) -> Iterator[str]:
     """Yield sentences beside the table: unparsed and skipped questions, and how the figures were computed."""
     kind = figures["kind"]
     if kind == "explanation":
-        given = f"{figures['described']} of {figures['questions']} questions"
-        yield f"{given} were answered in words and given to the judge"
+        yield f"The judge scored the answers to {figures['described']} of {figures['questions']} questions"
         yield (
-            f"Judge: {figures['judge']}, {figures['rounds']} rounds; {figures['unusable_verdicts']} verdicts were "
-            "unusable and are in no figure"
+            f"Judge: {figures['judge']}, {figures['rounds']} rounds. Unusable verdicts, excluded from all figures: "
+            f"{figures['unusable_verdicts']}"
         )
-        yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}"
+        yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])}"
     else:
         reasons = ", ".join(f"{reason} {count}" for reason, count in figures["unparsed_reasons"].items())
         unparsed = f"{figures['unparsed']} of {figures['questions']} answers are unparsed"
         yield (
-            f"{unparsed}{f' ({reasons})' if reasons else ''}: "
-            f"wrong in every accuracy{' but that of the answered' if kind == 'choice' else ''}"
+            f"{unparsed}{f' ({reasons})' if reasons else ''}. They count as wrong"
+            f"{', but not in the accuracy of answered questions' if kind == 'choice' else ''}"
         )
-        yield f"Brackets: 95 % intervals (Wilson), clustered by {figures['contents']} contents"
+        yield f"Brackets: 95 % Wilson intervals, adjusted for clustering by {figures['contents']} contents"
     if kind == "choice":
-        yield "Chance: guessing among the options offered; p: the probability that guessing gets as many right (exact)"
+        yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
         if figures["circular"]:
-            yield "Circular: right only if the question is right in every rotation of its options"
+            yield "circular: a question is right only if it is answered correctly in every rotation of its options"
     if kind == "planning":
-        yield "Always: what a planner gets that always gives the most frequent value of the field"
+        yield "majority: accuracy of always giving the most frequent value of the field"
     if skipped := figures.get("skipped", figures.get("left_out")):  # "left_out" as earlier versions wrote it
-        yield f"{skipped} questions of the set cannot be asked or marked and are skipped"
+        yield f"{skipped} unusable questions of the set were skipped"
 
 
 def _mean(values: Mapping[str, float], content: Mapping[str, str]) -> dict[str, Any]:
     numbers = list(values.values())
     if not numbers:
-        return asdict(Interval(None, None, None, 0, "nothing was scored"))
+        return asdict(Interval(None, None, None, 0, "no description was scored"))
     contents = [content[name] for name in values]
     return asdict(error_interval(lambda x, _: float(np.mean(x)), numbers, numbers, contents))
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from agenticiqa.eval.intervals import FEW_CONTENTS, FEWEST_CONTENTS, contents_text
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.eval.report.model import UNDEFINED, Report, ReportTable, counted, figure, number, title_of
-from agenticiqa.eval.report.predictors import BEST_TOOL
+from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS
 from agenticiqa.eval.report.ratings import FIGURES
 from agenticiqa.programs.fusion.interval import SOURCES
 
@@ -19,8 +19,8 @@ FURTHER = ("plcc_fitted5", "rmse", "rmse_fitted", "rmse_fitted5", "pairs")
 BEST = {heading: min if key.startswith("rmse") else max for key, heading in FIGURES.items()}
 ENDS = {"value": "", "low": "_low", "high": "_high"}
 OVER_TASKS = (
-    "Means over the tasks with a figure: each task counting the same, and each by its number of scored images. They "
-    "have no interval: tasks are no sample of anything."
+    "mean: all tasks have equal weight. mean by images: weighted by the number of scored images. The means have no "
+    "interval, as the tasks are not a random sample."
 )
 
 Figures = Mapping[str, Any]
@@ -54,36 +54,37 @@ def rating_headline(figures: Figures) -> str:
     """Return a run in one sentence."""
     ours = _of(figures)[0]
     agreement = (
-        f"{ours['name']} agrees with people with SRCC {figure(ours['srcc'])}, and PLCC {figure(ours['plcc_fitted'])} "
-        f"after a curve, on {counted(ours['n'], ours['unscored'])} images of {figures['contents']:,} contents"
+        f"{ours['name']} has an SRCC of {figure(ours['srcc'])} with the MOS and a PLCC of "
+        f"{figure(ours['plcc_fitted'])} after a logistic fit, on {counted(ours['n'], ours['unscored'])} images of "
+        f"{figures['contents']:,} contents"
     )
     best = figures["srcc_differences"].get(BEST_TOOL)
-    return agreement + (f"; its SRCC minus that of the best single tool is {figure(best, '+.3f')}." if best else ".")
+    return agreement + (f". The SRCC difference from the best single tool is {figure(best, '+.3f')}." if best else ".")
 
 
 def splits_table(figures: Figures) -> ReportTable:
-    """Return the median figures of every predictor over the test parts of splits."""
+    """Return the median figures of every predictor over the test sets of splits."""
     rows = [
         {"predictor": name, "n": number(each["n"], ",.0f")}
         | {FIGURES[key]: number(each[key], ".3f") for key in HEADLINE}
         for name, each in figures["splits"]["systems"].items()
     ]
-    return ReportTable(f"Median over the test parts of {figures['splits']['of']}", rows, bold=0, best=BEST)
+    return ReportTable(f"Median over the test sets of {figures['splits']['of']}", rows, bold=0, best=BEST)
 
 
 def differences_table(figures: Figures) -> ReportTable:
     """Return our SRCC minus that of each baseline and of the best tool, on the images with both values."""
-    ours, flattered = _of(figures)[0]["name"], _not_held_out(figures)
+    ours, fitted = _of(figures)[0]["name"], _not_held_out(figures)
     rows = [
         {
-            "SRCC minus that of": name,
+            "other predictor": name,
             "n": number(each["n"], ",d"),
             "difference": figure(each, "+.3f"),
-            "": "not held out" if {ours, name} & {*flattered} else "",
+            "": "not held out" if {ours, name} & {*fitted} else "",
         }
         for name, each in figures["srcc_differences"].items()
     ]
-    return ReportTable(f"SRCC of {ours} minus that of others, on the images with both", rows)
+    return ReportTable(f"SRCC of {ours} minus SRCC of other predictors, on common images", rows)
 
 
 def breakdown(figures: Figures, by: str) -> ReportTable:
@@ -130,10 +131,10 @@ def over_tasks(reports: Sequence[Figures]) -> Report:
     rows = [
         {"task": row["task"], "n": number(row["n"], ",d"), "unscored": number(row["unscored"], ",d")}
         | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
-        for row in (*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean, by images"} | means[1])
+        for row in (*tasks, whole | {"task": "mean"} | means[0], whole | {"task": "mean by images"} | means[1])
     ]
     figures = {"backend": reports[0]["backend"], "tasks": tasks, "mean": means[0], "weighted_mean": means[1]}
-    table = ReportTable(f"all tasks, {figures['backend']}", rows, bold=len(tasks) + 1)
+    table = ReportTable(f"All tasks, {figures['backend']}", rows, bold=len(tasks) + 1)
     return Report(figures, [table], {"How to read it": [OVER_TASKS]})
 
 
@@ -153,9 +154,9 @@ def _label(system: Figures, best: str | None) -> str:
     sources = ", ".join(f"{source} {count}" for source, count in system["sources"].items())
     notes = [
         sources if len(system["sources"]) > 1 else ", ".join(system["sources"]),
-        "on other images" if system["about"] else "",
-        "only where chosen" if system["partial"] else "",
-        "best here" if system["name"] == best and system["kind"] == "tool" else "",
+        "cross-validated" if system["about"] else "",
+        "selected images only" if system["partial"] else "",
+        "best on these images" if system["name"] == best and system["kind"] == "tool" else "",
     ]
     shown = "; ".join(filter(None, notes))
     return f"{system['name']} ({shown})" if shown else str(system["name"])
@@ -172,52 +173,55 @@ def _not_held_out(figures: Figures) -> list[str]:
 
 
 def _first(figures: Figures) -> Iterator[str]:
-    """Yield the most important notes: what was scored, and what makes the figures doubtful."""
+    """Yield the most important notes: how many images were scored, and the limits of the figures."""
     ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
     if (ours["srcc"]["high"] or 0) < 0:
         yield (
-            f"SRCC of {ours['name']} is below zero with its whole interval: the labels may be lower-is-better, as a "
-            "DMOS is; then add --lower-is-better"
+            f"The SRCC of {ours['name']} is negative, with its whole interval. If lower labels mean better quality, as "
+            "for DMOS, add --lower-is-better"
         )
-    if flattered := _not_held_out(figures):
+    if fitted := _not_held_out(figures):
         yield (
-            f"Not held out: {', '.join(flattered)}. '{FITTED_ON}' counts the images that a trained model, a "
-            "calibration curve or the prompts of the predictor were fitted on; on new images a trained model agrees "
-            "less with people"
+            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a calibration "
+            "curve or the prompts of the predictor were fitted on. Expect lower agreement on new images"
         )
-    few = f" (optimistic: fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
-    few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS})"
-    yield f"Brackets: 95 % intervals, a jackknife over {contents_text(figures['contents'])}{few}"
+    few = f" (optimistic with fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
+    few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS} are needed)"
+    yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])}{few}"
     if figures.get("labels_note"):
         yield figures["labels_note"]
 
 
 def _about_figures(figures: Figures) -> Iterator[str]:
     yield (
-        "Fitted: after a monotone 4-parameter logistic, (5): after a logistic and a line, fitted to all images; "
-        "pairs in order: of those whose MOS differ by more than their deviation, where the labels have one"
+        "fitted: after a monotone logistic with 4 parameters; fitted (5): after a logistic plus a linear term. Both "
+        "are fitted to all images"
+    )
+    yield (
+        "pairwise accuracy: share of the image pairs in the order of their MOS. If the labels have deviations, only "
+        "pairs count with a MOS difference above the standard deviation of the difference"
     )
     if figures["scale"]:
         ends = "{low:g} to {high:g}".format(**figures["scale"])
-        yield f"RMSE is on the labels' scale, {ends}; raw: 1..5 is mapped to its ends, nothing fitted"
+        yield f"RMSE is on the scale of the labels, {ends}. RMSE raw maps 1..5 linearly to this scale, without a fit"
     else:
-        yield "RMSE raw is missing, as the ends of the labels' scale are unknown"
+        yield "RMSE raw is missing, as the ends of the labels' scale are unknown; give them with --mos-range"
     chosen = next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None)
     if chosen:
-        yield f"Best single tool: of every fifth of the contents the tool that is best on the others ({chosen} images)"
+        yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over contents (images: {chosen})"
     if figures["best_tool"]:
-        yield f"{figures['best_tool']} is the best single tool on these very images, so its figures are biased upward"
+        yield f"{figures['best_tool']} is the best single tool on these same images, so its figures are biased upward"
     if figures.get("baselines"):
         yield (
-            f"Measured beside, on the whole of every image: {', '.join(figures['baselines'])}. Their values here are "
-            "those of their curves, which are flat beyond 1 and 5; the runs baseline-NAME have the raw ones"
+            f"Baselines, measured on every whole image: {', '.join(figures['baselines'])}. Here their values are "
+            "calibrated and limited to 1..5. The runs baseline-NAME have their raw values"
         )
     if any(system["partial"] for system in _of(figures)):
         yield (
-            "A tool marked 'only where chosen' measured a part of the images, chosen by their damage, so its figures "
-            "do not compare with those of others"
+            "'selected images only': the tool ran only on images that it was chosen for, so its figures are not "
+            "comparable with those of others"
         )
     yield from _undefined(figures)
 
@@ -229,13 +233,13 @@ def _undefined(figures: Figures) -> Iterator[str]:
         headings: dict[str, list[str]] = {}
         for key, heading in FIGURES.items():
             note = system[key]["note"]
-            counts_pairs = key == "pairs" and system[key]["low"] is not None  # the note is their number
-            no_scale = key == "rmse" and figures["scale"] is None  # which has a sentence of its own
+            counts_pairs = key == "pairs" and system[key]["low"] is not None  # the note is the number of pairs
+            no_scale = key == "rmse" and figures["scale"] is None  # another sentence reports it
             if note and not counts_pairs and not no_scale:
                 headings.setdefault(note, []).append(heading)
         for note, found in headings.items():
             predictors.setdefault((note, ", ".join(found)), []).append(system["name"])
-    yield from (f"{', '.join(names)}: {note} ({headings})" for (note, headings), names in predictors.items())
+    yield from (f"{headings} of {', '.join(names)}: {note}" for (note, headings), names in predictors.items())
 
 
 def _about_run(figures: Figures) -> Iterator[str]:

@@ -36,7 +36,7 @@ FIGURES = {
     "rmse": "RMSE raw",
     "rmse_fitted": "RMSE fitted",
     "rmse_fitted5": "RMSE fitted (5)",
-    "pairs": "pairs in order",
+    "pairs": "pairwise accuracy",
 }
 SHARES = ("80", "95")  # nominal coverage of a score's interval, in percent
 
@@ -59,7 +59,7 @@ def summarize(
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` from the functions of these names
     - ``splits``, ``None`` unless they are given (``splits.splits_named``): their description, their number, and the
-      medians of each predictor over their test parts
+      medians of each predictor over their test sets
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
 

@@ -11,7 +11,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result_row import checked_rows
 
 RESULTS = "results.jsonl"
-OF_A_RUN = ("baseline-", "without-")  # begins the names of the runs in the folder of a run
+OF_A_RUN = ("baseline-", "without-")  # prefixes of the runs inside the folder of another run
 
 
 @dataclass
@@ -20,8 +20,8 @@ class RunScores:
 
     The value of a rating is the score; that of a question is 1 if it is right by ``count_alike``, else 0 (an unparsed
     answer is wrong). ``mos`` is empty for questions. ``unscored`` are the items without a value, which are excluded
-    from differences. ``rotated`` says by question and rotation of its options whether the answer was right, and
-    ``options`` has the number of options.
+    from differences. ``rotated`` records by question and rotation of its options whether the answer was right, and
+    ``options`` the number of options.
     """
 
     name: str
@@ -49,7 +49,7 @@ class RunScores:
 def count_alike(runs: Sequence[RunScores]) -> None:
     """Set the values of questions in all runs by one rule: right with the options in all rotations.
 
-    If any run lacks rotations, only the order of the set counts, in all runs.
+    If any run lacks rotations, only the answers in the original order of the options count, in all runs.
     """
     circular = all(run.circular for run in runs)
     for run in runs:
@@ -65,7 +65,7 @@ def is_run(path: Path) -> bool:
 
 
 def runs_below(folder: Path) -> dict[str, Path]:
-    """Return the runs of several sets in a folder, by set; none if the folder is a run itself."""
+    """Return the runs of several sets in a folder, by set; an empty mapping if the folder itself is a run."""
     if is_run(folder) or not folder.is_dir():
         return {}
     return {below.name: below for below in sorted(folder.iterdir()) if is_run(below)}
@@ -78,9 +78,7 @@ def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
     """
     if given:
         if len(given) != len(folders):
-            raise UserError(
-                f"{len(given)} names are given for {len(folders)} runs: give --name once for each, in order"
-            )
+            raise UserError(f"{len(folders)} runs have {len(given)} names: give --name once for each run, in order")
         return [*given]
     parts = [folder.resolve().parts for folder in folders]
     for depth in range(1, max(map(len, parts)) + 1):
@@ -94,19 +92,19 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     """Read a run; the last row of an item counts, but an error does not replace a result.
 
     Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
-    are neither ratings with opinion scores nor marked answers or plans.
+    are neither ratings with MOS nor marked answers or plans.
     """
     if not is_run(folder):
-        raise UserError(f"{folder}: there is no {RESULTS}; name folders that `agenticiqa evaluate` wrote (--out)")
+        raise UserError(f"{folder}: no {RESULTS} found; name folders that `agenticiqa evaluate --out` wrote")
     found: RunScores | None = None
     file = folder / RESULTS
     for _, row in checked_rows(file, lambda row: ("name", "content", "mos" if _kind(row) == "rating" else "correct")):
         found = found or RunScores(name or folder.resolve().name, _kind(row), part=_reported(folder, "part"))
         if _kind(row) != found.kind:
-            raise UserError(f"{file}: cannot be compared: rows of ratings, choices and plans are mixed in it")
+            raise UserError(f"{file}: has rows of ratings, choices and plans mixed; name a run of one kind")
         _add(found, row)
     if found is None:
-        raise UserError(f"{file}: there are no results in it; let the run finish first")
+        raise UserError(f"{file}: no results found; finish the run first")
     if prompts := _reported(folder, "prompts"):
         found.assessed_by += f", prompts {prompts}"
     count_alike([found])

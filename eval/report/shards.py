@@ -26,7 +26,7 @@ from agenticiqa.signatures.vocabulary import SEVERITIES
 
 OF_A_ROW = ("image", "image_sha256", "query", "quality_score", "error", "executor_evidence")
 OF_A_PAIR = ("image_sha256", "query", "quality_score")
-SHARES = (5, 25, 50, 75, 95)  # percentiles that are shown
+SHARES = (5, 25, 50, 75, 95)  # percentiles in the table
 WORST = 10
 
 
@@ -79,14 +79,12 @@ def shards_report(folders: Sequence[Path], names: Sequence[str]) -> Report:
         {"distortion": kind, **{each.name: number(each.distortions[kind], "d") for each in found}} for kind in kinds
     ]
     lowest = {
-        f"{each.name}: the lowest scores": [
-            {"score": number(score, ".2f"), "image": name} for score, name in each.worst
-        ]
+        f"{each.name}: lowest scores": [{"score": number(score, ".2f"), "image": name} for score, name in each.worst]
         for each in found
     }
-    tables = {"Scores, and the shares of images below them": rows, "Main distortion, by images": counts, **lowest}
+    tables = {"Mean and percentiles of the scores": rows, "Images by main distortion": counts, **lowest}
     unfinished = [
-        f"{each.name} is not finished: the command that made it goes on with it."
+        f"{each.name}: the run is not finished. Repeat its command to continue it."
         for each in found
         if not each.is_finished
     ]
@@ -118,12 +116,12 @@ def compare_shards(folders: Sequence[Path], names: Sequence[str]) -> Report:
         }
         rows.append(row)
         figures.append({"runs": [first, second], "n": len(both), "mean_change": change, "moved_by_half": moved})
-    note = "There are no labels: this says how alike two runs are, not which one is right."
+    note = "Without labels, the table shows how well two runs agree, not which one is more accurate."
     return Report(figures, [ReportTable("Agreement of scores", rows)], {"How to read it": [note]})
 
 
 def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-    """Return the hashes of image and question, sorted and each once, and the scores."""
+    """Return the sorted, distinct hashes of image and question, and their scores."""
     hashes, scores = array("Q"), array("d")
     for row in result_rows(place, OF_A_PAIR):
         if row.get("quality_score") is not None and row.get("image_sha256"):
@@ -135,7 +133,7 @@ def _by_image(place: Path) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
 
 
 def _main_distortion(evidence: Mapping[str, Any]) -> str | None:
-    """Return the most severe distortion that was found; ``None`` where there is none."""
+    """Return the most severe distortion that was found, or ``None``."""
     found = [item for items in (evidence.get("distortion_analysis") or {}).values() for item in items]
     main = max(found, key=lambda item: SEVERITIES.index(item["severity"]), default=None)
     return None if main is None or main["severity"] == SEVERITIES[0] else str(main["type"])

@@ -1,7 +1,7 @@
-"""Compute figures over the test parts of repeated splits, as papers on trained models do: the median over the splits.
+"""Compute median figures over the test sets of repeated splits, as papers on trained models do.
 
-Nothing is trained here, so a split only selects images. The figures are shown beside those of all images, to be
-compared with papers. The curve before the PLCC is fitted to each test part.
+No model is trained here, so a split only selects images. The figures are shown beside those of all images, for
+comparison with papers. The curve before the PLCC is fitted to each test set.
 """
 
 import csv
@@ -19,10 +19,10 @@ from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 
-SHARE = 0.2  # share of the contents in a test part
+SHARE = 0.2  # share of the contents in a test set
 TEST = "test"
 
-Parts = list[NDArray[np.bool_]]  # by split, which images are in its test part
+Parts = list[NDArray[np.bool_]]  # by split, the images of its test set
 Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # of the names and the contents of images
 
 
@@ -33,22 +33,22 @@ def splits_named(given: str) -> tuple[Splits, str]:
     """
     if not given.isdigit():
         if not Path(given).is_file():
-            raise UserError(f"--splits {given}: there is no such file; give a number of splits, or a CSV file")
+            raise UserError(f"--splits {given}: file not found; give a number of splits or a CSV file")
         return partial(splits_of_file, Path(given)), f"splits of {Path(given).name}"
     if int(given) < 1:
-        raise UserError("--splits is a number of at least 1, or a CSV file")
+        raise UserError(f"--splits {given}: give a number of at least 1, or a CSV file")
     return partial(random_splits, int(given)), f"{given} random 80/20 splits by content (seed 0)"
 
 
 def random_splits(count: int, names: Sequence[str], contents: Sequence[str]) -> Parts:
-    """Draw this many test parts, each with a fifth of the contents and at least one, with seed 0."""
+    """Draw this many test sets, each with a fifth of the contents and at least one, with seed 0."""
     scenes, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     random, size = np.random.default_rng(0), max(1, round(SHARE * len(scenes)))
     return [np.isin(content_of, random.permutation(len(scenes))[:size]) for _ in range(count)]
 
 
 def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) -> Parts:
-    """Return the test parts of a CSV with a column image and a column for each split, in which "test" marks them.
+    """Return the test sets of a CSV with a column image and a column for each split, in which "test" marks them.
 
     Images are identified by name, or by its last part. Raises UserError, in one line, for a file of another form
     and for an image that is not in it.
@@ -56,22 +56,22 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
     try:
         rows = {row["image"]: row for row in rows_of(path)}
     except (OSError, UnicodeDecodeError, csv.Error, KeyError) as error:
-        raise UserError(f"{path}: expected a CSV with a column image and a column for each split: {error}") from error
+        raise UserError(f"{path}: expected a CSV with a column image and one for each split ({error})") from error
     rows = {Path(name).name: row for name, row in rows.items()} | rows
     absent = [name for name in names if name not in rows and Path(name).name not in rows]
     if absent:
-        raise UserError(f"{path}: {len(absent)} images have no row, such as {absent[0]}")
+        raise UserError(f"{path}: {len(absent)} images have no row, such as {absent[0]}; add them")
     listed = [rows.get(name) or rows[Path(name).name] for name in names]
     columns = [column for column in (listed[0] if listed else {}) if column != "image"]
     parts = [np.array([row[column] == TEST for row in listed]) for column in columns]
     found = [part for part in parts if part.any()]
     if not found:
-        raise UserError(f'{path}: no column marks an image as "{TEST}"')
+        raise UserError(f'{path}: no column marks an image as "{TEST}"; mark the test images of each split')
     return found
 
 
 def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:
-    """Return the median, over the test parts, of the number of images and each figure; ``None`` if no part has one."""
+    """Return the median, over the test sets, of the number of images and each figure; ``None`` if no part has one."""
     here = np.isfinite(values)
     found = [_figures(values[part & here], mos[part & here]) for part in parts]
     keys = ("n", "srcc", "plcc_fitted", "krcc", "plcc")

@@ -70,7 +70,7 @@ def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[st
         "RMSE raw": rmse_interval(first, mos, contents),
         "RMSE fitted": rmse4,
         "RMSE fitted (5)": rmse5,
-        "pairs in order": order,
+        "pairwise accuracy": order,
         "difference of SRCC": difference_interval(srcc, first, second, mos, contents),
         "difference of PLCC fitted": RATINGS["PLCC fitted"](first, second, mos, contents),
         "accuracy": accuracy(right.tolist(), contents),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BLUE, RED, GRAY = "#4393c3", "#d6604d", "#808890"
 INK, LINE = "#010203", "#040506"  # replaced by the page's colors, so that a dark page has light axes
 WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
-MOST_COLORS = 30  # groups of images with distinct colors
+MOST_COLORS = 30  # groups of images that get distinct colors
 COLUMNS = 4  # of the legend
 
 
@@ -69,7 +69,9 @@ def reliability_diagram(bins: Sequence[tuple[int, float, float, float, float]]) 
     """
     _, confidence, right, low, high = zip(*bins, strict=True)
     with _style():
-        figure, axes = _figure("confidence: probability of the most probable level", "share of images at that level")
+        figure, axes = _figure(
+            "confidence: probability of the most probable level", "accuracy: share of images at that level"
+        )
         axes.plot([0, 1], [0, 1], color=GRAY, linestyle="dashed")
         axes.vlines(confidence, low, high, color=BLUE, linewidth=2)
         axes.scatter(confidence, right, s=40, color=BLUE)
@@ -84,7 +86,7 @@ def reliability_diagram(bins: Sequence[tuple[int, float, float, float, float]]) 
 def learning_curve(
     line: Sequence[tuple[int, float]], taken: Sequence[tuple[int, float]], left: Sequence[tuple[int, float]]
 ) -> "Figure":
-    """Draw the gain of a search over its assessments, and each proposal as a dot: blue if it was taken, else red."""
+    """Draw the gain of a search over its assessments, and each proposal as a dot: blue if it was accepted, else red."""
     with _style():
         figure, axes = _figure("assessments", "gain")
         axes.plot(*zip(*line, strict=True), color=BLUE)

@@ -16,7 +16,7 @@ from agenticiqa.programs.page.entry import Entry, entry_of
 from agenticiqa.programs.result_row import checked_rows
 from agenticiqa.signatures.types import LEVEL_KEYS
 
-UNFINISHED = "the same `agenticiqa evaluate` command finishes it"
+UNFINISHED = "run the same `agenticiqa evaluate` command again"
 OF_A_QUESTION = (
     *("name", "rotation", "image", "image_sha256", "query", "options", "truth", "answer", "correct"),
     *("unparsed", "fields", "error"),
@@ -47,8 +47,8 @@ class Point:
 class KeptRun:
     """A run from its folder: ``figures`` is its ``report.json``, ``made_with`` its ``run.json``, ``name`` its title.
 
-    ``spent`` is the usage of models by stage. A run of images with opinion scores has ``points``, one of questions
-    ``questions``: what the page shows of each question in each rotation. Each counts once, by its last row.
+    ``spent`` is the usage of models by stage. A run of labeled images has ``points``, a run of questions
+    ``questions``: the fields on the page for each question and rotation. The last row of each counts.
     """
 
     folder: Path
@@ -77,7 +77,7 @@ class KeptRun:
 
     @property
     def timings(self) -> list[Mapping[str, float]]:
-        """Return the milliseconds of each stage, by image or question that was judged."""
+        """Return the milliseconds of each stage, by assessed image or question."""
         return [ms for ms in (*(p.ms for p in self.points), *(q["ms"] for q in self.questions)) if ms]
 
     def row(self, point: Point) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def open_run(folder: Path, name: str | None = None) -> KeptRun:
     """Return a run without its rows. Raises UserError for a folder without a finished run."""
     shown = printable_path(folder)
     if not (folder / "results.jsonl").is_file():
-        raise UserError(f"{shown}: expected the folder of a run of `agenticiqa evaluate`, found no results.jsonl in it")
+        raise UserError(f"{shown}: no results.jsonl found; name a folder that `agenticiqa evaluate --out` wrote")
     if not (folder / "report.json").is_file():
         raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
     return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"), name or folder.resolve().name)
@@ -106,7 +106,7 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     """
     shown, run = printable_path(folder), open_run(folder, name)
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
-        raise UserError(f"{shown}/report.json: the figures are of another version; {UNFINISHED}")
+        raise UserError(f"{shown}/report.json: another version wrote the figures; {UNFINISHED}")
     latest: dict[Any, Any] = {}
     needs = ("name", "rotation", "correct") if run.asks_questions else ("name", "image", "content", "mos")
     try:
@@ -121,7 +121,7 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
         raise UserError(f"{error}; expected a run of {'questions' if run.asks_questions else 'images'}") from error
     except (ValueError, KeyError, TypeError) as error:
         kind = "a run of questions" if run.asks_questions else "a rating run"
-        raise UserError(f"{shown}/results.jsonl: a row is none of {kind} ({type(error).__name__})") from error
+        raise UserError(f"{shown}/results.jsonl: a row does not belong to {kind} ({type(error).__name__})") from error
     (run.questions if run.asks_questions else run.points).extend(latest.values())
     return run
 
@@ -151,7 +151,7 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         content = json_value(file.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
         raise UserError(f"{printable_path(file)}: cannot be read ({error}); {UNFINISHED}") from error
     return content

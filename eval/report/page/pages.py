@@ -25,7 +25,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 PACKAGE = "agenticiqa.eval.report.page"
 SIDE, SIDE_OF_QUESTIONS = 160, 320  # pixels of a thumbnail
 SHOWN = 24  # questions with their images
-HEADINGS = {"choice": "Wrong answers", "planning": "Plans with a wrong field", "explanation": "Answers"}
+HEADINGS = {"choice": "Wrong answers", "planning": "Plans with wrong fields", "explanation": "Answers"}
 
 
 def report_of(run: KeptRun) -> Report:
@@ -134,7 +134,7 @@ def _rated(
 def _samples(
     run: KeptRun, found: sections.ResidualFit | None, files: Mapping[str, str | None]
 ) -> Mapping[str, Sequence[Any]]:
-    """Return all images, scored or not, as columns: what the list on the page shows of each."""
+    """Return the fields of all images, scored or not, for the list on the page, as columns."""
     away = {point.name: round(value, 4) for value, point in (found.residuals if found else ())}
     group, groups = coded([point.group for point in run.points])
     return {
@@ -157,7 +157,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
     file = folder / f"{stem_of(entry.sha256)}_map.webp"
     try:
         made = map_copy(row) if row.get("executor_evidence") else None  # a scorer has none
-        caption = made.caption if made else "no tool has a map of such an image"
+        caption = made.caption if made else "no tool has a map for this image"
         if made:
             write_atomically(file, made.webp)
     except AgenticIQAError as error:
@@ -195,7 +195,7 @@ def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
     shown = []
     for number, (run, rows) in enumerate(zip(runs, cases, strict=True)):
         asked = sum(row["rotation"] == 0 for row in run.questions)
-        more = f", of which {SHOWN} are shown" if len(rows) > SHOWN else ""
+        more = f"; the first {SHOWN} are shown" if len(rows) > SHOWN else ""
         values = {"heading": HEADINGS[run.figures["kind"]], "count": f"{len(rows)} of {asked} questions{more}."}
         shown.append(_common(run, number) | values | {"cases": [_case(row, page, files) for row in rows[:SHOWN]]})
     return {"runs": shown}

@@ -36,7 +36,7 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if plan := row.get("plan"):
         wanted = [name.replace("_", " ") for name, on in (plan.get("plan") or {}).items() if on]
         scope = plan["query_scope"] if isinstance(plan["query_scope"], str) else ", ".join(plan["query_scope"])
-        yield "plan", f"{scope}, {plan['reference_mode']}; {', '.join(wanted) or 'nothing is looked for'}"
+        yield "plan", f"{scope}, {plan['reference_mode']}; {', '.join(wanted) or 'no steps'}"
     evidence = row.get("executor_evidence") or {}
     found = [
         f"{each['severity']} {each['type']}{'' if region == 'Global' else f' ({region})'}: {each['explanation']}"
@@ -54,7 +54,7 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         levels = ", ".join(f"{level}: {shares.get(level, 0):.2f}" for level in LEVEL_KEYS)
         yield "levels", f"{levels} ({row.get('probability_source')})"
     yield "reason", str(row.get("quality_reasoning") or "")
-    yield "planned again", "; ".join(row.get("replan_history") or ())
+    yield "replanned", "; ".join(row.get("replan_history") or ())
     rejected = row.get("rejected_answers") or {}
     yield "rejected answers", ", ".join(f"{stage} {len(reasons)}" for stage, reasons in rejected.items())
     yield "time", ", ".join(f"{stage} {ms:.0f} ms" for stage, ms in (row.get("timings_ms") or {}).items())

@@ -29,7 +29,7 @@ from agenticiqa.programs.errors import UserError
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
 SPENT = ("calls", "from the cache", "retries", "input tokens", "output tokens")
-STEPS = {0.8: 0.05, 0.5: 0.1, 0.0: 0.2, -1.0: 0.5}  # between numbers at the axis of bars, by their lowest end
+STEPS = {0.8: 0.05, 0.5: 0.1, 0.0: 0.2, -1.0: 0.5}  # between ticks of the axis of bars, by their lowest end
 BINS = 10  # of the reliability diagram
 
 
@@ -61,7 +61,7 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
     points = [point for point in run.points if point.probabilities]
     ends = mos_range or [*(run.figures["scale"] or {}).values()]
     if not points:
-        return {"why": "there are none"}
+        return {"why": "no image has level probabilities"}
     if not ends:
         return {"why": "the ends of the labels' scale are unknown; give them with --mos-range LOW HIGH"}
     scale = MosScale(*ends)
@@ -74,7 +74,7 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
         {
             "mean confidence": f"{each.confidence:.2f}",
             "images": str(each.n),
-            "share at that level": f"{each.right:.2f} [{each.low:.2f}, {each.high:.2f}]",
+            "accuracy": f"{each.right:.2f} [{each.low:.2f}, {each.high:.2f}]",
         }
         for each in bins
     ]
@@ -129,7 +129,7 @@ def _place(confidence: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def folded(table: ReportTable) -> ReportTable:
-    """Merge rows that differ only in the first cell; it then has all their names."""
+    """Merge rows that differ only in the first cell, which then lists all their names."""
     names: dict[tuple[str, ...], list[str]] = {}
     for row in table.rows:
         first, *cells = row.values()
@@ -180,7 +180,7 @@ def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
 
 
 def compared(runs: Sequence[KeptRun]) -> tuple[Report | None, str]:
-    """Return the comparison of runs, or why there is none; neither for a single run."""
+    """Return the comparison of runs, or the reason why they cannot be compared; neither for a single run."""
     if len(runs) < 2:
         return None, ""
     try:
@@ -195,7 +195,7 @@ def seconds(run: KeptRun) -> ReportTable:
 
     found = DataFrame(run.timings).fillna(0.0) / 1000
     found["all"] = found.sum(axis=1)
-    shown = {"median": found.median(), "mean": found.mean(), "95 % take at most": found.quantile(0.95)}
+    shown = {"median": found.median(), "mean": found.mean(), "95th percentile": found.quantile(0.95)}
     rows = [{"stage": stage} | {name: f"{of[stage]:.3f}" for name, of in shown.items()} for stage in found]
     return ReportTable("Seconds per image", rows if len(found) else [])
 
@@ -212,12 +212,12 @@ def spent(run: KeptRun) -> ReportTable | None:
         | {"USD": "no price" if use["usd"] is None else f"{use['usd']:.4f}"}
         for stage, use in stages.items()
     ]
-    return ReportTable("What models were asked, all attempts together", rows)
+    return ReportTable("Requests to models, including failed attempts", rows)
 
 
 def command(run: KeptRun) -> str:
-    """Return the command that made a run, with the version, or why it is not known."""
-    command = run.figures.get("command") or "# made from Python, or by a version that did not keep its command"
+    """Return the command that made a run, with the version, or the reason why it is unknown."""
+    command = run.figures.get("command") or "# unknown: made in Python, or by a version that did not record it"
     return f"{command}  # version {run.made_with.get('version', 'unknown')}"
 
 

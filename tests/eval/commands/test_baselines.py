@@ -77,7 +77,7 @@ def test_they_are_kept_and_resumed_and_need_the_flag(
     assert (counts["BRISQUE"], counts["PIQE"], "NIQE" in counts) == (6, 6, False), "NIQE takes no image of 64 x 80"
     assert {path.name for path in run.glob("baseline-*")} == {f"baseline-{name}" for name in beside}
     report = (run / "report.md").read_text()
-    assert "Measured beside, on the whole of every image: " in report
+    assert "Baselines, measured on every whole image: " in report
     assert "the runs baseline-NAME have the raw ones" in report
     (run / "baseline-PIQE" / "results.jsonl").unlink()  # as if it had been interrupted before this metric
     appended: list[str] = []

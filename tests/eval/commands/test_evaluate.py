@@ -89,8 +89,8 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
     out = capsys.readouterr().out
     assert "6 of 6 images scored, 0 unscored" in out
     assert "tool mean" in out
-    assert f"more notes on these figures are in {run / 'report.md'}." in out
-    assert "the best single tool on these very images" in (run / "report.md").read_text()
+    assert f"more notes are in {run / 'report.md'}." in out
+    assert "the best single tool on these same images" in (run / "report.md").read_text()
 
 
 def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
@@ -338,6 +338,6 @@ def test_compare_names_the_tuned_prompts_of_a_run(
     capsys.readouterr()
     assert main(["compare", str(tmp_path / "plain"), str(tmp_path / "tuned"), "--csv", "-"]) == 0
     table = capsys.readouterr().out.split("\n\n")[0]
-    assessed = {row["run"]: row["judged by"] for row in csv.DictReader(table.splitlines())}
+    assessed = {row["run"]: row["assessed by"] for row in csv.DictReader(table.splitlines())}
     made = json.loads((tmp_path / "tuned" / "run.json").read_text())["prompts"]
     assert assessed["tuned"] == f"{assessed['plain']}, prompts {tmp_path.name}/mine.json ({made[:8]})"

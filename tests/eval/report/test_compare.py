@@ -132,10 +132,10 @@ def test_beside_a_run_without_rotations_only_the_order_of_the_set_counts(
     vanilla = write_run(tmp_path / "vanilla", asked(**{name: [name != "q"] for name in questions}))
     assert main(["compare", str(circular), str(vanilla)]) == 0
     out = capsys.readouterr().out
-    assert "Only circular asked all rotations, so in every run only the order of the set counts." in out
+    assert "Only circular asked all rotations, so all runs are compared without rotations." in out
     assert "│ circular - vanilla │ 5 │ +0.200" in out
     assert main(["compare", str(circular), str(circular)]) == 0
-    assert "Circular: a question is right if it is with its options in all rotations" in capsys.readouterr().out
+    assert "Circular accuracy: a question is right if it is answered correctly in all rotations" in capsys.readouterr().out
 
 
 def test_whole_plans_are_compared(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     assert main(["compare", str(first), str(second), "--csv", str(table), "--latex", "-"]) == 0
     cells = [*csv.reader(table.read_text().splitlines())]
     assert len({len(line) for line in cells}) == 1, "one table"
-    assert cells[0][:8] == ["", "run", "judged by", "n", "n unscored", "SRCC", "SRCC low", "SRCC high"]
+    assert cells[0][:8] == ["", "run", "assessed by", "n", "n unscored", "SRCC", "SRCC low", "SRCC high"]
     assert cells[1][:5] == ["1", "b", "offline", "19", "1"]
     assert all(float(cell) <= 1 for cell in cells[2][5:])
-    beside = tmp_path / "table-differences-on-the-items-of-both.csv"
+    beside = tmp_path / "table-paired-differences.csv"
     differences = [*csv.DictReader(beside.read_text().splitlines())]
     assert [row["figure"] for row in differences] == ["SRCC", "PLCC fitted", "KRCC", "PLCC raw"]
     out, err = capsys.readouterr()
@@ -195,13 +195,13 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
     assert main(["compare", str(first), str(second), "--csv", "-"]) == 0
     out, err = capsys.readouterr()
     assert out == table.read_text()
-    assert "Differences on the items of both" in err
+    assert "Paired differences" in err
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mos": 3.5}, "different labels: 0.png is 0 in one and 3.5 in the other"),
+        ({"mos": 3.5}, "different labels: the MOS of 0.png is 0 in one and 3.5 in the other"),
         ({"name": "other.png"}, "no item in common"),
         ({"truth": "A", "correct": True}, "a has ratings and b has choices"),
     ],
@@ -224,7 +224,7 @@ def test_a_folder_without_results_and_a_single_run_are_refused(
     assert main(["compare", str(run)]) == 2
     assert "at least two runs" in capsys.readouterr().err
     assert main(["compare", str(run), str(tmp_path)]) == 2
-    assert "there is no results.jsonl" in capsys.readouterr().err
+    assert "no results.jsonl found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("beside", [[], ["."], ["a.png"]], ids=["alone", "and a folder", "and an image"])
@@ -303,7 +303,7 @@ def test_runs_over_several_sets_are_a_leaderboard_of_runs_by_sets(
     out = capsys.readouterr().out
     assert "SRCC by set" in out
     assert "PLCC fitted by set" in out
-    assert "Differences on the items of both, live_r2" in out
+    assert "Paired differences, live_r2" in out
     assert "(of 2)" in out
     assert main(["compare", str(tmp_path / "good")]) == 0, "one folder of several sets is a table, too"
 
@@ -317,7 +317,7 @@ def test_runs_are_called_as_is_said_or_by_their_folders_as_far_as_that_tells_the
     assert main(["compare", *runs, "--name", "first one", "--name", "second"]) == 0
     assert "first one - second" in capsys.readouterr().out
     assert main(["compare", *runs, "--name", "first"]) == 2
-    assert "1 names are given for 2 runs" in capsys.readouterr().err
+    assert "2 runs have 1 names: give --name once for each run" in capsys.readouterr().err
 
 
 def test_a_run_of_a_part_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

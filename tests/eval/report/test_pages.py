@@ -84,7 +84,7 @@ def test_the_page_has_every_section_and_loads_nothing(page: Path) -> None:
     assert from_elsewhere(text) == []
     for words in ("PLCC fitted", "Expected calibration error", "by distortion", "Worst predicted", "Seconds per image"):
         assert words in text
-    assert "Without a score: 1" in text
+    assert "Images without a score: 1" in text
     assert read(text).tags.count("h1") == 1
     assert "<h2 id=" not in text, "a single run has one heading"
     assert page.stat().st_size < 150_000
@@ -170,7 +170,7 @@ def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_pa
 
 
 def test_a_run_that_kept_no_command_says_so(run_folder: Path) -> None:
-    assert command(read_run(run_folder)).startswith("# made from Python, or by a version that did not keep")
+    assert command(read_run(run_folder)).startswith("# unknown: made in Python, or by a version that did not record it")
 
 
 def test_lines_and_bars_that_are_the_same_are_one() -> None:
@@ -233,10 +233,10 @@ def test_what_is_no_finished_run_is_said_in_one_line(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(tmp_path)]) == USAGE
-    assert "found no results.jsonl" in capsys.readouterr().err
+    assert "no results.jsonl found" in capsys.readouterr().err
     (tmp_path / "results.jsonl").write_text("{}\n")
     assert main(["report", str(tmp_path)]) == USAGE
-    assert "has no report.json yet; the same `agenticiqa evaluate` command finishes it" in capsys.readouterr().err
+    assert "has no report.json yet; run the same `agenticiqa evaluate` command again" in capsys.readouterr().err
     for file in ("report.json", "run.json"):
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     assert main(["report", str(tmp_path)]) == USAGE
@@ -374,8 +374,8 @@ def test_the_page_of_questions_shows_what_was_wrong_and_loads_nothing(choices: P
     assert from_elsewhere(text) == []
     assert "<script" not in text
     assert "3 of 4 questions." in text
-    assert text.index("Rain <b>(the answer)</b>") < text.index("no usable answer"), "unparsed answers come last"
-    assert text.count("Blur &amp; noise <b>(right)</b>") == 3
+    assert text.index("Rain <b>(answered)</b>") < text.index("no usable answer"), "unparsed answers come last"
+    assert text.count("Blur &amp; noise <b>(correct)</b>") == 3
     assert "25.0 [" in text, "the headline"
     assert len([*(tmp_path / "page_files").glob("*.webp")]) == 3
 
@@ -390,7 +390,7 @@ def test_plans_name_the_fields_that_are_wrong(images: list[Path], tmp_path: Path
     run, page = kept(tmp_path / "plans", "planning", rows, plan_figures(rows)), tmp_path / "page.html"
     assert main(["report", str(run), "--html", str(page)]) == OK
     text = page.read_text()
-    assert "Not as the true plan: query_scope</p>" in text
+    assert "Wrong fields: query_scope</p>" in text
     assert "no usable answer" not in text
 
 

@@ -58,7 +58,7 @@ def test_of_very_many_images_tau_is_exact_and_pairs_with_deviations_are_drawn_an
     assert tau == exact[0]
     assert tau.value == pytest.approx(kendalltau(x, mos).statistic)
     assert share.value == pytest.approx(of_all.value, abs=0.03)
-    assert share.note.endswith("pairs; of 500 images drawn at random")
+    assert share.note.endswith("pairs; 500 images were drawn at random")
 
 
 def test_pairs_that_are_nearly_all_in_order_have_an_interval_of_some_width_and_not_0_to_1() -> None:

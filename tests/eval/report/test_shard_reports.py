@@ -60,7 +60,7 @@ def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: 
 def test_a_run_that_is_not_finished_is_told(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a/_SUCCESS").unlink()
     assert main(["report", "a"]) == 0
-    assert "a is not finished" in capsys.readouterr().out
+    assert "a: the run is not finished." in capsys.readouterr().out
 
 
 def test_compare_matches_by_content_and_question(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,10 +59,10 @@ def test_evaluate_gives_the_medians_beside_the_figures_of_all_images(
     labels, run = make_labels(scenes=6), tmp_path / "run"
     command = ["evaluate", str(labels), "--scorer", "BRISQUE", "--workers", "1", "--out", str(run)]
     assert main([*command, "--splits", "10"]) == 0
-    assert "Median over the test parts of 10 random 80/20 splits by content (seed 0)" in " ".join(
+    assert "Median over the test sets of 10 random 80/20 splits by content (seed 0)" in " ".join(
         capsys.readouterr().out.split()
     )
     kept = json.loads((run / "report.json").read_text())
     assert kept["splits"]["count"] == 10
     assert kept["splits"]["systems"]["BRISQUE"]["n"] == 4
-    assert "## Median over the test parts" in (run / "report.md").read_text()
+    assert "## Median over the test sets" in (run / "report.md").read_text()

@@ -248,7 +248,7 @@ def test_the_command_measures_a_scorer_on_several_tasks(
     values = [srcc_of(each) for each in reports]
     assert [task["srcc"] for task in whole["tasks"]] == values
     assert whole["mean"]["srcc"] == pytest.approx(sum(values) / 2)
-    assert "mean, by images" in capsys.readouterr().out
+    assert "mean by images" in capsys.readouterr().out
     assert main(["evaluate", tasks[0], tasks[0], "--scorer", "BRISQUE"]) == 2
     assert main(["evaluate", tasks[0], "--scorer", "BRISQUE", "--profile", "fast"]) == 2
     errors = capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_the_command_keeps_each_run_and_compares_it_with_the_whole(
     command = ["evaluate", str(make_labels(scenes=1)), "--out", str(run), "--workers", "1"]
     command += ["--ablate", "detection,replan"]
     assert main(command) == 0
-    assert "SRCC minus whole" in capsys.readouterr().out
+    assert "SRCC difference" in capsys.readouterr().out
     figures = {each["name"]: each for each in json.loads((run / "ablations.json").read_text())}
     assert list(figures) == ["whole program", "without detection", "without replan"]
     rows = [json.loads(line) for line in (run / "without-detection" / "results.jsonl").read_text().splitlines()]

@@ -1,5 +1,5 @@
 "use strict";
-// All images: only the rows in sight are elements, so that ten thousand scroll as ten do.
+// All images: only visible rows are elements, so that a list of ten thousand images scrolls smoothly.
 const ROW = 54;  // pixels of a row, as in report.css
 const shown = (value, sign = "") => value == null ? "-" : (sign && value >= 0 ? sign : "") + value.toFixed(2);
 
@@ -51,7 +51,7 @@ async function listSamples(section) {
     listed = all.filter((i) => (group.value === "" || data.group[i] === Number(group.value)) && text[i].includes(word));
     const key = keys[order.value];
     listed.sort(key ? (a, b) => key(a) - key(b) || a - b : (a, b) => data.name[a].localeCompare(data.name[b]));
-    count.textContent = `${listed.length.toLocaleString("en")} of ${all.length.toLocaleString("en")}; columns: score, MOS, distance from the curve`;
+    count.textContent = `${listed.length.toLocaleString("en")} of ${all.length.toLocaleString("en")}; columns: score, MOS, residual`;
     rows.scrollTop = 0;
     draw();
   }
