@@ -25,7 +25,7 @@ M = TypeVar("M", bound="Section")
 
 
 class ConfigError(ValueError):
-    """Raised when a configuration file is missing, not YAML, or has an invalid key or value."""
+    """A configuration file is missing, not YAML, or has an invalid key or value, which the message names."""
 
 
 class Section(BaseModel):
@@ -150,7 +150,29 @@ class FusionConfig(Section):
 
 
 class Config(Section, AdapterKey, ModelKeys, ImageKeys):
-    """A whole configuration; ``configs/options.py`` has the keys that are options of commands, too."""
+    """A whole configuration, of the program and of the options of commands that are keys as well.
+
+    Attributes:
+        planner: The Planner's section.
+        executor: The Executor's section.
+        summarizer: The Summarizer's section.
+        replan: The section of replanning.
+        levels: A model that names a quality level, in place of the summarizer's rating; by default none.
+        max_pixels: The most pixels of an image (WebP: .6 of it); each takes 7 bytes (WebP: 16).
+        keep_history: Whether to keep DSPy's history of calls, with images as hash and size.
+        attempts: How often a model is asked for a usable answer, 1 to 10.
+        max_replan_iterations: The most further plans for one question, 0 to 10.
+        fusion: How tool scores and a model's probabilities become one score.
+        calibration: A shipped calibration profile, or a YAML file.
+        pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
+        adapter: A file that adapts the learned scorer to your labels, written by ``calibrate --adapt``.
+        profile: "full", or "fast" or "levels" for fewer calls (see ``in_profile``).
+        max_side: The longest side of the copy that a model receives, at least 32 pixels; by default images are not
+            scaled.
+        prompts: Tuned prompts: the folder that ``optimize`` wrote, or its ``prompts.json``.
+        cache: Whether to reuse a model's earlier answers.
+        align: Whether to compare only what image and reference both show.
+    """
 
     planner: PlannerConfig = PlannerConfig()
     executor: ExecutorConfig = ExecutorConfig()
@@ -176,9 +198,16 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         return given.model_dump(exclude_unset=True) if type(given) is StageConfig else given
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
-        """This configuration with every stage on ``backend`` and without a fallback, so that nothing goes elsewhere.
+        """Return this configuration with every stage on one backend, without fallbacks, so that nothing goes elsewhere.
 
         A stage's ``api_key_env`` stays with its server, and its ``price`` with its model.
+
+        Args:
+            backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o".
+            api_base: The address of an OpenAI-compatible server, if the model is not at its provider.
+
+        Returns:
+            The changed configuration.
         """
 
         def moved(stage: StageConfig) -> StageConfig:
@@ -193,23 +222,37 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         return self.model_copy(update={name: moved(section) for name, section in self.sections.items()})
 
     def with_tuned_fusion(self) -> "Config":
-        """This configuration with the profile that was fitted with its tuned prompts, unless it says how to fuse."""
+        """Return this configuration with the profile fitted with its tuned prompts, unless it configures the fusion.
+
+        Returns:
+            The changed configuration, or this one if there is no such profile.
+        """
         fitted = None if self.prompts is None else Path(self.prompts) / "fusion.yaml"
         if fitted is None or self.fusion != FusionConfig() or not fitted.is_file():
             return self
         return self.model_copy(update={"fusion": FusionConfig(profile=str(fitted))})
 
     def without_fusion(self) -> "Config":
-        """This configuration with its prompts and the default fusion, for fitting a profile."""
+        """Return this configuration with its prompts and the default fusion, for fitting a profile.
+
+        Returns:
+            The changed configuration.
+        """
         folder = None if self.prompts is None else Path(self.prompts)
         prompts = str(folder / "prompts.json") if folder and folder.is_dir() else self.prompts
         return self.model_copy(update={"fusion": FusionConfig(), "prompts": prompts})
 
     def in_profile(self) -> "Config":
-        """Apply the profile: ``fast`` analyzes and reviews offline, by measurements and rules, and plans only once.
+        """Apply the profile.
 
-        ``levels`` asks one model for a quality level and nothing else; without a section of that name, the
-        summarizer's. Raises ConfigError where neither is a model.
+        ``fast`` analyzes and reviews offline, by measurements and rules, and plans only once. ``levels`` asks one model
+        for a quality level and nothing else; without a section of that name, the summarizer's.
+
+        Returns:
+            The configuration to build a program from; for ``full`` this one.
+
+        Raises:
+            ConfigError: The profile is ``levels``, and neither section names a model.
         """
         if self.profile == "full":
             return self
@@ -232,7 +275,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
 
     @property
     def sections(self) -> dict[str, StageConfig]:
-        """What may ask a model, by name: the four stages, and ``levels`` where it is set."""
+        """The sections that may ask a model, by name: the four stages, and ``levels`` where it is set."""
         found: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}
         return found if self.levels is None else {**found, "levels": self.levels}
 
@@ -243,9 +286,17 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
 
 
 def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = None) -> Config:
-    """Read a configuration: a file, a shipped name, or its content; else ``$AGENTICIQA_CONFIG``, else the default.
+    """Read and check a configuration.
 
-    Raises ConfigError, in one line, when there is no such file or it holds anything unexpected.
+    Args:
+        given: A file, a shipped name, or a mapping of sections; by default ``$AGENTICIQA_CONFIG``, or else the shipped
+            default configuration.
+
+    Returns:
+        The configuration; relative paths in a file start from its folder.
+
+    Raises:
+        ConfigError: There is no such file, or it holds anything unexpected; in one line.
     """
     if isinstance(given, Mapping):
         return _checked(Config, dict(given), "configuration of this mapping")

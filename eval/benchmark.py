@@ -25,7 +25,12 @@ GIVEN = "labels"  # the name of a sequence of labeled images
 
 
 class Evaluation(NamedTuple):
-    """The result of a benchmark: one row per labeled image, in their order, and the figures of ``report.summarize``."""
+    """The result of a benchmark.
+
+    Attributes:
+        rows: One row per labeled image, in their order.
+        summary: The figures of ``report.summarize``.
+    """
 
     rows: list[Row]
     summary: dict[str, Any]
@@ -47,23 +52,34 @@ def evaluate(
 ) -> Evaluation:
     """Assess every image of a task once, and correlate the scores with its MOS.
 
-    ``program`` is an ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
-    ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8, H x W x 3, RGB)
-    that returns a number; a function with two parameters also gets the reference's pixels. ``lower_is_better`` applies
-    to functions only; pyiqa's and embedded metrics declare their own direction. Any of these measures larger images
-    downscaled to ``shorter_side``. ``task`` is data in a form that ``labels.sources`` lists, the name of a data set
-    with its archive in ``root``, or labeled images. ``split`` selects one split, and ``partial`` accepts an incomplete
-    copy of a data set.
-
-    ``out`` is a folder for the rows, ``run.json``, ``report.json`` and ``report.md``. Rows are written as they come, so
-    the same call continues an interrupted run. Other settings or labels are refused in the same folder. For a function,
-    only the file that defines it is compared, not its imports. ``workers`` images are assessed at a time; the caller's
-    function then has to be thread-safe.
-
     A row has ``quality_score`` or ``error``. For a scorer, ``quality_score`` is negated where lower is better, and
     ``raw_score`` is its own number. Images without a score are counted as unscored and excluded from all figures.
-    Raises UserError for a task that cannot be read, an unknown scorer or a question that asks for no score, ToolError
-    if pyiqa is missing, and the error that ended the run (``scorers.rows.assess_labels``).
+
+    Args:
+        program: An ``AgenticIQA``, the name of an embedded metric ("NIQE"), a pyiqa metric (the object of
+            ``pyiqa.create_metric``, or "pyiqa:musiq"), "module:function", or any function of pixels (uint8 RGB, shape
+            (H, W, 3)) that returns a number; a function with two parameters also gets the reference's pixels.
+        task: Data in a form that ``labels.sources`` lists, the name of a data set, or labeled images.
+        root: The folder with the archive of a data set that is given by name.
+        split: The split to assess; by default all.
+        out: A folder for the rows, ``run.json``, ``report.json`` and ``report.md``. Rows are written as they come, so
+            the same call continues an interrupted run. Other settings or labels are refused in the same folder. For a
+            function, only the file that defines it is compared, not its imports.
+        query: The question to the program; it has to ask for a rating.
+        lower_is_better: The direction of a function; embedded and pyiqa metrics declare their own.
+        shorter_side: Pixels to which a scorer's larger images are downscaled; by default they are not.
+        partial: Whether to accept an incomplete copy of a data set.
+        workers: How many images are assessed at a time; above 1 a function has to be thread-safe.
+        watch: Wraps the iterator of new rows, such as a progress bar; it also gets how many were finished before and
+            how many there are in all.
+
+    Returns:
+        The rows and the figures.
+
+    Raises:
+        UserError: The task cannot be read, the scorer is unknown, or the question asks for no score.
+        ToolError: pyiqa is missing.
+        Exception: The error that ended the run (see ``scorers.rows.assess_labels``).
     """
     assessed_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
     if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):

@@ -33,13 +33,22 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True)
 class LabeledImage:
-    """One image with its mean opinion score.
+    """One image with its mean opinion score (MOS).
 
-    ``mos`` is on the data set's own scale, higher is better; ``mos_std``, its standard deviation, on the same scale.
-    ``raters`` is the number of people who rated the image.
-    ``content`` is the scene: as the file says, else the file name of the reference or of the image. Images of one
-    content are not independent, so they are resampled together and never split between training and test. ``name`` is
-    the image's path as written in the file, so it stays the same if the folder moves.
+    Attributes:
+        name: The image's path as written in the file, so it stays the same if the folder moves.
+        image: The path of the image.
+        reference: The path of the pristine image, or ``None``.
+        mos: The MOS on the data set's own scale, higher is better.
+        mos_std: Its standard deviation, on the same scale.
+        distortion: The kind of distortion.
+        level: The level of the distortion.
+        split: The split that the image belongs to, such as "test".
+        source: Where the image comes from.
+        content: The scene: as the file says, else the file name of the reference or of the image. Images of one content
+            are not independent, so they are resampled together and never split between training and test.
+        generator: The model that made an AI-generated image.
+        raters: The number of people who rated the image.
     """
 
     name: str
@@ -64,7 +73,17 @@ class LabeledImage:
         reference: str | os.PathLike[str] | None = None,
         content: str | None = None,
     ) -> "LabeledImage":
-        """Return a labeled image without a labels file; the default ``content`` is the same as for a file."""
+        """Return a labeled image without a labels file.
+
+        Args:
+            image: The path of the image.
+            mos: Its MOS, higher is better.
+            reference: The path of the pristine image.
+            content: The scene; the default is the same as for a file.
+
+        Returns:
+            The labeled image.
+        """
         path, pristine = Path(image), None if reference is None else Path(reference)
         scene = content or (pristine or path).name
         return cls(str(path), path, pristine, mos, None, None, None, None, None, scene)
@@ -139,9 +158,18 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
     """Read a ``labels.csv``, all of it or one split, in its order.
 
     Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
-    and mos are required, other columns are ignored. Paths are relative to the file, see ``NamedFiles``. Raises
-    UserError, in one line, for a missing file or column, a cell that is not a number (with its line), a repeated row,
-    missing images, and no rows.
+    and mos are required, other columns are ignored.
+
+    Args:
+        path: The file. Paths in it are relative to it, see ``NamedFiles``.
+        split: The split to read; by default all.
+
+    Returns:
+        The labeled images.
+
+    Raises:
+        UserError: A file or column is missing, a cell is not a number (the message has its line), a row is repeated,
+            images are missing, or there are no rows.
     """
     path = Path(path)
     numbered = levels_as_scores(str(path), _rows(path))

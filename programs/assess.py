@@ -57,13 +57,27 @@ class AgenticIQA(SavedProgram):
         program = AgenticIQA.from_config("mine.yaml")  # sets up each stage from the configuration
         result = program("photo.jpg", "Is it sharp?")
 
-    A stage that is not given asks ``backend``, named as in a configuration (``AgenticIQA(backend="openai.gpt-4o")``).
-    Without ``backend`` it asks DSPy's model (see ``backends.choice.models_to_ask``). A model set with ``set_lm`` or
-    ``dspy.context`` replaces the configured one. ``keep_history`` keeps DSPy's history (``dspy.inspect_history``,
-    ``lm.history``), in which each image is replaced by its hash and size.
+    A model set with ``set_lm`` or ``dspy.context`` replaces the configured one.
 
-    A call returns an ``Assessment``. It raises UserError for invalid arguments or input, Unanswered or NoScore when
-    there is no answer, and ``dspy.LMError`` when a model cannot be reached.
+    Args:
+        planner: The stage that plans (``stages.protocols`` describes all four). A stage that is not given asks
+            ``backend``.
+        executor: The stage that collects the evidence.
+        summarizer: The stage that answers from the evidence.
+        replan: The stage that decides whether to plan again.
+        lm: The model of every stage, instead of ``backend``.
+        max_replan_iterations: The most further plans for one question.
+        max_side: The longest side, in pixels, of the copy that a model receives; by default it is not scaled.
+        max_pixels: The most pixels that an image may have.
+        align: Whether to find and undo a shift, a crop or another scale, and compare only what both images show.
+        backend: A model as a configuration names it ("openai.gpt-4o"); by default DSPy's model is asked (see
+            ``backends.choice.models_to_ask``).
+        keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
+            replaced by its hash and size.
+
+    Raises:
+        WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
+            other.
     """
 
     def __init__(
@@ -112,18 +126,32 @@ class AgenticIQA(SavedProgram):
     def offline(cls, adapter: str | os.PathLike[str] | None = None) -> "AgenticIQA":
         """Return a program that uses no language model, regardless of any configuration.
 
-        ``adapter`` is a file written by ``agenticiqa calibrate --adapt``. Raises UserError if it cannot be used.
+        Args:
+            adapter: A file written by ``agenticiqa calibrate --adapt``; by default scores are not adapted.
+
+        Returns:
+            The program; its calls send nothing.
+
+        Raises:
+            UserError: The adapter cannot be used.
         """
         return cls.from_config(Config(adapter=None if adapter is None else os.fspath(adapter)))
 
     @classmethod
     def from_config(cls, config: str | os.PathLike[str] | Mapping[str, Any] | Config | None = None) -> "AgenticIQA":
-        """Build the program from a configuration: a file, a shipped name, a mapping of sections, or a ``Config``.
+        """Build the program from a configuration.
 
-        The default is ``$AGENTICIQA_CONFIG``, or else the shipped default configuration.
+        Args:
+            config: A file, a shipped name, a mapping of sections, or a ``Config``. The default is
+                ``$AGENTICIQA_CONFIG``, or else the shipped default configuration.
 
-        Raises ConfigError for an invalid file, BackendError if a backend is unknown or its key is missing, and
-        StateError if none of the tuned prompts fits this program.
+        Returns:
+            The program, with tuned prompts if the configuration names some.
+
+        Raises:
+            ConfigError: The configuration is missing or invalid.
+            BackendError: A backend is unknown, or its key is missing.
+            StateError: None of the tuned prompts fits this program.
         """
         config = config if isinstance(config, Config) else load_config(config)
         config = config.with_tuned_fusion().in_profile()
@@ -147,14 +175,18 @@ class AgenticIQA(SavedProgram):
 
     @property
     def questions(self) -> list[CheckedPredict[Any]]:
-        """Return the predictors that ask language models; the list is empty offline."""
+        """The predictors that ask language models; the list is empty offline."""
         return [module for _, module in self.named_sub_modules(type_=CheckedPredict)]
 
     def get_lm(self) -> dspy.BaseLM | None:
         """Return the model that the stages use now, for ``dspy.BestOfN`` and other modules that copy it.
 
-        If the stages use one model with different parameters, return the one with the most output tokens.
-        Return ``None`` offline. Raises ValueError if the stages use different models.
+        Returns:
+            The model; if the stages use one with different parameters, the one with the most output tokens. ``None``
+            offline.
+
+        Raises:
+            ValueError: The stages use different models.
         """
         asked = [question.models[0] for question in self.questions]
         if len({lm.model for lm in asked}) > 1:
@@ -162,7 +194,12 @@ class AgenticIQA(SavedProgram):
         return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
 
     def inspect_history(self, n: int = 1, file: TextIO | None = None) -> None:
-        """Print the last ``n`` model calls, as ``dspy.Module.inspect_history`` does, or how to record them."""
+        """Print the last model calls, as ``dspy.Module.inspect_history`` does, or how to record them.
+
+        Args:
+            n: The number of calls.
+            file: The stream to print to, by default stdout.
+        """
         if not self.history:
             print(NO_HISTORY, file=file)
         super().inspect_history(n, file)
@@ -181,14 +218,27 @@ class AgenticIQA(SavedProgram):
         align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
-        """Assess one image, given in any form that ``images.sources`` lists.
+        """Assess one image.
 
-        Without a ``query`` the perceptual quality is rated. With ``options`` (2 to 26 texts, or a mapping of letter to
-        text) the answer is one of their letters, and options in the query are ignored. ``reference`` is the pristine
-        image. ``resize_reference`` allows a reference of another size and scales it to the size of the image.
-        ``align`` (default: the program's setting) compares only the area that both images show. A reference that shows
-        another scene is not used; see ``reference_check`` of the result. Raises the errors listed for the class, and
-        WrongArgument (a TypeError) for unknown arguments.
+        Args:
+            image: The image, in any form that ``images.sources`` lists.
+            query: The question; by default the perceptual quality is rated.
+            reference: The pristine image. One that shows another scene is not used; see ``reference_check`` of the
+                result.
+            resize_reference: Whether to scale a reference of another size to the size of the image.
+            align: Whether to compare only the area that both images show (default: the program's setting).
+            options: 2 to 26 texts, or a mapping of letter to text. The answer is one of their letters, and options in
+                the query are ignored.
+
+        Returns:
+            The answer with its evidence. ``quality_score`` is in [1, 5], higher is better, or ``None`` without a
+            rating.
+
+        Raises:
+            UserError: An argument or an image is invalid; WrongArgument (also a TypeError) for unknown arguments.
+            Unanswered: No answer of a model was usable.
+            NoScore: Neither a tool nor a model provided a score.
+            dspy.LMError: A model could not be reached.
         """
         result: Assessment = super().__call__(
             image=image,
@@ -287,7 +337,20 @@ class AgenticIQA(SavedProgram):
     def load_pair(
         self, image: ImageSource, reference: ImageSource | None, resize_reference: bool, align: bool | None = None
     ) -> Pair:
-        """Load the image and its reference with this program's settings."""
+        """Load the image and its reference with this program's settings.
+
+        Args:
+            image: The image, in any form that ``images.sources`` lists.
+            reference: The pristine image, or ``None``.
+            resize_reference: Whether to scale a reference of another size.
+            align: Whether to compare only the area that both images show (default: the program's setting).
+
+        Returns:
+            The loaded images, and how they overlap.
+
+        Raises:
+            ImageError: An image cannot be read, or the sizes differ.
+        """
         with cpu_slot():
             return load_assessed(
                 image,
@@ -300,7 +363,7 @@ class AgenticIQA(SavedProgram):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the arguments, other than the stages, that affect results."""
+        """The arguments, other than the stages, that affect results."""
         return {
             "max_replan_iterations": self.max_replan_iterations,
             "max_side": self.max_side,
@@ -318,7 +381,21 @@ class AgenticIQA(SavedProgram):
         limit: int,
         record: RunRecord,
     ) -> tuple[Summarized, ReplanVerdict]:
-        """Return the answer and the replan verdict; both are computed in parallel."""
+        """Answer from the evidence and decide whether to replan, both in parallel.
+
+        Args:
+            pair: The loaded images.
+            query: The question.
+            options: The options by letter, or ``None``.
+            plan: The plan that was executed.
+            evidence: The evidence that was collected.
+            iteration: The number of earlier plans.
+            limit: The most further plans.
+            record: Receives the wall time and the rejected answers.
+
+        Returns:
+            The answer and the replan verdict.
+        """
         judge = None
         if self.replan.needs_verdict(plan, evidence, iteration, limit):
             judge = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)

@@ -40,7 +40,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
 
 
 class AgenticIQAError(Exception):
-    """The base class of this package's exceptions."""
+    """The base class of this package's exceptions; catch it to handle all of them."""
 
 
 class UserError(AgenticIQAError, ValueError):
@@ -48,38 +48,41 @@ class UserError(AgenticIQAError, ValueError):
 
 
 class ImageError(UserError):
-    """The image cannot be read, or cannot be assessed as requested."""
+    """The image cannot be read, or cannot be assessed as requested; the message names it and what to do."""
 
 
 class ImageNotFound(ImageError, FileNotFoundError):
-    """There is no file at the given path."""
+    """There is no file at the given path; check its spelling and the folder."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class ToolError(UserError):
-    """A metric is unknown, does not apply to the given images, or is not installed."""
+    """A metric is unknown, does not apply to the given images, or is not installed; choose another or install it."""
 
 
 class BackendError(UserError):
-    """A backend is unknown, or its key is missing."""
+    """A backend is unknown, or its key is missing; correct its name or set the environment variable that is named."""
 
 
 class StateError(UserError):
-    """The signatures of a saved program, or of a stage's replaced predictor, differ from the program's."""
+    """The signatures of a saved program, or of a stage's replaced predictor, differ from the program's; tune again."""
 
 
 class WrongArgument(UserError, TypeError):
-    """A function was called with arguments that it does not take, or without one that it needs."""
+    """A function was called with unknown or missing arguments; the message names those that it takes."""
 
 
 class Unanswered(AgenticIQAError):
-    """A model gave no usable answer in any of the allowed attempts.
+    """A model gave no usable answer in any of the allowed attempts; try again, or use another model.
 
-    ``reasons`` has one line per attempt, and ``last_output`` the shortened raw text of the last attempt.
-    ``last_answer`` is the last answer that parsed as the typed output and was rejected only by a rule of the stage.
-    ``outputs`` has the raw text of each attempt; it is empty for an answer that was too long to parse.
+    Attributes:
+        stage: The stage that asked.
+        reasons: One line per attempt.
+        last_output: The raw text of the last attempt, shortened.
+        last_answer: The last answer that parsed as the typed output and was rejected only by a rule of the stage.
+        outputs: The raw text of each attempt; empty for an answer that was too long to parse.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class Unanswered(AgenticIQAError):
 
     @property
     def rejected_answers(self) -> dict[str, list[str]]:
-        """Return the reasons by stage, as in results; the last reason includes the raw output."""
+        """The reasons by stage, as in results; the last reason includes the raw output."""
         *earlier, last = self.reasons
         return {self.stage: [*earlier, f"{last}{LAST_ANSWER}{self.last_output}"]}
 
@@ -116,11 +119,11 @@ def ended_unanswered(reasons: Iterable[str]) -> bool:
 
 
 class NoScore(AgenticIQAError):
-    """A score was requested, but neither a tool nor a model provided one."""
+    """A score was requested, but neither a tool nor a model provided one; the log says why the tools failed."""
 
 
 class Unforeseen(AgenticIQAError):
     """An unexpected exception, a defect, while one of several images was assessed; the others are not affected.
 
-    The traceback is logged at INFO (``-v``).
+    The traceback is logged at INFO (``-v``). Please report it.
     """

@@ -63,11 +63,24 @@ CONFIG_SYNONYMS = {
 
 
 class AgenticIQAState(TypedDict):
-    """The state of the graph. Only ``query`` and ``image_path`` are required at the start.
+    """The state of the graph, of which only ``query`` and ``image_path`` are required at the start.
 
-    ``resize_reference`` allows a reference of another size. ``options`` are the allowed answers: 2 to 26 texts, or a
-    mapping of letters to texts. ``rejected_answers`` has, by stage, why answers of models were rejected; every node
-    may add some. A result that is ``None`` counts as missing.
+    A result that is ``None`` counts as missing.
+
+    Attributes:
+        query: The question.
+        image_path: The path of the image.
+        reference_path: The path of the pristine image.
+        resize_reference: Whether to scale a reference of another size to the size of the image.
+        options: The allowed answers: 2 to 26 texts, or a mapping of letters to texts.
+        plan: What the planner returned.
+        executor_evidence: What the executor returned.
+        summarizer_result: What the summarizer returned.
+        iteration_count: The number of replan requests.
+        max_replan_iterations: The limit of ``iteration_count``; the graph replans at most one time less.
+        replan_history: The reason for each replan request.
+        rejected_answers: By stage, why answers of models were rejected; every node may add some.
+        error: Why a node could not run.
     """
 
     query: str
@@ -92,10 +105,20 @@ class AgenticIQAContext(TypedDict, total=False):
 
 
 def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
-    """Return the ``plan``; after a replan request, the new plan takes the summarizer's reason into account.
+    """Plan the next iteration; after a replan request, the plan takes the summarizer's reason into account.
 
-    Raises ImageNotFound (a FileNotFoundError) for a missing image and UserError for an invalid state or configuration.
-    Unanswered and ``dspy.LMError`` come from the Planner.
+    Args:
+        state: The state, with ``query`` and ``image_path``.
+        config: LangGraph's configuration; ``program`` or ``config`` in ``configurable`` choose the program.
+
+    Returns:
+        The update of the state: ``plan``, and ``rejected_answers`` if there are any.
+
+    Raises:
+        ImageNotFound: There is no such image (also a FileNotFoundError).
+        UserError: The state or the configuration is invalid.
+        Unanswered: No answer of the Planner's model was usable.
+        dspy.LMError: The Planner's model could not be reached.
     """
     result, plan = state.get("summarizer_result"), state.get("plan")
     feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
@@ -188,18 +211,24 @@ def build_graph(
     max_replan_iterations: int | None = None,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
 ) -> "CompiledStateGraph[AgenticIQAState, AgenticIQAContext, AgenticIQAState, AgenticIQAState]":
-    """Return the compiled LangGraph graph: plan, execute, summarize, and replan if the evidence is insufficient.
+    """Build the compiled LangGraph graph: plan, execute, summarize, and replan if the evidence is insufficient.
 
     Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question starts with
     an empty plan and count, even if the thread's checkpoint holds an earlier question. An unchanged new plan ends the
     graph, as it ends ``AgenticIQA``.
 
-    A run can pass its own program (``context={"program": ...}``, or ``program`` or ``config`` in ``configurable``).
-    Otherwise the graph uses this ``program``, or else the default configuration. The iteration limit is the state's
-    ``max_replan_iterations``, else the one given here, else the program's. If ``checkpointer`` has LangGraph's default
-    serializer, the graph uses a copy (of the same store) that may deserialize this state's models.
+    Args:
+        program: The program of runs that do not pass their own (``context={"program": ...}``, or ``program`` or
+            ``config`` in ``configurable``); by default that of the default configuration.
+        max_replan_iterations: The iteration limit of states without one; by default the program's.
+        checkpointer: As for LangGraph's ``compile``. If it has LangGraph's default serializer, the graph uses a copy
+            (of the same store) that may deserialize this state's models.
 
-    Raises UserError without LangGraph (``pip install "agenticiqa[langgraph]"``) and for wrong arguments.
+    Returns:
+        The compiled graph.
+
+    Raises:
+        UserError: LangGraph is not installed (``pip install "agenticiqa[langgraph]"``), or an argument is wrong.
     """
     try:
         from langgraph.graph import END, START, StateGraph

@@ -90,15 +90,41 @@ def _of_summary(name: str) -> Any:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    ``final_answer`` is a float in [1, 5] (5 is best) for a question about quality, and text for any other question or
-    for a rating on another scale ("50 of 100"). ``options`` are the options by letter, or ``{}``. ``quality_score``
-    is the score in [1, 5] or ``None``. ``rejected_answers`` has, by stage, why answers of models were rejected.
-    ``timings_ms`` has the wall time of each stage in milliseconds, ``usage`` the tokens by model and
-    ``usage_by_stage`` the calls, tokens and USD by stage (see ``backends.ledger``). ``answered_by`` names the models
-    that answered each stage, including cached answers; ``capabilities`` lists the features used of each model (see
-    ``ledger.AskedFor``). ``image`` and ``reference`` are the loaded images, not copies. ``reference_check`` says how
-    image and reference overlap, or is ``None``. Each key of ``to_dict`` is also an attribute. ``score`` is an alias of
-    ``quality_score``.
+    Each key of ``to_dict`` is also an attribute.
+
+    Attributes:
+        final_answer: A float in [1, 5] (5 is best) for a question about quality; text for any other question, or for a
+            rating on another scale ("50 of 100").
+        quality_score: The score in [1, 5], higher is better, or ``None`` without a rating.
+        quality_reasoning: The reason for the answer.
+        query_type: The kind of question.
+        options: The options by letter, or ``{}``.
+        plan: The last plan.
+        executor_evidence: The distortions, tool scores and failures that the answer is based on.
+        summarizer_result: The answer as the summarizer gave it.
+        iteration_count: The number of replans.
+        replan_history: The reason for each replan.
+        outside_training: Why the image is unlike the photos that the learned scorer was trained on; empty if it is not.
+        rejected_answers: By stage, why answers of models were rejected.
+        usage: The tokens by model.
+        usage_by_stage: The calls, tokens and USD by stage (see ``backends.ledger``).
+        answered_by: The models that answered each stage, including cached answers.
+        answer_notes: By stage, what was left out of a model's answers, or read as something else.
+        capabilities: The features used of each model (see ``ledger.AskedFor``).
+        timings_ms: The wall time of each stage in milliseconds.
+        image: The loaded image, not a copy.
+        reference: The loaded reference, or ``None``.
+        reference_check: How image and reference overlap, or ``None``.
+        query: The question.
+        backend: The backends of the stages, as configurations name them.
+        version: The version of this package.
+        score_interval: The ends between which the MOS of 80 and of 95 of 100 such images lies, or ``None``.
+        score_without_model: The score of the tools alone, or ``None`` where no model or no tool took part.
+        disagreement: How many levels model and tools differ, if by so much that one of them must be wrong; else
+            ``None``.
+        quality_probs: The probabilities of the levels "1" to "5", or ``None``.
+        probability_source: Where these probabilities come from.
+        probability_mass: The share of the level token's probability that fell on levels, if tokens were read.
     """
 
     final_answer: float | str
@@ -134,33 +160,33 @@ class Assessment(dspy.Prediction):
 
     @property
     def score(self) -> float | None:
-        """``quality_score``."""
+        """The same as ``quality_score``."""
         return self.quality_score
 
     @property
     def quality_level(self) -> str | None:
-        """Return the name of the level nearest to the score, or ``None`` without a score."""
+        """The name of the level nearest to the score, or ``None`` without a score."""
         return None if self.quality_score is None else level_name(self.quality_score)
 
     @property
     def image_sha256(self) -> str:
-        """Return the SHA-256 of the image."""
+        """The SHA-256 of the image."""
         return self.image.sha256
 
     @property
     def reference_sha256(self) -> str | None:
-        """Return the SHA-256 of the reference, or ``None`` without one."""
+        """The SHA-256 of the reference, or ``None`` without one."""
         return self.reference.sha256 if self.reference else None
 
     @property
     def is_unscored(self) -> bool:
-        """Return whether the result has neither a score nor an answer because the model gave no usable answer."""
+        """Whether the result has neither a score nor an answer because the model gave no usable answer."""
         shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
         return is_unscored({name: self.get(name) for name in shown})
 
     @property
     def sent(self) -> dict[str, str] | None:
-        """Return how image and reference were sent to models, as file or as pixels; ``None`` without a model."""
+        """How image and reference were sent to models, as file or as pixels; ``None`` without a model."""
         if not self.get("capabilities"):
             return None
         forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in self.capabilities.values()]
@@ -179,11 +205,19 @@ class Assessment(dspy.Prediction):
         return float(score)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain JSON types with the documented keys, as ``agenticiqa assess --json`` prints it."""
+        """Convert the result to plain JSON types, as ``agenticiqa assess --json`` prints it.
+
+        Returns:
+            The documented keys and their values.
+        """
         return {name: _plain(getattr(self, name)) for name in AssessedRow.model_fields}
 
     def toDict(self) -> dict[str, Any]:
-        """Return all fields as plain JSON types, for DSPy; images become their names. Prefer ``to_dict``."""
+        """Convert all fields to plain JSON types, for DSPy; prefer ``to_dict``.
+
+        Returns:
+            The fields by name; images become their names.
+        """
         return {name: _plain(value) for name, value in self.items(include_dspy=True)}
 
     def __repr__(self) -> str:

@@ -56,8 +56,11 @@ class SavedProgram(ImageProgram):
     ) -> None:
         """Write the tuned prompts with a header that identifies their signatures; models and keys are never written.
 
-        With ``save_program`` the whole program is written to the folder ``path``, for ``dspy.load`` (see
-        ``save_whole``). ``modules_to_serialize`` are the Python modules of custom stages; DSPy saves them, too.
+        Args:
+            path: The file to write; with ``save_program`` a folder.
+            created_with: JSON values for the header, such as data set, seed and scores.
+            save_program: Whether to write the whole program, for ``dspy.load`` (see ``save_whole``).
+            modules_to_serialize: With ``save_program``, the Python modules of custom stages, which DSPy then saves too.
         """
         if save_program:
             save_whole(self, path, modules_to_serialize)
@@ -65,10 +68,15 @@ class SavedProgram(ImageProgram):
             save(self, path, created_with or {})
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Load tuned prompts from a file, a folder that ``optimize`` wrote, or a JSON state saved by DSPy.
+        """Load tuned prompts; those that do not fit this program are skipped and logged.
 
-        Prompts that do not fit are skipped and logged. Raises StateError if none fits. Only ``from_config``
-        (``prompts: FOLDER``) also reads the fusion profile in the same folder.
+        Only ``from_config`` (``prompts: FOLDER``) also reads the fusion profile in the same folder.
+
+        Args:
+            path: A file, a folder that ``optimize`` wrote, or a JSON state saved by DSPy.
+
+        Raises:
+            StateError: The file is no such state, or none of its prompts fits.
         """
         load(self, path)
 

@@ -28,10 +28,22 @@ Rated = tuple[Sequence[TuningQuestion], Sequence[Assessed]]
 
 @dataclass
 class Tuned:
-    """The outcome of tuning: the ``program`` with the kept prompts, the held-out ``figures``, and what was ``found``.
+    """The outcome of tuning.
 
-    ``profile`` is the fusion fitted with these prompts, or ``None`` if it could not be fitted. ``why`` says why the
-    tuned prompts are kept or not. ``originals`` are the instructions before, ``images`` the SHA-256 of all images.
+    Attributes:
+        program: The program with the kept prompts.
+        stage: The tuned stage.
+        kept: Whether the tuned prompts are kept.
+        why: Why they are kept or not.
+        figures: The held-out figures before and after, as ``compare`` returns them.
+        found: What the search found.
+        originals: The instructions before, by predictor.
+        profile: The fusion fitted with these prompts, or ``None`` if it could not be fitted.
+        skipped: The predictors that gave no accepted answer in the first pass, and why.
+        counts: The number of questions by use.
+        spent: Seconds, assessments, calls and USD.
+        exemplars: Whether worked examples were kept, and why; empty if none were requested.
+        images: The SHA-256 of all images.
     """
 
     program: SavedProgram
@@ -171,8 +183,11 @@ def _compared(
 
 
 def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
-    """Return whether to keep the tuned prompts, with the reason: one figure is significantly better, none is
-    significantly worse (unscored images included), and the SRCC has not fallen."""
+    """Return whether to keep the tuned prompts, with the reason.
+
+    They are kept if one figure is significantly better, none is significantly worse (unscored images included), and the
+    SRCC has not fallen.
+    """
     unscored = figures["unscored"]
     if unscored["after"] > unscored["before"]:
         return False, f"{unscored['after']} images have no value, {unscored['before']} before"

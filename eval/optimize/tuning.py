@@ -54,9 +54,12 @@ MARGIN = 1.3  # factor on the expected cost of the comparison
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a search: ``assessments`` without the comparison, and ``usd`` for everything.
+    """The limits of a search.
 
-    ``judgments`` is the name of ``assessments`` in 0.1.0.
+    Attributes:
+        assessments: The most assessments of images, without those of the comparison.
+        usd: The most to spend on everything, in USD; by default no limit.
+        judgments: The name of ``assessments`` in 0.1.0.
     """
 
     assessments: int = 400
@@ -103,15 +106,32 @@ def optimize(
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Tune the prompts of one stage, without changing ``program``.
+    """Tune the prompts of one stage, without changing the program.
 
-    ``labels`` are images with MOS (on ``scale``, by default inferred from their range), images with named distortions,
-    or questions with answers or plans, as ``stage`` needs. A share ``held_out`` of their contents is held out for the
-    comparison. ``reflection`` writes instructions. ``optimizer`` is our own "reflect", or one of DSPy's by name
-    ("gepa", "mipro", "simba", "bootstrap") or as an instance. ``exemplars`` images are shown to the scorer as worked
-    examples, if that helps. ``folder`` stores measurements and proposals, so the same call, or one with a larger
-    budget, continues without repeating any. Raises UserError for labels or a program that do not fit the stage, and
-    ``dspy.LMError`` for an outage of either model.
+    Args:
+        program: The program to tune.
+        labels: Images with MOS, images with named distortions, or questions with answers or plans, as ``stage`` needs.
+        stage: The stage to tune.
+        reflection: The model that writes instructions; "reflect" needs one.
+        budget: The limits of the search.
+        starts: How many first proposals "reflect" tries, of which the best goes on.
+        optimizer: "reflect" of this package, or one of DSPy's by name ("gepa", "mipro", "simba", "bootstrap") or as an
+            instance.
+        exemplars: How many images are shown to the scorer as worked examples, if that helps.
+        held_out: The share of the labels' contents that is held out for the comparison.
+        scale: The scale of the MOS; by default inferred from their range.
+        seed: Determines the split and the search.
+        workers: How many images are assessed at a time.
+        folder: Stores measurements and proposals, so the same call, or one with a larger budget, continues without
+            repeating any.
+        progress: Wraps each iterator of images, with their number, such as a progress bar.
+
+    Returns:
+        The program with the kept prompts, and the held-out figures before and after.
+
+    Raises:
+        UserError: The labels or the program do not fit the stage.
+        dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
     signatures = tunable(program, stage)

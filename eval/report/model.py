@@ -80,9 +80,9 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class Report:
-    """A report: ``figures`` in JSON types, tables that show them (the first is the headline), and ``notes``: sentences
-    that explain them, each with its full stop, by the title of their group.
+    """A report: ``figures`` in JSON types, tables that show them, and sentences that explain them.
 
+    The first table is the headline. ``notes`` has the sentences by the title of their group, each with its full stop.
     The most important group comes first.
     """
 

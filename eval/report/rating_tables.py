@@ -27,10 +27,16 @@ Figures = Mapping[str, Any]
 
 
 def rating_report(figures: Figures) -> Report:
-    """Return the report of a run's figures (``ratings.summarize``, with ``data`` and ``backend``).
+    """Build the report of a run's figures.
 
     The first two tables list all predictors. Then follow tables of the differences to our score and of splits, if there
     are any, and one for each breakdown.
+
+    Args:
+        figures: The figures of ``ratings.summarize``, with ``data`` and ``backend``.
+
+    Returns:
+        The report.
     """
     best = figures["best_tool"]
     headline, further = [], []

@@ -48,22 +48,29 @@ def summarize(
     scale: MosScale | None = None,
     splits: tuple[Splits, str] | None = None,
 ) -> dict[str, Any]:
-    """Return every figure of a run, as plain JSON types; the rows are read once and not kept.
+    """Compute every figure of a run from its rows, which are read once and not kept.
 
     - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the ends of the labels' scale
-      (without ``scale`` the first usual one that holds them, else ``None``)
     - ``systems``, one entry per predictor as in ``_system``, each measured on the images that it has a value for: our
       score first (or that of the scorer that the rows name), then its components and the usual combinations of them,
       and single tools last
     - ``best_tool``, the tool with the highest SRCC on these images among those that measured half of them
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` from the functions of these names
-    - ``splits``, ``None`` unless they are given (``splits.splits_named``): their description, their number, and the
-      medians of each predictor over their test sets
+    - ``splits``: their description, their number, and the medians of each predictor over their test sets
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
 
     Images without a score are counted in ``unscored``, by reason, and excluded from all figures.
+
+    Args:
+        rows: The rows of the run, with the keys of labels.
+        tools: The tools by name.
+        scale: The scale of the MOS; by default the first usual one that holds them.
+        splits: The splits and their description (``splits.splits_named``); by default none, and ``splits`` is ``None``.
+
+    Returns:
+        The figures above as plain JSON types.
     """
     columns = columns_of(rows)
     scale = scale or _usual_scale(columns)

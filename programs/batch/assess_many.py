@@ -56,30 +56,29 @@ def assess_many(
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
 ) -> Generator[tuple[Job, T | Failure], None, None]:
-    """Assess every job, ``workers`` at a time; yield each job with its result or its error.
-
-    By default ``workers`` is the number of cores for a program that only computes, and 4 for one that asks a model.
-
-    An image in place of a job is rated. It may be given in every way that ``images.sources`` lists, and is yielded as
-    the job that was made of it.
-
-    Any exception while assessing an image becomes its outcome; an unexpected one as ``errors.Unforeseen``.
-
-    Results come in the order in which they are finished. ``postprocess`` is applied to each in the thread or process
-    that made it; only its return value (``Assessment.to_dict``, say) is kept or sent. A package error that it raises is
-    the job's outcome.
+    """Assess every job, several at a time, and yield each when it is finished.
 
     A program with only computing stages runs in processes, at most one for every 8 images, or in this thread if that
     makes one. (Fewer images get processes, too, once they took 5 s of processor time.) ``postprocess`` and what it
     returns must be picklable for that, and not be defined in the running script; otherwise threads are used.
 
-    When ``stop_when`` returns true for an outcome (it is called in one thread at a time), no further job begins and
-    nothing more is sent to a model. Jobs under way that can finish without a model are still yielded. Outcomes that
-    only report the stop itself (Halted, a second LimitReached) are not yielded.
-
     At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C jobs that
     have not begun, or would have to ask a model again, are dropped; the others are finished and yielded, and then
     KeyboardInterrupt is raised.
+
+    Args:
+        program: The program.
+        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated.
+        workers: How many images are assessed at a time; by default the number of cores for a program that only
+            computes, and 4 for one that asks a model.
+        postprocess: Applied to each result in the thread or process that made it; only its return value
+            (``Assessment.to_dict``, say) is kept or sent. A package error that it raises is the job's outcome.
+        stop_when: Called with each outcome, in one thread at a time. Once it returns true, no further job begins and
+            nothing more is sent to a model. Jobs under way that can finish without a model are still yielded; outcomes
+            that only report the stop itself (Halted, a second LimitReached) are not.
+
+    Yields:
+        The job with its result, or with the exception that ended it; an unexpected one as ``errors.Unforeseen``.
     """
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)

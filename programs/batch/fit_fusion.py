@@ -149,10 +149,15 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
 
 
 def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[FusionFit | None, str]:
-    """Fit a profile to the ratings of a run, for ``fuse_row``; return it with a one-line message.
+    """Fit a profile to the ratings of a run, for ``fuse_row``.
 
-    With fewer than ``fewest`` usable images there is no fit, and the message says why. ``fuse_row`` then shows the
-    default's score.
+    Args:
+        rows: The rows of the run, with ``fusion`` (see ``rows_with_fit_inputs``).
+        fewest: The least number of usable images for a fit.
+
+    Returns:
+        The fit, or ``None`` if there is none and ``fuse_row`` shows the default's score; and a one-line message about
+        it.
     """
     try:
         fit = fit_rows(rows)
@@ -169,8 +174,16 @@ def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
     A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
     its model, prompts and tools), ``shown`` ("default" or "fitted"), ``profile``, a digest of the profile, and
     ``sentence``, the part of ``quality_reasoning`` about the score that is shown.
-    ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and ``summarizer_result`` are those of
-    the score that is shown. Other rows, and those whose score was not fused by ``default``, are returned as they are.
+
+    Args:
+        row: A row with ``fusion`` (see ``rows_with_fit_inputs``).
+        fit: The fit, or ``None``.
+        default: The fusion that the row's score was computed with.
+
+    Returns:
+        A copy with ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and
+        ``summarizer_result`` of the score that is shown. Other rows, and those that ``default`` did not fuse, are
+        returned unchanged.
     """
     if unusable(row) or "fusion" not in row:
         return row

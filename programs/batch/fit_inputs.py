@@ -30,9 +30,15 @@ THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # built differently from LEARNED-IQA a
 def rows_with_fit_inputs(
     program: AgenticIQA, to_row: Callable[[Assessment], Row] = Assessment.to_dict
 ) -> Callable[[Assessment], Row]:
-    """Return ``to_row`` followed by ``fit_inputs``, for ``assess_many(postprocess=...)``; picklable if ``to_row`` is.
+    """Return ``to_row`` followed by ``fit_inputs``, for ``assess_many(postprocess=...)``.
 
-    A program that asks no model has nothing to fit: ``to_row`` is returned as it is.
+    Args:
+        program: The program that assesses the images.
+        to_row: Converts a result to a row.
+
+    Returns:
+        A function of a result, picklable if ``to_row`` is. For a program that asks no model there is nothing to fit,
+        and ``to_row`` itself is returned.
     """
     if not program.questions:
         return to_row

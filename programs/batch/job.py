@@ -13,11 +13,17 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 class Job:
     """One image to assess, with its question and, if there is one, its reference.
 
-    Images may be given in every way that ``images.sources`` lists. Jobs are equal if their images are; those with an
-    array cannot be compared or hashed.
+    Jobs are equal if their images are; those with an array cannot be compared or hashed.
 
-    ``resize_reference`` allows a reference of another size, which is scaled to the image's. ``options`` are the answers
-    to choose from, as texts or by letter, kept by letter. Raises UserError as ``read_options`` does.
+    Attributes:
+        image: The image, in any form that ``images.sources`` lists.
+        query: The question; by default the perceptual quality is rated.
+        reference: The pristine image, in the same forms, or ``None``.
+        resize_reference: Whether to scale a reference of another size to the size of the image.
+        options: The answers to choose from, as texts or by letter; kept by letter.
+
+    Raises:
+        UserError: The options are invalid (see ``read_options``).
     """
 
     image: ImageSource
@@ -36,7 +42,7 @@ class Job:
 
     @property
     def asked(self) -> str:
-        """Return the question with its options, which identifies it."""
+        """The question with its options, which identifies it."""
         query, options = well_formed(self.query).strip(), read_options(self.options)
         return query if options is None else with_options(query, options)
 
@@ -46,7 +52,14 @@ class Job:
         return name_of(self.image)
 
     def picklable(self) -> "Job":
-        """The same job, fit to be sent to another process. Raises ImageError for a file object that cannot be read."""
+        """Return the same job in a form that can be sent to another process.
+
+        Returns:
+            A job with the same names; the content of file objects is read.
+
+        Raises:
+            ImageError: A file object cannot be read.
+        """
         reference = None if self.reference is None else picklable(self.reference)
         return replace(self, image=picklable(self.image), reference=reference)
 

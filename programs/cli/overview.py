@@ -87,10 +87,10 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 
 
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
-    """Write and print what was asked for; returns the exit status: OK, BELOW or UNSCORED by ``--fail-under``, or
-    SOME_FAILED for a file that is not written.
+    """Write and print the requested outputs, and return the exit status.
 
-    A file that cannot be written is reported, and the others are still written. If the results are nowhere else, the
+    It is OK, BELOW or UNSCORED by ``--fail-under``, or SOME_FAILED for a file that is not written. A file that cannot
+    be written is reported, and the others are still written. If the results are nowhere else, the
     table is printed to stdout.
     """
     in_order = worst_first([*entries.values()])

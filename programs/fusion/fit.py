@@ -47,10 +47,13 @@ ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions
 class FusionRow:
     """The data of one image for the fit.
 
-    ``tool_score`` is the mean of the tool scores, in [1, 5]. ``tool_error`` is the standard deviation, in levels, that
-    the tools report for this image, or ``None``. ``probabilities`` are the model's over the levels. ``image_kind`` says
-    whether the tools recognized a photo or an AI-generated image. ``others`` are scores of further tools by name, on
-    any scale on which higher is better. ``label`` is the MOS on 1..5, ``None`` if unknown.
+    Attributes:
+        tool_score: The mean of the tool scores, in [1, 5].
+        probabilities: The model's probabilities over the levels.
+        tool_error: The standard deviation, in levels, that the tools report for this image, or ``None``.
+        others: The scores of further tools by name, on any scale on which higher is better.
+        label: The MOS on 1..5, ``None`` if unknown.
+        image_kind: Whether the tools recognized a photo or an AI-generated image.
     """
 
     tool_score: float
@@ -62,7 +65,7 @@ class FusionRow:
 
     @property
     def expectation(self) -> float:
-        """Return the expected level of the model's probabilities, in [1, 5]."""
+        """The expected level of the model's probabilities, in [1, 5]."""
         return math.fsum(level * share for level, share in self.probabilities.items())
 
 
@@ -77,13 +80,28 @@ def fit_profile(
     version: str = "",
     fitted_on: date | None = None,
 ) -> FusionProfile:
-    """Return a profile fitted to these images, shrunk toward ``prior``; below 10 images it has the prior's numbers.
+    """Fit a profile to images, shrunk toward a prior.
 
-    ``tool_reliability`` is the known correlation of the tool mean with MOS, in (0, 1). The default is that of the best
-    of ``toolset`` in the tool table, or the prior's if the table has none of them. The other tools of the rows get
-    theirs from the table. A profile is fitted to photos or to AI-generated images, and rows of the less frequent kind
-    are ignored. If at least 10 images have labels, only rows with labels are used.
-    Raises ValueError for a tool score that is not finite.
+    A profile is fitted to photos or to AI-generated images, and rows of the less frequent kind are ignored. If at least
+    10 images have labels, only rows with labels are used.
+
+    Args:
+        rows: The images.
+        prior: The profile to shrink toward; below 10 images the result has its numbers.
+        tool_reliability: The known correlation of the tool mean with MOS, in (0, 1). The default is that of the best of
+            ``toolset`` in the tool table, or the prior's if the table has none of them. The other tools of the rows get
+            theirs from the table.
+        backend: The model that the profile is for; this and the following arguments are recorded in the profile.
+        prompts: A digest of the model's prompts.
+        toolset: The names of the tools in the mean.
+        version: The version of this package.
+        fitted_on: The day of the fit.
+
+    Returns:
+        The profile.
+
+    Raises:
+        ValueError: A tool score is not finite.
     """
     if not all(math.isfinite(row.tool_score) for row in rows):
         raise ValueError("tool scores are finite numbers")

@@ -33,17 +33,19 @@ class ScoreFusion:
     ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
     omits the denominator, but its example (two tools at 2.9871, result 2.9542) is correct only with it.
-
-    This is Bayes' rule with ``eta = 1 / (2 sigma^2)``; sigma is the standard deviation of the tools' error in levels.
-    ``model_error`` is the standard deviation of the model's error. Above 0, ``p_c`` is replaced by a Gaussian of this
-    deviation around the model's expected level. A confident model then has no more influence than its error allows.
-    Equal probabilities carry no information and stay equal. 0 is the paper's formula.
-
-    A ``profile`` provides both errors instead of ``eta`` and ``model_error``, and maps the expected level to the scale.
-    If some of the model's answers do not assess their image, ``p_c`` is a mixture of two Gaussians.
     Without any tool score, the profile's mean MOS and its deviation replace the tools.
 
-    Raises ValueError for an ``eta`` or ``model_error`` that is negative or not finite.
+    Args:
+        eta: ``1 / (2 sigma^2)`` of Bayes' rule; sigma is the standard deviation of the tools' error in levels.
+        quality_levels: The levels, from the worst to the best.
+        model_error: The standard deviation of the model's error in levels. Above 0, ``p_c`` is replaced by a Gaussian
+            of this deviation around the model's expected level. A confident model then has no more influence than its
+            error allows. Equal probabilities carry no information and stay equal. 0 is the paper's formula.
+        profile: Provides both errors instead of ``eta`` and ``model_error``, and maps the expected level to the scale.
+            If some of the model's answers do not assess their image, ``p_c`` is a mixture of two Gaussians.
+
+    Raises:
+        ValueError: ``eta`` or ``model_error`` is negative or not finite.
     """
 
     def __init__(
@@ -63,32 +65,65 @@ class ScoreFusion:
         self.quality_levels = tuple(quality_levels)
 
     def with_profile(self, profile: FusionProfile) -> "ScoreFusion":
-        """Return this fusion with the errors of a profile instead of its own."""
+        """Return this fusion with the errors of a profile instead of its own.
+
+        Args:
+            profile: The profile.
+
+        Returns:
+            A new fusion.
+        """
         return type(self)(quality_levels=self.quality_levels, profile=profile)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the parameters of the fusion for the description of a run."""
+        """The parameters of the fusion for the description of a run."""
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
         return {"eta": self.eta, "model_error": self.model_error, "profile": profile}
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
-        """Return the weight of each level for tool scores in [1, 5]; they sum to one and are uniform without scores.
+        """Compute the weight of each level for tool scores.
 
-        Raises ValueError for a score that is NaN, infinite or outside the scale.
+        Args:
+            tool_scores: Scores in [1, 5].
+
+        Returns:
+            The weights by level; they sum to one and are uniform without scores.
+
+        Raises:
+            ValueError: A score is NaN, infinite or outside the scale.
         """
         return softmax(self._closeness(tool_scores, self.quality_levels))
 
     def extract_vlm_probabilities(self, vlm_output: Mapping[str, Any] | str) -> Probabilities:
-        """Return a model's probabilities over the levels, from its JSON answer or its text; they sum to one.
+        """Read a model's probabilities over the levels.
 
         First choice is the softmax of the log-probabilities under ``quality_probs``, then the level in the reasoning
-        (0.7 for it, the rest shared), then uniform. The last two log a warning. Raises ValueError for other levels.
+        (0.7 for it, the rest shared), then uniform. The last two log a warning.
+
+        Args:
+            vlm_output: The model's JSON answer or its text.
+
+        Returns:
+            The probabilities by level; they sum to one.
+
+        Raises:
+            ValueError: ``quality_probs`` has other levels.
         """
         return self.probabilities_and_source(vlm_output)[0]
 
     def probabilities_and_source(self, vlm_output: Mapping[str, Any] | str) -> tuple[Probabilities, Source]:
-        """Return :meth:`extract_vlm_probabilities` with the source: quality_probs, reasoning or uniform."""
+        """Return the probabilities of :meth:`extract_vlm_probabilities` with their source.
+
+        Args:
+            vlm_output: The model's JSON answer or its text.
+
+        Returns:
+            The probabilities by level, and "quality_probs", "reasoning" or "uniform".
+
+        Raises:
+            ValueError: ``quality_probs`` has other levels.
+        """
         if isinstance(vlm_output, Mapping) and vlm_output.get("quality_probs"):
             logs = {int(level): float(log) for level, log in vlm_output["quality_probs"].items()}
             if set(logs) != set(self.quality_levels):
@@ -103,22 +138,39 @@ class ScoreFusion:
         return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels)), "uniform"
 
     def smoothed(self, level: int) -> Probabilities:
-        """Return the probabilities for a single stated level: 0.7 for it, the rest shared by the others."""
+        """Return the probabilities for a single stated level.
+
+        Args:
+            level: The level.
+
+        Returns:
+            The probabilities by level: 0.7 for this one, the rest shared by the others.
+        """
         rest = (1 - SMOOTHED) / (len(self.quality_levels) - 1)
         return {c: SMOOTHED if c == level else rest for c in self.quality_levels}
 
     def fuse_scores(
         self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
     ) -> float:
-        """Return the fused score in [1, 5].
+        """Fuse tool scores and a model's probabilities into one score.
 
-        It rises with every tool score and with the model's expectation. The exception is a fitted profile with a model
-        far from the tools: the model's answer is then unlikely to assess the image, and the score returns to the tools.
+        The score rises with every tool score and with the model's expectation. The exception is a fitted profile with a
+        model far from the tools: the model's answer is then unlikely to assess the image, and the score returns to the
+        tools.
 
-        ``tool_error`` is the standard deviation, in levels, that the tools report for this image. Scaled by the
-        profile, it replaces ``eta``. Without any tool score and profile, the score is the expectation under
-        ``vlm_probabilities``, regardless of ``model_error``. Raises ValueError for tool scores outside [1, 5], for a
-        ``tool_error`` that is not positive, or probabilities that are not a distribution over the levels.
+        Args:
+            tool_scores: Scores in [1, 5]. Without any and without a profile, the score is the expectation under
+                ``vlm_probabilities``, regardless of ``model_error``.
+            vlm_probabilities: The model's probabilities by level; they sum to one.
+            tool_error: The standard deviation, in levels, that the tools report for this image. Scaled by the profile,
+                it replaces ``eta``.
+
+        Returns:
+            The score in [1, 5], higher is better.
+
+        Raises:
+            ValueError: A tool score is outside [1, 5], ``tool_error`` is not positive, or the probabilities are not a
+                distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
             raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
@@ -139,10 +191,16 @@ class ScoreFusion:
     def log_likelihood(
         self, vlm_probabilities: Mapping[int, float], levels: Sequence[float], *, alone: bool = False
     ) -> dict[float, float]:
-        """Return the log-likelihood of the model's probabilities for each level, up to a constant.
+        """Compute the log-likelihood of the model's probabilities for each level.
 
-        Impossible levels are omitted. If ``alone`` (no tool score), every answer counts as an assessment, and without
-        a profile the probabilities are used unchanged.
+        Args:
+            vlm_probabilities: The model's probabilities by level.
+            levels: The levels, also fractional ones with a ``model_error`` or profile.
+            alone: Whether there is no tool score. Every answer then counts as an assessment, and without a profile the
+                probabilities are used unchanged.
+
+        Returns:
+            The log-likelihood by level, up to a constant; impossible levels are omitted.
         """
         if max(vlm_probabilities.values()) - min(vlm_probabilities.values()) < UNDECIDED:
             return dict.fromkeys(levels, 0.0)
@@ -156,11 +214,28 @@ class ScoreFusion:
         return {level: _log_sum([_log_density(level, answer) for answer in answers]) for level in levels}
 
     def place(self, expectation: float) -> float:
-        """Map the model's expected level, in [1, 5], to the scale, as the profile says."""
+        """Map the model's expected level to the scale, as the profile says.
+
+        Args:
+            expectation: The expected level, in [1, 5].
+
+        Returns:
+            The place on the scale; without a profile the expectation itself.
+        """
         return self.profile.mapped(expectation) if self.profile else expectation
 
     def map_to_level(self, score: float) -> str:
-        """Return the letter of the level nearest to a score in [1, 5]: A (Excellent) to E (Bad)."""
+        """Return the letter of the level nearest to a score.
+
+        Args:
+            score: A score in [1, 5].
+
+        Returns:
+            A (Excellent) to E (Bad); the better one half-way.
+
+        Raises:
+            ValueError: The score is outside [1, 5].
+        """
         return LETTERS[level_name(score)]
 
     def _closeness(

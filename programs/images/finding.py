@@ -59,9 +59,17 @@ class Found:
 
 
 def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Find images as :func:`search_images` does, but raise the first problem.
+    """Find images as :func:`search_images` does, but raise the first problem and log what was skipped.
 
-    Raises the first problem (ImageNotFound, ImageError); what was skipped is logged as a warning.
+    Args:
+        names: Files and folders.
+
+    Returns:
+        The paths, each once.
+
+    Raises:
+        ImageNotFound: There is no such file or folder.
+        ImageError: A folder has no images, or a name is a web address.
     """
     found = search_images(names)
     if found.problems:
@@ -72,12 +80,18 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 
 
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
-    """Find files as they are named, whatever their suffix, and in folders all images at any depth, sorted by path.
+    """Find files as they are named, whatever their suffix, and in folders all images at any depth.
 
     In a folder a file counts by its suffix, upper or lower case, or without letters in its suffix by its first bytes;
     formats of an extra (HEIC) count where it is installed. Thumbnails and maps that this program wrote are skipped.
-    Files and folders whose name begins with a dot are left out, links to folders are not followed. Problems of a name
-    never raise: see ``Found.problems``.
+    Files and folders with names that begin with a dot are left out, links to folders are not followed.
+
+    Args:
+        names: Files and folders.
+
+    Returns:
+        The paths in the order of the names, those of a folder sorted. A bad name raises nothing: see
+        ``Found.problems``.
     """
     found = Found()
     for name in names:

@@ -24,17 +24,23 @@ LARGEST_WEBP = 16_383  # pixels of a side
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadedImage:
-    """One image, decoded once. Equality and hash are by identity, so that results can be kept per loaded image.
+    """One image, decoded once.
 
-    ``source`` is the name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
-    ``pixels`` are the measured pixels: uint8 of shape (height, width, 3), RGB, read-only. A model receives ``file``,
-    the bytes of the file, if every viewer shows them alike; else (``None``) ``shown`` without loss, by default
-    ``pixels``. ``mime`` is the media type of what is sent. ``sha256`` is the hex digest of the bytes as they were
-    given, or of ``data`` for a PIL image or an array. ``notes`` has a sentence for each change that was made.
-    ``has_doubtful_colors`` says that colors could not be converted to sRGB. ``assessed_box`` is the part to
-    assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions are.
-    ``memo`` keeps results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and
-    after unpickling.
+    Equality and hash are by identity, so that results can be kept per loaded image.
+
+    Attributes:
+        source: The name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
+        pixels: The measured pixels: uint8 RGB, shape (height, width, 3), read-only.
+        notes: A sentence for each change that was made.
+        sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
+        file: The bytes of the file, which a model receives if every viewer shows them alike; else ``None``.
+        mime: The media type of what is sent.
+        shown: The pixels that a model receives without loss if ``file`` is ``None``; by default ``pixels``.
+        has_doubtful_colors: Whether colors could not be converted to sRGB.
+        assessed_box: The part to assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions
+            are.
+        memo: Results computed from the image; it starts empty, also in a copy made by ``dataclasses.replace`` and after
+            unpickling.
     """
 
     source: str
@@ -111,23 +117,39 @@ class LoadedImage:
         return self.pixels if self.shown is None else self.shown
 
     def same_pixels(self, other: "LoadedImage") -> bool:
-        """Return whether the measured pixels of both are equal, whatever their files are."""
+        """Compare the measured pixels with those of another image, whatever their files are.
+
+        Args:
+            other: The other image.
+
+        Returns:
+            Whether they are equal.
+        """
         return self.pixels is other.pixels or np.array_equal(self.pixels, other.pixels)
 
     def to_dspy(self) -> "dspy.Image":
-        """``data`` as a ``dspy.Image`` that holds a data URI.
+        """Convert ``data`` to a ``dspy.Image`` that holds a data URI.
 
         Given bytes or a PIL image instead, DSPy would compress them again, as JPEG at quality 75.
+
+        Returns:
+            The ``dspy.Image``.
         """
         import dspy  # here, so that the metrics load without DSPy
 
         return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
 
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":
-        """Return this image for a server that decodes only these media types, among them PNG: its file, or its pixels.
+        """Return this image for a server that decodes only some formats.
 
         The pixels of a file go as PNG, or as lossless WebP where that is accepted and smaller. A smaller copy, and what
         was given as pixels, go as PNG.
+
+        Args:
+            formats: The media types that the server decodes, among them PNG.
+
+        Returns:
+            This image if its file is accepted, else one that is sent as its pixels.
         """
         if self.file is not None:
             return self if self.mime in formats else self._encoded("image/png")
@@ -142,7 +164,14 @@ class LoadedImage:
         return self.memo.once(("sent as", mime), lambda: replace(self, file=None, mime=mime))
 
     def sent_within(self, max_side: int | None) -> "LoadedImage":
-        """Return this image; if its longer side exceeds ``max_side``, a model receives a smaller copy (Lanczos)."""
+        """Return this image so that a model receives a copy of at most this size (Lanczos).
+
+        Args:
+            max_side: The longest side of the copy in pixels; ``None`` for no limit.
+
+        Returns:
+            The image with the same ``pixels``, and a note if it is scaled.
+        """
         longest = max(self.size)
         if max_side is None or longest <= max_side:
             return self
@@ -152,7 +181,15 @@ class LoadedImage:
         return replace(self, file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
 
     def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":
-        """Return this image with other pixels, which a model receives; ``sha256`` stays that of the file."""
+        """Return this image with other pixels, which a model receives; ``sha256`` stays that of the file.
+
+        Args:
+            picture: The pixels.
+            note: A sentence about the change.
+
+        Returns:
+            The changed image.
+        """
         return replace(self, file=None, shown=None, mime="image/png", pixels=rgb(picture), notes=(*self.notes, note))
 
     @cached_property

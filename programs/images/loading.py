@@ -37,10 +37,19 @@ from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, path
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
-    """Load an image given in any way that ``images.sources`` lists; a loaded image is returned as it is.
+    """Load an image; a loaded image is returned as it is.
 
-    ``max_pixels`` is compared with the header, before anything is decoded, in place of Pillow's own limit.
-    Raises ``ImageNotFound`` for a missing file and ``ImageError`` for any image that cannot be assessed.
+    Args:
+        source: The image, in any form that ``images.sources`` lists.
+        max_pixels: The most pixels, compared with the header before anything is decoded, in place of Pillow's own
+            limit.
+
+    Returns:
+        The image with its measured pixels: uint8 RGB, shape (height, width, 3).
+
+    Raises:
+        ImageNotFound: There is no such file.
+        ImageError: The image cannot be assessed.
     """
     if isinstance(source, LoadedImage):
         return source
@@ -87,9 +96,18 @@ def _opened(source: ImageSource, max_pixels: int) -> tuple[UndecodedImage, Image
 
 
 def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[LoadedImage, LoadedImage | None]:
-    """Load an image and, if there is one, its pristine reference, which must have the same size.
+    """Load an image and, if there is one, its pristine reference.
 
-    Raises as ``load`` does, and ``ImageError`` when the sizes differ.
+    Args:
+        image: The image, in any form that ``images.sources`` lists.
+        reference: The reference, in the same forms, or ``None``.
+
+    Returns:
+        Both, of the same size; ``None`` for no reference.
+
+    Raises:
+        ImageNotFound: There is no such file.
+        ImageError: An image cannot be assessed, or the sizes differ.
     """
     loaded, pristine = load(image), None if reference is None else load(reference)
     if pristine and pristine.size != loaded.size:
@@ -101,5 +119,13 @@ def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[Loaded
 
 
 def prompt_inputs(image: LoadedImage, reference: LoadedImage | None) -> dict[str, LoadedImage | None]:
-    """Return the two image fields that all signatures with images have."""
+    """Return the two image fields that all signatures with images have.
+
+    Args:
+        image: The loaded image.
+        reference: The loaded reference, or ``None``.
+
+    Returns:
+        The fields by name.
+    """
     return {"reference": reference, "image": image}

@@ -70,10 +70,15 @@ _IN_MEMORY = (bytes, bytearray, memoryview, np.ndarray, Image.Image)
 
 @dataclass(frozen=True)
 class UndecodedImage:
-    """An image that was read but not decoded: its name, and the bytes of an image file or a PIL image.
+    """An image that was read but not decoded.
 
     ``load`` takes it like any other source, so it can also give bytes a name. Unlike a file object it can be sent to
-    another process. ``notes`` has a sentence for each loss in reading.
+    another process.
+
+    Attributes:
+        source: Its name in results and messages.
+        content: The bytes of an image file, or a PIL image.
+        notes: A sentence for each loss in reading.
     """
 
     source: str
@@ -110,7 +115,14 @@ def read_source(source: ImageSource) -> UndecodedImage:
 
 
 def name_of(source: object) -> str:
-    """Return the name of an image in results, logs and messages (see the table above), without reading it."""
+    """Return the name of an image in results, logs and messages, without reading it.
+
+    Args:
+        source: The image, in any form of the table above.
+
+    Returns:
+        The path, printable, or ``<bytes>`` and the like.
+    """
     if isinstance(source, str):
         if _DATA_URI.match(source):
             return "<data URI>"
@@ -141,7 +153,14 @@ def is_in_memory(value: object) -> bool:
 
 
 def path_of(source: ImageSource) -> Path | None:
-    """Return the path of an image that was given as a path or a ``file://`` URI; ``None`` for one in memory."""
+    """Return the path of an image that was given as a path or a ``file://`` URI.
+
+    Args:
+        source: The image, in any form of the table above.
+
+    Returns:
+        The path, or ``None`` for an image in memory.
+    """
     if isinstance(source, str) and _FILE_URI.match(source):
         with suppress(ImageError):  # of another machine: no such path here
             return _path_of_uri(source)
@@ -151,9 +170,16 @@ def path_of(source: ImageSource) -> Path | None:
 
 
 def picklable(source: ImageSource) -> ImageSource:
-    """Return the same image, with the same name, in a picklable form; file objects are read.
+    """Return the same image, with the same name, in a picklable form.
 
-    Raises ImageError for an unreadable file or unsupported source.
+    Args:
+        source: The image, in any form of the table above.
+
+    Returns:
+        The source itself, or the content of a file object.
+
+    Raises:
+        ImageError: The file is unreadable, or the source is unsupported.
     """
     kept = str | os.PathLike | bytes | bytearray | np.ndarray | Image.Image | UndecodedImage | LoadedImage
     return source if isinstance(source, kept) or _is_dspy_image(source) else read_source(source)

@@ -94,9 +94,7 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
 
 
 def _caveat(row: Mapping[str, Any]) -> str:
-    """Summarize why the score is uncertain: the image is not a photo, model and tools disagree, or the reference
-    is doubtful.
-    """
+    """Summarize why the score is uncertain: no photo, model and tools that disagree, or a doubtful reference."""
     looks = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
     if apart := row.get("disagreement"):
         looks.append(f"model and tools are {apart:.1f} levels apart")

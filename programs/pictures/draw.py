@@ -47,14 +47,20 @@ BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, wi
 def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
     """Write a PNG with the image, one or two maps of its local damage, and the scores.
 
-    ``result`` is what ``AgenticIQA`` returns::
+    ::
 
         draw_assessment(program("photo.jpg"), "photo_map.png")
 
     The maps come from the tool that rated the overall quality and the tool for the main distortion. A tool without a
     map is replaced by the best one that has a map. Images are drawn with a longer side of 800 to 1200 pixels. Damage is
     measured at the image's own resolution; against a reference, at no more than 1600 pixels. Named regions are framed.
-    Raises OSError if the file cannot be written.
+
+    Args:
+        result: What ``AgenticIQA`` returned.
+        path: The file to write.
+
+    Raises:
+        OSError: The file cannot be written.
     """
     image, maps = result.image, heatmaps(result)
     drawn = _drawn_size(image.size)

@@ -37,7 +37,6 @@ class Answerer(StageModule):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.AnswererStage``."""
-
         numbered = numbers_options(query)
 
         def letter_or_words(answer: Answer) -> str:

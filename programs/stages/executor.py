@@ -49,14 +49,18 @@ GENERATED_NOTE = (
 class Executor(StageModule):
     """The stage that collects the evidence that a plan requests.
 
-    Each sub-task asks a model or is computed offline. Analysis runs in parallel with the selection and execution of
-    tools. A sub-task or tool that fails is recorded in the evidence, and the others continue.
+    Analysis runs in parallel with the selection and execution of tools. A sub-task or tool that fails is recorded in
+    the evidence, and the others continue.
 
-    ``locate`` runs first. It is skipped for names that state a place in the frame, such as "left half". A region
-    without a box is measured as the whole image; without ``locate`` this applies to all other names.
-
-    ``select_for_rating`` replaces ``select`` if the question requests a rating. The tools of
-    ``fusion.tool_mean.rating_tools`` are then added to any selection.
+    Args:
+        detect: Finds the distortions of each region. Each sub-task asks a model or is computed offline.
+        analyze: Rates their severity.
+        select: Chooses a tool for each distortion.
+        toolbox: The tools to choose from, by name.
+        locate: Finds named regions first, except those that state a place in the frame, such as "left half". A region
+            without a box is measured as the whole image; without ``locate`` this applies to all other names.
+        select_for_rating: Replaces ``select`` if the question requests a rating. The tools of
+            ``fusion.tool_mean.rating_tools`` are then added to any selection.
     """
 
     def __init__(
@@ -74,7 +78,20 @@ class Executor(StageModule):
         self.toolbox = toolbox
 
     def forward(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
-        """See ``protocols.ExecutorStage``."""
+        """Collect the evidence, as ``protocols.ExecutorStage`` says.
+
+        Args:
+            image: The loaded image.
+            query: The question.
+            plan: The plan.
+            reference: The pristine image, or ``None``.
+
+        Returns:
+            The evidence, and the rejected answers of models by sub-task.
+
+        Raises:
+            ToolError: The plan names an unknown tool, or one that needs a reference.
+        """
         flags = plan.plan
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
         work = Work(image, query, plan, reference)
@@ -109,7 +126,13 @@ class Executor(StageModule):
         return Executed(evidence, work.rejected_answers)
 
     def prefetch(self, image: LoadedImage, query: str, reference: LoadedImage | None) -> None:
-        """Run, before the plan is made, the tools that every plan for this question runs on the whole image."""
+        """Run, before the plan is made, the tools that every plan for this question runs on the whole image.
+
+        Args:
+            image: The loaded image.
+            query: The question.
+            reference: The pristine image, or ``None``.
+        """
         if detect_query_type(query, "IQA") is QueryType.SCORING:
             for tool in rating_tools(
                 applicable_tools(self.toolbox, image, reference), has_reference=reference is not None

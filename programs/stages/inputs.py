@@ -129,7 +129,11 @@ class ImageExample(dspy.Example):
         return hash(repr(self))
 
     def toDict(self) -> dict[str, Any]:
-        """Return the fields as plain JSON types, with the name of each image."""
+        """Convert the fields to plain JSON types, with the name of each image.
+
+        Returns:
+            The fields by name.
+        """
         named = {key: name_of(value) if _is_image(value) else value for key, value in self.items(include_dspy=True)}
         plain: dict[str, Any] = dspy.Example(named).toDict()
         return plain
@@ -173,11 +177,22 @@ class ImageProgram(dspy.Module):
         timeout: int = 0,
         straggler_limit: int = 3,
     ) -> Any:
-        """Assess several images in threads; return results in the given order, with ``None`` for failures.
+        """Assess several images in threads.
 
-        Each item is an image, a mapping of call arguments, or a ``dspy.Example`` with marked inputs. The other
-        arguments are those of ``dspy.Module.batch``; with ``timeout=0`` slow images are not submitted a second time.
         For many images use ``assess_many``: it uses processes if they are faster, and frees each image early.
+
+        Args:
+            examples: Images, mappings of call arguments, or ``dspy.Example`` objects with marked inputs.
+            num_threads: This and the following arguments are those of ``dspy.Module.batch``.
+            max_errors: The most failures before the batch stops; by default ``dspy.settings.max_errors``.
+            return_failed_examples: Whether to return a tuple: results, failed examples, exceptions.
+            provide_traceback: Whether to log the tracebacks of failures.
+            disable_progress_bar: Whether to show no progress bar.
+            timeout: Seconds after which a slow image is submitted a second time; 0 for never.
+            straggler_limit: ``timeout`` applies when at most this many images remain.
+
+        Returns:
+            The results in the given order, with ``None`` for failures.
         """
         return super().batch(
             [as_example(example) for example in examples],

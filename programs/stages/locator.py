@@ -29,7 +29,6 @@ class Locator(StageModule):
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
         """See ``protocols.LocatorStage``."""
-
         asked = self.ask.model
         form = box_form(asked, image.sent_size)
         contradictory: list[Location] = []

@@ -62,7 +62,13 @@ class Located:
 
 @dataclass(frozen=True)
 class Detected:
-    """The distortions of each region; ``measurements`` are the values that they are based on, if any."""
+    """The distortions of each region.
+
+    Attributes:
+        distortion_set: The distortions by region.
+        measurements: The values that they are based on, by region and quantity, if any.
+        rejected_answers: By stage, one reason for each rejected answer of a model.
+    """
 
     distortion_set: Distortions
     measurements: Measurements = field(default_factory=dict)
@@ -211,7 +217,8 @@ class SummarizerStage(Protocol):
     ) -> Summarized:
         """Answer. ``options`` are the caller's options by letter; if there are none, the query itself may list some.
 
-        Raises NoScore if a score is requested, but neither a tool nor a model provides one."""
+        Raises NoScore if a score is requested, but neither a tool nor a model provides one.
+        """
 
 
 class ScorerStage(Protocol):

@@ -82,7 +82,15 @@ class StageModule(dspy.Module):
         super().__setattr__(name, value)
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the module in a thread."""
+        """Call the module in a thread.
+
+        Args:
+            *args: The module's arguments.
+            **kwargs: The module's keyword arguments.
+
+        Returns:
+            What the module returns.
+        """
         return await in_thread(self, *args, **kwargs)
 
 

@@ -25,11 +25,19 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in map(_tool, METRICS)}
 
 
 def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:
-    """Return the tools that a program may use, by name: those with a monotone curve in the calibration profile.
+    """Return the tools that a program may use: those with a monotone curve in the calibration profile.
 
-    ``pyiqa`` adds metrics of that package by name, except embedded ones. ``adapter`` is a file that adapts the learned
-    scorer. Raises ToolError when there is no such profile or metric, or no tool with a usable curve, and UserError for
-    an adapter that cannot be used.
+    Args:
+        profile: The calibration profile: a shipped name, or a YAML file.
+        pyiqa: Names of metrics of that package to add; embedded ones are refused.
+        adapter: A file that adapts the learned scorer, written by ``agenticiqa calibrate --adapt``.
+
+    Returns:
+        The tools by name, in the order of preference.
+
+    Raises:
+        ToolError: There is no such profile or metric, or no tool has a usable curve.
+        UserError: The adapter cannot be used.
     """
     tools: dict[str, Tool] = {}
     if pyiqa:  # first: a metric that is listed is preferred

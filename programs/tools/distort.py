@@ -45,14 +45,23 @@ class Kind:
 
 
 def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
-    """Return the image with one distortion of KINDS at level 1 (slight) to 5 (extreme); level 0 returns a copy.
+    """Return the image with one distortion of KINDS.
 
-    ``pixels`` is uint8 RGB of shape (H, W, 3) and any size, and so is the result. ``seed`` determines the random part
-    of a kind: the noise, the direction of a motion, the hue of a cast. All levels share the draw, so that a higher
-    level is more of the same distortion. The same arguments always return the same bytes.
+    All levels share the random draw, so that a higher level is more of the same distortion. The same arguments always
+    return the same bytes.
 
-    Raises ToolError for an unknown kind or level, for anything that is not such an image, and for one that a format
-    cannot hold (WebP ends at 16,383 pixels a side).
+    Args:
+        pixels: uint8 RGB, shape (H, W, 3), any size.
+        kind: The name of the distortion in ``KINDS``.
+        level: 1 (slight) to 5 (extreme); 0 returns a copy.
+        seed: Determines the random part of a kind: the noise, the direction of a motion, the hue of a cast.
+
+    Returns:
+        uint8 RGB of the same shape.
+
+    Raises:
+        ToolError: The kind or level is unknown, ``pixels`` is another array, or a format cannot hold it (WebP ends at
+            16,383 pixels a side).
     """
     check_image(pixels)
     if kind not in KINDS:

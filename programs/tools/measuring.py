@@ -1,5 +1,7 @@
 """Measure images with a metric: given as path, bytes, PIL image, array, tensor, or a batch of them."""
 
+import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -11,16 +13,21 @@ from agenticiqa.programs.images import ImageSource, LoadedImage
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools.catalog import TOOLS
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.tool import PYIQA, Tool, get_tool, raw_value
+from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, get_tool, raw_value
 
 Measured: TypeAlias = float | NDArray[np.float64]
 CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
+REFERENCE = {"FR": "The pristine image: one for all images, or one for each.", "NR": "Not used; raises ToolError."}
+MISUSE = {"FR": "There is no reference", "NR": "A reference is given"}
 
 
 def list_metrics() -> list[dict[str, Any]]:
-    """List the embedded metrics: name, kind (FR needs a reference, NR does not), better, range, unit, source, ...
+    """List the embedded metrics.
 
-    ``better`` is "higher" or "lower", ``range`` where values usually lie, ``smallest`` the least side in pixels.
+    Returns:
+        One entry per metric: ``name``, ``kind`` ("FR" needs a reference, "NR" does not), ``better`` ("higher" or
+        "lower"), ``range`` (where values usually lie), ``unit``, ``smallest`` (the least side in pixels),
+        ``description`` and ``source``.
     """
     return [
         {
@@ -38,17 +45,24 @@ def list_metrics() -> list[dict[str, Any]]:
 
 
 def measure(metric: str, image: Any, reference: Any = None) -> Measured:
-    """Return the value of a metric on its own scale: a float for one image, an array of shape (N,) for a batch.
+    """Return the value of a metric on its own scale.
 
-    ``metric`` is its name in any case ("ssim", "MS-SSIM"), or ``pyiqa:NAME`` for one of that package. An image is a
-    path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C, H, W) with 1,
-    3 or 4 channels, in uint8 0..255, uint16 0..65535 or float 0..1. Its 8-bit RGB pixels are measured, upright, over
-    white. A batch is a list of images, or an array or tensor of shape (N, H, W, C) or (N, C, H, W); a single reference
-    applies to all of it.
-    Where both ends of a shape could be channels, an array has them last and a tensor first.
+    Images are measured upright, over white, as 8-bit RGB.
 
-    Raises ToolError for an unknown metric, one that does not apply and a reference that a metric does not use,
-    ImageError for an invalid image.
+    Args:
+        metric: The metric's name in any case ("ssim", "MS-SSIM"), or ``pyiqa:NAME`` for one of that package.
+        image: A path, bytes, a file object, a PIL image, an array or a torch tensor of shape (H, W), (H, W, C) or (C,
+            H, W) with 1, 3 or 4 channels, in uint8 0..255, uint16 0..65535 or float 0..1; or a batch: a list of images,
+            or an array or tensor of shape (N, H, W, C) or (N, C, H, W). Where both ends of a shape could be channels,
+            an array has them last and a tensor first.
+        reference: The pristine image for a full-reference metric, one for all images or one for each.
+
+    Returns:
+        A float for one image, an array of shape (N,) for a batch.
+
+    Raises:
+        ToolError: The metric is unknown or does not apply, a reference is missing, or the metric uses none.
+        ImageError: An image is invalid.
     """
     tool = metric_named(metric)
     images, batch = _images_in(image)
@@ -85,15 +99,29 @@ def metric_named(name: str) -> Tool:
 
 
 def function_of(name: str) -> Callable[..., Measured]:
-    """Return ``measure`` for one metric, named after it: ``ssim(image, reference)``, ``niqe(image)``."""
+    """Return ``measure`` for one metric, named and documented after it: ``ssim(image, reference)``, ``niqe(image)``."""
     tool = get_tool(name, TOOLS)
 
     def metric(image: Any, reference: Any = None) -> Measured:
         return measure(tool.name, image, reference)
 
     metric.__name__ = metric.__qualname__ = name
-    metric.__doc__ = f"{tool.description} Images and batches as ``measure`` takes them.\n\n{tool.measure.__doc__}"
+    metric.__doc__ = _documented(tool)
     return metric
+
+
+def _documented(tool: Tool) -> str:
+    """Return the docstring of a tool's function of pixels, with the arguments and the batches of ``measure``."""
+    text = inspect.getdoc(tool.measure.of_pixels if isinstance(tool.measure, SharedMeasure) else tool.measure) or ""
+    for own, shown in {
+        r"    image: [\s\S]*?\n\n": "    image: One image or a batch, in any form that ``measure`` takes.\n"
+        f"    reference: {REFERENCE[tool.kind]}\n\n",
+        r"\n\nRaises:": "\n    A float for one image, an array of shape (N,) for a batch.\n\nRaises:",
+        r"(The|An) array is of another kind": MISUSE[tool.kind],
+        r"\Z": "\n    ImageError: An image is invalid.",
+    }.items():
+        text = re.sub(own, shown, text, count=1)
+    return text
 
 
 def pixels_of(source: ImageSource) -> RGB:

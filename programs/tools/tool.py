@@ -50,26 +50,32 @@ class SharedMeasure:
 class Tool:
     """One metric.
 
-    ``measure`` takes the pixels (uint8, H x W x 3, RGB), for a full-reference metric ("FR") also the reference's, and
-    returns the raw value. A no-reference metric ("NR") that other tools share has a ``SharedMeasure``.
-
-    ``calibration`` maps the raw value to 1..5, higher is better. ``raw_range`` is where raw values usually lie, in
-    ``unit`` if they have one. ``good_at`` names the distortion categories that the metric is made for, "Overall" for
-    quality as a whole.
-    ``measured`` is the measured SRCC for each category, by which the tool is chosen; empty if not measured.
-    ``trained_on`` names the data sets that the metric was fitted to; its figures on these are too good. ``cost_ms`` is
-    the time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown; ``smallest`` the least side in
-    pixels. ``spread`` returns the standard deviation, in levels, of the MOS around the score of an image, for a tool
-    that predicts it for each image; ``image_kind`` says what kind of image it assumed. ``adapter`` adapts its score
-    to a user's labels.
-
-    ``map`` takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
-    fraction of it, 0 where nothing is wrong, larger the worse; ``None`` for a metric that has no such map.
-
-    ``map_start`` and ``map_end`` are the map's values between which the colors of a heat map run. The end is what one
-    place in ten exceeds under extreme blur, noise and JPEG, or under those of them that the tool is for; the start is
-    what good photos mostly stay below, for a map that is not 0 on them (means over the photos of examples/,
-    2026-11-22). Without an end the colors end at the largest value of each map.
+    Attributes:
+        name: The name in plans, results and ``agenticiqa tools``.
+        kind: "FR" if it needs a reference, "NR" if not.
+        higher_is_better: The direction of raw values.
+        raw_range: Where raw values usually lie, in ``unit`` if they have one.
+        good_at: The distortion categories that it is made for; "Overall" for quality as a whole.
+        description: What it measures, in a sentence.
+        source: The paper, or the origin of the method.
+        cost_ms: The time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown.
+        measure: Returns the raw value of pixels (uint8 RGB, shape (H, W, 3)), and of the reference's for "FR". An "NR"
+            metric that other tools share has a ``SharedMeasure``.
+        calibration: Maps the raw value to 1..5, higher is better.
+        smallest: The least side in pixels.
+        map: Takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
+            fraction of it, 0 where nothing is wrong, larger is worse. ``None`` for a metric that has no such map.
+        map_start: The map's value where the colors of a heat map start: what good photos mostly stay below, for a map
+            that is not 0 on them (mean over the photos of examples/, 2026-11-22).
+        map_end: The value where the colors end: what one place in ten exceeds under extreme blur, noise and JPEG, or
+            those of them that the tool is for (same photos). ``None``: the largest value of each map.
+        measured: The measured SRCC for each category, by which the tool is chosen; empty if not measured.
+        trained_on: The data sets that it was fitted to; its figures on these are too good.
+        unit: The unit of raw values, if they have one.
+        spread: Returns the standard deviation, in levels, of the MOS around the score of an image, if the tool predicts
+            it.
+        image_kind: Returns the kind of image that the tool assumed.
+        adapter: Adapts its score to a user's labels.
     """
 
     name: str
@@ -94,20 +100,31 @@ class Tool:
     adapter: "Adapter | None" = None
 
     def strength(self, category: str) -> float:
-        """Return how well it follows a category, as SRCC; if not measured, 1 for a category it is made for, else 0."""
+        """Return how well the tool follows a category.
+
+        Args:
+            category: A distortion category, or "Overall".
+
+        Returns:
+            The measured SRCC; if not measured, 1 for a category that the tool is made for, else 0.
+        """
         if not self.measured:
             return float(category in self.good_at)
         return self.measured[category].srcc if category in self.measured else 0.0
 
     @property
     def rates_overall(self) -> bool:
-        """Return whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
+        """Whether it estimates quality as a whole: it is full-reference, or not made for single properties."""
         return self.kind == "FR" or not self.good_at or "Overall" in self.good_at
 
     def spread_for(self, image: "LoadedImage") -> float:
-        """Return the standard deviation, in levels, of the MOS around the tool's score for an image.
+        """Return the standard deviation of the MOS around the tool's score for an image.
 
-        It is the tool's own value for the image; for most tools the same for all images: ``usual_spread``.
+        Args:
+            image: The loaded image.
+
+        Returns:
+            Levels: the tool's own value for the image, or ``usual_spread`` for a tool that predicts none.
         """
         return self.spread(image) if self.spread is not None else self.usual_spread
 
@@ -122,14 +139,22 @@ class Tool:
         return max(filter(None, (left, residual)), default=MOS_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
-        """Return the measured categories that it follows reliably, and quality overall, the best first."""
+        """List the categories that the tool follows reliably.
+
+        Returns:
+            The measured agreement by category, quality overall included, the best first.
+        """
         from agenticiqa.signatures.types import OVERALL
 
         reliable = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
-        """Return one line for a reader: name, kind, description, and the measured performance."""
+        """Describe the tool in one line for a reader.
+
+        Returns:
+            Its name, kind, description and measured performance.
+        """
         if self.measured:
             best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
         else:
@@ -137,9 +162,13 @@ class Tool:
         return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
 
     def line_for(self, categories: Collection[str]) -> str:
-        """One line for a model that chooses a tool for these categories: how well it follows each of them (SRCC).
+        """Describe the tool in one line for a model that chooses a tool for some categories.
 
-        Where that was not measured, the line has the tool's description.
+        Args:
+            categories: The distortion categories to choose for.
+
+        Returns:
+            The name with the SRCC for each of them; where that was not measured, the same as ``line``.
         """
         from agenticiqa.signatures.types import OVERALL
 
@@ -149,18 +178,34 @@ class Tool:
 
 
 def find_tool(name: str, tools: Collection[str]) -> str | None:
-    """Return the tool's name as ``tools`` spells it, ignoring case, hyphens, underscores and blanks of ``name``.
-
-    ``None`` when there is no such tool.
+    """Find a tool's name, ignoring case, hyphens, underscores and blanks.
 
     >>> find_tool("ms ssim", ["SSIM", "MS_SSIM"])
     'MS_SSIM'
+
+    Args:
+        name: The name as a user or a model wrote it.
+        tools: The known names.
+
+    Returns:
+        The name as ``tools`` spells it, or ``None`` when there is no such tool.
     """
     return {_plain(tool): tool for tool in tools}.get(_plain(name))
 
 
 def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
-    """Return the tool that ``find_tool`` finds. Raises ToolError, naming the known tools, when there is none."""
+    """Return the tool that ``find_tool`` finds.
+
+    Args:
+        name: The name as a user or a model wrote it.
+        tools: The known tools by name.
+
+    Returns:
+        The tool.
+
+    Raises:
+        ToolError: There is no such tool; the message has the known names.
+    """
     found = find_tool(name, tools)
     if found is None:
         raise unknown_tool(name, tools)
@@ -211,10 +256,18 @@ def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> floa
 def run_tool(
     tool: Tool, image: "LoadedImage", reference: "LoadedImage | None", *, region: str, distortion: str
 ) -> "ToolCall":
-    """Run a tool on an image once; later calls return the first result, for their region and distortion.
+    """Run a tool on an image once; later calls return the first result.
 
-    ``reference`` has the image's size; a no-reference tool ignores it. A tool that fails is recorded in the call's
-    ``error`` and logged; nothing is raised.
+    Args:
+        tool: The tool to run.
+        image: The loaded image.
+        reference: The pristine image of the same size; a no-reference tool ignores it.
+        region: The region that the call is recorded for.
+        distortion: The distortion that the call is recorded for.
+
+    Returns:
+        The call with the raw value and the score in 1..5. If the tool fails, its ``error`` says why, and the failure is
+        logged; nothing is raised.
     """
     key = ("tool", tool.name, tool.measure, tool.calibration, reference.sha256 if reference else None)
     call = image.memo.once(key, lambda: _kept_or_measured(tool, image, reference, region, distortion))

@@ -34,7 +34,9 @@ CREATE TABLE IF NOT EXISTS measured (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch. ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``message`` is what the provider
+    """One batch.
+
+    ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``message`` is what the provider
     said of how it ended.
     """
 

@@ -13,11 +13,19 @@ USUAL = 1.8  # where uncompressed photos end
 
 
 def blockiness(image: RGB) -> float:
-    """How much stronger luma steps are on an 8 x 8 grid than between its lines: about 1 without blocking, up to 25.
+    """Return how much stronger luma steps are on an 8 x 8 grid than between its lines, the trace of JPEG.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
-    ``statistics.parts``). Raises ToolError for anything else.
+    An image over two megapixels is measured in parts (see ``statistics.parts``).
     Source: after Wang et al., ICIP 2002; see ``statistics.blocking``.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        A ratio, lower is better: about 1 without blocking, up to 25.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("blockiness", image)
 

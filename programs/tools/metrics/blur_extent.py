@@ -14,11 +14,19 @@ FAINT_GRADIENT = 4.0  # of Sobel's operator, half a gray level per pixel: too li
 
 
 def blur_extent(image: RGB) -> float:
-    """Return how little the image changes when it is blurred again: 0 (completely) to 1 (not at all: already blurred).
+    """Return how little the image changes when it is blurred again.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
-    ``statistics.parts``). A flat image gets 0. Raises ToolError for anything else.
+    An image over two megapixels is measured in parts (see ``statistics.parts``).
     Source: Crete et al., SPIE 6492, 2007; see ``statistics.blur``.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0..1, lower is better: 0 if it changes completely, 1 if not at all (already blurred). A flat image gets 0.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("blur_extent", image)
 

@@ -32,17 +32,23 @@ SHA256 = "ef5826e5fa5376627ec9d1c6b7fc8ca4089667e5dcf70da8315587505f653017"
 
 
 def brisque(image: RGB) -> float:
-    """Blind/Referenceless Image Spatial Quality Evaluator, trained by its authors on the whole of LIVE release 2.
+    """Predict DMOS with the Blind/Referenceless Image Spatial Quality Evaluator (BRISQUE).
 
-    ``image`` is (H, W, 3) uint8 RGB with sides of at least 32 pixels. Returns a predicted DMOS, lower is better: 0 to
-    100 for most photos. It is not clipped: the best fall below 0, the worst reach about 130, and an image unlike its
-    training set tends to 153.6. Agreement with MOS on LIVE release 2 is agreement on its training data. Equals the
-    authors' release, to 0.01 where nothing in the image is flat, else to 3 points: in flat areas the release counts the
-    sign of a rounding error, so its value depends on the order of its sums, and here such pixels count as zero (see
-    ``mscn``). MATLAB's own function of this name has another model.
-
-    Raises ToolError for a smaller image or one without any contrast.
+    Its authors trained it on the whole of LIVE release 2; agreement with MOS on that set is agreement on its training
+    data. Equals the authors' release, to 0.01 where nothing in the image is flat, else to 3 points: in flat areas the
+    release counts the sign of a rounding error, so its value depends on the order of its sums, and here such pixels
+    count as zero (see ``mscn``). MATLAB's own function of this name has another model.
     Source: Mittal, Moorthy, Bovik, "No-Reference Image Quality Assessment in the Spatial Domain", IEEE TIP 2012.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 32 pixels.
+
+    Returns:
+        A predicted DMOS, lower is better: 0..100 for most photos. It is not clipped: the best fall below 0, the worst
+        reach about 130, and an image unlike its training set tends to 153.6.
+
+    Raises:
+        ToolError: The array is of another kind, a side is under 32 pixels, or the image has no contrast.
     """
     check_image(image, SMALLEST_SIDE)
     model = read_weights(Path(__file__).with_name("brisque.npz"), SHA256)

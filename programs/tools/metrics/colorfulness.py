@@ -7,10 +7,19 @@ from agenticiqa.signatures.categories import COLOR
 
 
 def colorfulness(image: RGB) -> float:
-    """0 (gray) to about 190; the authors' words: 15 slightly, 33 moderately, 59 quite, 109 extremely colorful.
+    """Return the spread and strength of an image's opponent colors.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size. Raises ToolError for anything else.
     Source: Hasler and Süsstrunk, SPIE 5007, 2003, on means of 8 x 8 pixels; see ``statistics.tonal``.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0 (gray) to about 190, higher is more colorful. The authors call 15 slightly, 33 moderately, 59 quite and 109
+        extremely colorful.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("colorfulness", image)
 

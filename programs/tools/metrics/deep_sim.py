@@ -14,12 +14,22 @@ FAINT = 1e-6  # features this weak are equal
 
 
 def deep_sim(image: RGB, reference: RGB) -> float:
-    """Mean cosine of the features of two images, uint8 RGB of shape (H, W, 3), sides at least 32: 1 if they are equal.
+    """Return the mean cosine similarity of a recognition network's features of two images.
 
-    There is no map: a feature depends on hundreds of pixels around its place. Raises ToolError for other arrays, and
-    for a missing or damaged model file.
+    There is no map, because a feature depends on hundreds of pixels around its place.
     Source: after R. Zhang et al., "The unreasonable effectiveness of deep features as a perceptual metric", CVPR 2018
-    (LPIPS), by the cosine and without weights fitted to opinions.
+    (LPIPS), by the cosine and without weights fitted to subjective scores.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 32 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        At most 1, higher is better: 1 for identical images.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, a side is under 32 pixels, or the model file is
+            missing or damaged.
     """
     check_pair(image, reference, SMALLEST_SIDE)
     if np.array_equal(image, reference):

@@ -7,11 +7,19 @@ from agenticiqa.signatures.categories import SHARPNESS
 
 
 def edge_sharpness(image: RGB) -> float:
-    """The steepest step of a typical strong edge as a share of the edge's height: 0 (no edge) to 1 (one pixel wide).
+    """Return the steepest step of a typical strong edge as a share of the edge's height.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
-    ``statistics.parts``). Sharp photos lie between 0.48 and 0.78. Raises ToolError for anything else.
+    An image over two megapixels is measured in parts (see ``statistics.parts``).
     Source: after Marziliano et al., ICIP 2002; see ``statistics.edges``.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0 (no edge) to 1 (one pixel wide), higher is sharper. Sharp photos lie between 0.48 and 0.78.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("edge_sharpness", image)
 

@@ -19,12 +19,21 @@ AROUND = 8  # the map is of the means over this part of the longer side
 
 
 def exposure_error(image: RGB) -> float:
-    """Return the exposure error: 0 (good) to 1 (all lost).
+    """Return how far an image is under- or overexposed.
 
     The larger of two values: the distance of the mean luma from 80..160, as a share of the way to black or white, and
     the share of the image that is white, where content is lost. Black parts do not count, because objects may be black.
-    ``image`` is uint8 RGB, (H, W, 3), of any size. Night and snow scenes are dark and bright on purpose; no pixel
-    statistic can tell these from a wrong exposure. Raises ToolError for anything else.
+    Night and snow scenes are dark and bright on purpose; no pixel statistic can distinguish these from a wrong
+    exposure.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0..1, lower is better: 0 is well exposed, 1 is all lost.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return max(float(_error(statistic("mean_luma", image))), statistic("clipped_bright", image))
 

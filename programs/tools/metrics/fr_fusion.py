@@ -48,10 +48,19 @@ MEMBERS: dict[str, Member] = {
 
 
 def fr_fusion(image: RGB, reference: RGB) -> float:
-    """Return ``full_reference_quality`` of a pair of images, uint8 RGB (H, W, 3): 1..5, 5 for identical ones.
+    """Return ``full_reference_quality`` of a pair of images: the mean of HaarPSI, MDSI and VIF, each by its own curve.
 
-    An image too small for a member is assessed by the others. Raises ToolError for a pair that is not two uint8 RGB
-    images of one size, and for sides under 8 pixels.
+    An image too small for a member is assessed by the others.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        1..5, higher is better: 5 for identical images.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     members = _fitting(image, reference)
     return full_reference_quality({name: member.tool.measure(image, reference) for name, member in members})

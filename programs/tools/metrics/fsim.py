@@ -27,15 +27,23 @@ CHROMA_EXPONENT = 0.03
 
 
 def fsim(image: RGB, reference: RGB) -> float:
-    """Feature similarity with color, FSIMc: in practice 0..1, 1 for identical images. Symmetric.
+    """Return the feature similarity with color (FSIMc).
 
     Similarity of phase congruency, of Scharr gradients of luma, and (with exponent 0.03) of the chroma planes I and
     Q, weighted by phase congruency, so that it counts where the eye looks for structure; the plain mean where
     neither image has any. The images are first reduced to a shorter side of about 256 pixels by block means.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Zhang, Zhang, Mou and Zhang, "FSIM: a feature similarity index for image quality assessment", IEEE TIP
     20(8), 2011; T1 0.85, T2 160, T3 = T4 = 200.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        In practice 0..1, higher is better: 1 for identical images. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     return 1 - pool(*_losses(image, reference, working_factor(image.shape)))

@@ -19,13 +19,21 @@ CONSTANT = 170
 
 
 def gmsd(image: RGB, reference: RGB) -> float:
-    """Gradient magnitude similarity deviation of the gray levels: 0 for equal ones, in practice up to about 0.35.
+    """Return the gradient magnitude similarity deviation (GMSD) of the gray levels.
 
-    The standard deviation of the similarity between Prewitt gradients at half resolution, constant 170. Symmetric. It
-    ignores color, and brightness except at the border, where the authors' code pads the image with black.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
+    The standard deviation of the similarity between Prewitt gradients at half resolution, constant 170. It ignores
+    color, and brightness except at the border, where the authors' code pads the image with black.
     Source: Xue, Zhang, Mou and Bovik, "Gradient magnitude similarity deviation", IEEE TIP 23(2), 2014.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        0 or more, in practice up to about 0.35, lower is better: 0 for equal gray levels. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     (lost,) = _losses(gray_levels(image), gray_levels(reference))

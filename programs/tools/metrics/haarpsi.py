@@ -19,14 +19,22 @@ SCALES = (1, 2, 4)
 
 
 def haarpsi(image: RGB, reference: RGB) -> float:
-    """Haar wavelet-based perceptual similarity index with color: 0..1, 1 for identical images. Symmetric.
+    """Return the Haar wavelet-based perceptual similarity index (HaarPSI) with color.
 
     At half resolution, the Haar coefficients of two fine scales are compared, and those of a third are the weights;
     local similarities are averaged through a logistic (C = 30, alpha = 4.2).
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Reisenhofer, Bosse, Kutyniok and Wiegand, "A Haar wavelet-based perceptual similarity index for image
     quality assessment", Signal Processing: Image Communication 61, 2018.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        0..1, higher is better: 1 for identical images. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     pooled = BEST - pool(*_losses(image, reference))
     return (math.log(pooled / (1 - pooled)) / STEEPNESS) ** 2

@@ -39,9 +39,16 @@ MOSTLY = 0.5  # weight of the head for AI-generated images from which on an imag
 
 
 def learned_iqa(image: RGB) -> float:
-    """Return the predicted MOS of an image, uint8 RGB of shape (H, W, 3), both sides at least 32 pixels.
+    """Predict MOS from frozen EfficientNet-Lite0 features and statistics of the pixels.
 
-    In 1..5, higher is better. Raises ToolError for another array, and for a missing or damaged model file.
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 32 pixels.
+
+    Returns:
+        1..5, higher is better.
+
+    Raises:
+        ToolError: The array is of another kind, a side is under 32 pixels, or the model file is missing or damaged.
     """
     return mos_of_pixels(image).score
 

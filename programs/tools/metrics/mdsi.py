@@ -26,15 +26,23 @@ LHM_WEIGHTS = ((0.2989, 0.5870, 0.1140), (0.30, 0.04, -0.35), (0.34, -0.60, 0.17
 
 
 def mdsi(image: RGB, reference: RGB) -> float:
-    """Compute the mean deviation similarity index: 0 for identical images, up to about 0.6. Not quite symmetric.
+    """Return the mean deviation similarity index (MDSI): how unevenly edges and chromaticity changed.
 
     The mean deviation of the fourth root of a similarity that is 0.6 gradients (Prewitt, of luma, and of each image
     with the mean of both) and 0.4 chromaticity; at a shorter side of about 256 pixels, by block means. Constants as in
     the paper, and the sum, not the product.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
     Source: Nafchi, Shahkolaei, Hedjam and Cheriet, "Mean deviation similarity index: efficient and reliable
     full-reference image quality evaluator", IEEE Access 4, 2016.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        0 to about 0.6, lower is better: 0 for identical images. Not quite symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     (lost,) = _losses(image, reference, working_factor(image.shape))

@@ -15,16 +15,23 @@ SMALLEST_SIDE = WINDOW_SIDE * 2 ** (len(WEIGHTS) - 1)
 
 
 def ms_ssim(image: RGB, reference: RGB) -> float:
-    """Multi-scale SSIM of the gray levels: 0..1, 1 for equal gray levels. Symmetric.
+    """Return the multi-scale structural similarity (MS-SSIM) of the gray levels.
 
     The product over five scales of ``ms_ssim_terms``, each raised to its weight. A scale whose structure is negatively
     correlated on the whole counts as zero, since its power would not be a real number. Wang's code can also take the
     weighted mean of the terms; values made that way are higher for strong distortions (.673 in place of .670).
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 176 pixels, which
-    leave the window no room at the last scale.
     Source: Wang, Simoncelli and Bovik, "Multiscale structural similarity for image quality assessment", Asilomar 2003,
     eq. 7.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 176 pixels: the window needs 11 at the last scale.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        0..1, higher is better: 1 for equal gray levels. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 176 pixels.
     """
     terms = np.maximum(ms_ssim_terms(image, reference), 0)
     return float(np.prod(terms ** np.array(WEIGHTS)))

@@ -34,16 +34,21 @@ USUAL_DISTANCE = 9.0  # of a block of a good photo
 
 
 def niqe(image: RGB) -> float:
-    """Compute the Natural Image Quality Evaluator, "completely blind": it was not fitted to opinion scores.
+    """Compute the Natural Image Quality Evaluator (NIQE), which was not fitted to subjective scores.
 
-    ``image`` is (H, W, 3) uint8 RGB with sides of at least 192 pixels. Returns a distance >= 0, lower is better: about
-    2 to 5 for good photos, 8 to 20 for bad ones; it has no upper end. The Mahalanobis-like distance between the
-    features of the image's 96 x 96 blocks and those of pristine photos. Blocks without any contrast are left out.
-    Equals the authors' release, to 1e-12 where nothing in the image is flat, else to a few hundredths (see ``mscn``);
-    MATLAB's own function of this name has another model and another scale.
-
-    Raises ToolError for a smaller image, or when fewer than two blocks have any contrast.
+    The Mahalanobis-like distance between the features of the image's 96 x 96 blocks and those of pristine photos.
+    Blocks without any contrast are left out. Equals the authors' release, to 1e-12 where nothing in the image is flat,
+    else to a few hundredths (see ``mscn``); MATLAB's own function of this name has another model and another scale.
     Source: Mittal, Soundararajan, Bovik, "Making a Completely Blind Image Quality Analyzer", IEEE SPL 2013, Eq. 10.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 192 pixels.
+
+    Returns:
+        A distance of 0 or more without an upper end, lower is better: about 2..5 for good photos, 8..20 for bad ones.
+
+    Raises:
+        ToolError: The array is of another kind, a side is under 192 pixels, or fewer than two blocks have any contrast.
     """
     features = _features(image).reshape(-1, 36)
     features = features[np.isfinite(features).all(axis=1)]

@@ -14,11 +14,19 @@ USUAL = 2.4  # gray levels, where clean photos end
 
 
 def noise_sigma(image: RGB) -> float:
-    """Return the standard deviation of the noise in luma, in gray levels: 0 to about 70; it reads about 10 % low.
+    """Estimate the standard deviation of the noise in luma.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size; one over two megapixels is measured in parts (see
-    ``statistics.parts``). Raises ToolError for anything else.
+    An image over two megapixels is measured in parts (see ``statistics.parts``).
     Source: Immerkaer, CVIU 64, 1996, on the smoothest blocks; see ``statistics.noise``.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0 to about 70 gray levels, lower is better; about 10 % below the true value.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("noise_sigma", image)
 

@@ -35,15 +35,20 @@ class Verdict:
 
 
 def piqe(image: RGB) -> float:
-    """Perception-based Image Quality Evaluator; it was not fitted to opinion scores.
+    """Compute the Perception-based Image Quality Evaluator (PIQE), which was not fitted to subjective scores.
 
-    ``image`` is (H, W, 3) uint8 RGB with sides of at least 16 pixels. Returns a value above 0 and at most 100, lower
-    is better; 100 also for an image without structure, by definition. Under 20 is called excellent, under 35 good,
-    under 50 fair by MATLAB.
-
-    Raises ToolError for a smaller image.
     Source: Venkatanath et al., "Blind image quality evaluation using perception based features", NCC 2015, with the
     details as in MATLAB's piqe.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 16 pixels.
+
+    Returns:
+        Above 0 and at most 100, lower is better; 100 also for an image without structure, by definition. MATLAB calls
+        values under 20 excellent, under 35 good and under 50 fair.
+
+    Raises:
+        ToolError: The array is of another kind, or a side is under 16 pixels.
     """
     blocks = classify_blocks(image)
     distortion = (1 - blocks.variance)[blocks.impaired].sum() + blocks.variance[blocks.noisy].sum()

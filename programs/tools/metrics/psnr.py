@@ -14,12 +14,18 @@ EXACT = 2**24  # single precision has every whole number up to this
 
 
 def psnr(image: RGB, reference: RGB) -> float:
-    """Peak signal-to-noise ratio in dB over all three channels, 10 log10(255^2 / MSE).
+    """Return the peak signal-to-noise ratio (PSNR) over all three channels: 10 log10(255^2 / MSE).
 
-    From 0 (black against white) to the cap of 100 dB, the value of identical images; without it, a few single gray
-    levels in a very large image could exceed it. Symmetric. Any size.
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+        reference: The pristine image, of the same kind and size.
 
-    Raises ToolError for a pair that is not two uint8 RGB images of one size.
+    Returns:
+        0 (black against white) to 100 dB, higher is better. 100 dB is the cap and the value of identical images;
+        without it, a few single gray levels in a very large image could exceed it. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, or the sizes differ.
     """
     check_pair(image, reference)
     total = _squared_error(image, reference)

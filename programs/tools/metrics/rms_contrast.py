@@ -7,10 +7,18 @@ from agenticiqa.signatures.categories import CONTRAST
 
 
 def rms_contrast(image: RGB) -> float:
-    """Return the standard deviation of luma, 0 to 127.5 gray levels.
+    """Return the standard deviation of luma.
 
-    ``image`` is uint8 RGB, (H, W, 3), of any size. Raises ToolError for anything else.
     Source: Peli, "Contrast in complex images", JOSA A 7(10), 1990, on means of 8 x 8 pixels.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), any size.
+
+    Returns:
+        0..127.5 gray levels, higher is more contrast.
+
+    Raises:
+        ToolError: The array is of another kind.
     """
     return statistic("rms_contrast", image)
 

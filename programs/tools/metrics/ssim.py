@@ -9,14 +9,21 @@ from agenticiqa.programs.tools.tool import Tool
 
 
 def ssim(image: RGB, reference: RGB) -> float:
-    """Structural similarity of the gray levels, at full resolution (no automatic downsampling).
+    """Return the structural similarity (SSIM) of the gray levels, at full resolution (no automatic downsampling).
 
-    ``image`` and ``reference`` are uint8 RGB, (H, W, 3). Returns -1..1, 1 for equal gray levels; color is ignored.
-    Symmetric. Gaussian window of 11 x 11 with sigma 1.5, wholly inside the image; K1 = 0.01, K2 = 0.03.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 11 pixels.
+    Gaussian window of 11 x 11 with sigma 1.5, wholly inside the image; K1 = 0.01, K2 = 0.03. Color is ignored.
     Source: Wang, Bovik, Sheikh and Simoncelli, "Image quality assessment: from error visibility to structural
     similarity", IEEE TIP 13(4), 2004, eq. 13.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 11 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        -1..1, higher is better: 1 for equal gray levels. Symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 11 pixels.
     """
     return 1 - float(_losses(image, reference).mean(dtype=np.float64))
 

@@ -112,15 +112,24 @@ WEIGHTS = {
 
 
 def ssimulacra2(image: RGB, reference: RGB) -> float:
-    """SSIMULACRA 2.1: 100 for identical images, 90 for invisible changes, 30 for low quality, below 0 for very low.
+    """Return SSIMULACRA 2.1: compression artifacts and other damage, in a perceptual color space.
 
-    It includes color and is not symmetric. On each of six scales, halved in linear light, and in each plane of XYB:
-    1 - structural similarity, edges that were added (ringing, blocks, noise) and edges that are missing (blur), pooled
-    by the mean and by the 4-norm, and the 108 norms weighted as the authors fitted them. An image too small for six
-    scales is assessed on those that fit, each with its own weights; the authors' code moves weights to other planes.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 8 pixels.
+    It includes color. On each of six scales, halved in linear light, and in each plane of XYB: 1 - structural
+    similarity, edges that were added (ringing, blocks, noise) and edges that are missing (blur), pooled by the mean and
+    by the 4-norm, and the 108 norms weighted as the authors fitted them. An image too small for six scales is assessed
+    on those that fit, each with its own weights; the authors' code moves weights to other planes.
     Source: Sneyers, "SSIMULACRA 2", Cloudinary 2022, weights of April 2023.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 8 pixels.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        At most 100, higher is better: 100 for identical images, 90 for invisible changes, 30 for low quality, below 0
+        for very low. Not symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 8 pixels.
     """
     total = sum(_weighted_norms(scale, first, second)[0] for scale, first, second in _pyramid(image, reference))
     error = 0.9562382616834844 * total

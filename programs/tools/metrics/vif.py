@@ -52,17 +52,25 @@ class Band(NamedTuple):
 
 
 def vif(image: RGB, reference: RGB) -> float:
-    """Visual information fidelity of the gray levels, in the wavelet domain.
+    """Return the visual information fidelity (VIF) of the gray levels, in the wavelet domain.
 
-    0 (nothing preserved) to 1 (equal); above 1 where the contrast was raised cleanly, unlike all other metrics here.
-    Not symmetric. In the authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale
+    In the authors' setting: the horizontal and vertical subbands of four pyramid levels, Gaussian scale
     mixtures over blocks of 3 x 3 coefficients, variance of the eye's noise 0.4. A reference without any detail has no
     information to lose; the value is then the formula's limit for faint detail that is kept with gain 1: 1 for an image
     without detail too, the nearer to 0 the more was added to it.
-
-    Raises ToolError for a pair that is not two uint8 RGB images of one size, and for sides under 65 pixels, which
-    leave the coarsest level no block that is clear of the border.
     Source: Sheikh and Bovik, "Image information and visual quality", IEEE TIP 15(2), 2006.
+
+    Args:
+        image: uint8 RGB, shape (H, W, 3), sides of at least 65 pixels: the coarsest level needs a block clear of the
+            border.
+        reference: The pristine image, of the same kind and size.
+
+    Returns:
+        0 (nothing preserved) to 1 (equal), higher is better; above 1 where the contrast was raised cleanly, unlike all
+        other metrics here. Not symmetric.
+
+    Raises:
+        ToolError: An array is of another kind, the sizes differ, or a side is under 65 pixels.
     """
     kept = total = 0.0
     limits = []

@@ -1,8 +1,7 @@
-"""Fast linear filters: for the full-reference metrics products with small banded matrices, image strip by strip;
-and the Haar transform.
+"""Fast linear filters for the full-reference metrics, image strip by strip, and the Haar transform.
 
-A filter of k weights on a block of 16 samples is one product with a (15 + k) x 16 matrix. Most of its entries are
-zero; a matrix product is still several times faster than a loop that multiplies only the others.
+A filter of k weights on a block of 16 samples is one product with a banded (15 + k) x 16 matrix. Most of its
+entries are zero; a matrix product is still several times faster than a loop that multiplies only the others.
 """
 
 from collections.abc import Callable, Iterator

@@ -12,6 +12,7 @@ from PIL import Image
 from agenticiqa import metrics
 from agenticiqa.programs import tools
 from agenticiqa.programs.errors import ImageError, ToolError
+from agenticiqa.programs.tools.catalog import METRICS
 from support.distortion_levels import scene
 
 PHOTO = scene()
@@ -114,6 +115,10 @@ def test_every_metric_is_listed_and_can_be_imported() -> None:
     assert all(callable(getattr(metrics, name)) for name in dir(metrics))
     assert metrics.gmsd.__name__ == "gmsd"
     assert "Xue" in (metrics.gmsd.__doc__ or "")
+    for name in METRICS:
+        shown = getattr(metrics, name).__doc__ or ""
+        assert "array of shape (N,)" in shown, name
+        assert "of another kind" not in shown, "it takes images of any kind"
     with pytest.raises(ImportError):
         exec("from agenticiqa.metrics import no_such_metric")
 
