@@ -66,7 +66,7 @@ def summarize(
     Args:
         rows: The rows of the run, with the keys of labels.
         tools: The tools by name.
-        scale: The scale of the MOS; by default the first usual one that holds them.
+        scale: The scale of the MOS; by default the first usual one that holds them, or ``None``.
         splits: The splits and their description (``splits.splits_named``); by default none, and ``splits`` is ``None``.
 
     Returns:

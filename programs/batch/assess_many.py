@@ -78,7 +78,8 @@ def assess_many(
             that only report the stop itself (Halted, a second LimitReached) are not.
 
     Yields:
-        The job with its result, or with the exception that ended it; an unexpected one as ``errors.Unforeseen``.
+        The job (for an image the one made of it) with its result, or with the exception that ended it; an unexpected
+        one as ``errors.Unforeseen``.
     """
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)

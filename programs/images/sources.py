@@ -118,7 +118,7 @@ def name_of(source: object) -> str:
     """Return the name of an image in results, logs and messages, without reading it.
 
     Args:
-        source: The image, in any form of the table above.
+        source: The image, in any form that ``images.sources`` lists.
 
     Returns:
         The path, printable, or ``<bytes>`` and the like.
@@ -156,7 +156,7 @@ def path_of(source: ImageSource) -> Path | None:
     """Return the path of an image that was given as a path or a ``file://`` URI.
 
     Args:
-        source: The image, in any form of the table above.
+        source: The image, in any form that ``images.sources`` lists.
 
     Returns:
         The path, or ``None`` for an image in memory.
@@ -173,7 +173,7 @@ def picklable(source: ImageSource) -> ImageSource:
     """Return the same image, with the same name, in a picklable form.
 
     Args:
-        source: The image, in any form of the table above.
+        source: The image, in any form that ``images.sources`` lists.
 
     Returns:
         The source itself, or the content of a file object.

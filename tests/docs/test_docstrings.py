@@ -87,3 +87,18 @@ def test_docstrings_of_public_names_are_complete() -> None:
     wrong = {name: found for name, each in public().items() if (found := faults(each))}
     assert not wrong, "\n".join(f"{name}: {'; '.join(found)}" for name, found in wrong.items())
     print(f"{len(public())} public names")
+
+
+def test_gaps_in_a_docstring_are_found() -> None:
+    def metric(image: bytes, reference: bytes | None = None) -> float:
+        """The score. Higher is better.
+
+        Args:
+            image: A file.
+            scale: Of the score.
+        """
+        return len(image) - len(reference or b"")
+
+    sentence, *others = faults(metric)
+    assert sentence == "no one-line sentence"
+    assert others == ["begins with no verb of VERBS", "Args differ in reference, scale", "no Returns or Yields"]
