@@ -49,11 +49,11 @@ GENERATED_NOTE = (
 class Executor(StageModule):
     """The stage that collects the evidence that a plan requests.
 
-    Analysis runs in parallel with the selection and execution of tools. A sub-task or tool that fails is recorded in
-    the evidence, and the others continue.
+    Each sub-task asks a model or is computed offline. Analysis runs in parallel with the selection and execution of
+    tools. A sub-task or tool that fails is recorded in the evidence, and the others continue.
 
     Args:
-        detect: Finds the distortions of each region. Each sub-task asks a model or is computed offline.
+        detect: Finds the distortions of each region.
         analyze: Rates their severity.
         select: Chooses a tool for each distortion.
         toolbox: The tools to choose from, by name.
