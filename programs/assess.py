@@ -99,9 +99,9 @@ class AgenticIQA(SavedProgram):
         require_stages(planner=planner, executor=executor, summarizer=summarizer, replan=replan)
         given = (planner, executor, summarizer, replan)
         if backend is not None and all(given):
-            raise WrongArgument(f"every stage is given, so none would ask {backend!r}: leave backend out")
+            raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
         if lm is not None and backend is not None:
-            raise WrongArgument(f"lm and backend={backend!r} both name the model to ask: leave one of them out")
+            raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
         default = cache(lambda: composed(Config().with_backend(backend or AMBIENT)))
         self.planner = planner or default().planner
         self.executor = executor or default().executor
@@ -117,9 +117,11 @@ class AgenticIQA(SavedProgram):
 
     def _ask(self, lm: dspy.BaseLM) -> None:
         if not isinstance(lm, dspy.BaseLM):
-            raise WrongArgument(f"lm is a {type(lm).__name__}: give dspy.LM({lm if isinstance(lm, str) else '...'!r})")
+            raise WrongArgument(
+                f"lm is of type {type(lm).__name__}: give dspy.LM({lm if isinstance(lm, str) else '...'!r})"
+            )
         if not self.questions:
-            raise WrongArgument("every stage works offline, so none would ask lm: leave it out")
+            raise WrongArgument("lm has no effect, because every stage works offline; leave it out")
         self.set_lm(lm)
 
     @classmethod
@@ -190,7 +192,7 @@ class AgenticIQA(SavedProgram):
         """
         asked = [question.models[0] for question in self.questions]
         if len({lm.model for lm in asked}) > 1:
-            raise ValueError(f"the stages ask different models: {', '.join(sorted({lm.model for lm in asked}))}")
+            raise ValueError(f"the stages use different models: {', '.join(sorted({lm.model for lm in asked}))}")
         return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
 
     def inspect_history(self, n: int = 1, file: TextIO | None = None) -> None:

@@ -234,7 +234,7 @@ def build_graph(
         from langgraph.graph import END, START, StateGraph
         from langgraph.runtime import get_runtime
     except ImportError as error:
-        raise UserError(f"build_graph needs LangGraph ({error}): {INSTALL}") from error
+        raise UserError(f"build_graph needs LangGraph ({error}); install it with {INSTALL}") from error
     if program is not None:
         _refuse_other_types(program)
     _refuse_other_limits(max_replan_iterations)
@@ -322,16 +322,16 @@ def _program(config: RunnableConfig | None) -> AgenticIQA:
     settings: Mapping[str, Any] = (config or {}).get("configurable") or {}
     for name in settings:
         if name not in ("program", "config") and (meant := _meant(name)):
-            raise UserError(f"the configurable {name!r} is not known: it is called {meant!r}")
+            raise UserError(f"unknown configurable {name!r}, did you mean {meant!r}?")
     if "program" in settings:
         if "config" in settings:
-            raise UserError("configurable has a program and a config: give one of them")
+            raise UserError("configurable has both a program and a config; give only one of them")
         _refuse_other_types(settings["program"])
         return settings["program"]
     for name, value in settings.items():
         if name != "config" and isinstance(value, dspy.Module | dspy.BaseLM | Config):
-            known = "a program is called 'program', a configuration 'config', a model goes into dspy.context(lm=...)"
-            raise UserError(f"the configurable {name!r} is not known: {known}")
+            known = "give a program as 'program', a configuration as 'config', a model with dspy.context(lm=...)"
+            raise UserError(f"unknown configurable {name!r}; {known}")
     return AgenticIQA.from_config(settings.get("config"))
 
 
@@ -343,12 +343,12 @@ def _meant(name: str) -> str | None:
 
 def _refuse_other_types(program: object) -> None:
     if not isinstance(program, AgenticIQA):
-        raise UserError(f"the program is a {type(program).__name__}: give an AgenticIQA, such as AgenticIQA.offline()")
+        raise UserError(f"program is of type {type(program).__name__}; give an AgenticIQA such as AgenticIQA.offline()")
 
 
 def _refuse_other_limits(limit: object) -> None:
     if limit is not None and not (isinstance(limit, int) and limit >= 0):
-        raise UserError(f"max_replan_iterations is {limit!r}: give a whole number, 0 or more")
+        raise UserError(f"max_replan_iterations is {limit!r}; give a whole number, 0 or more")
 
 
 @contextmanager
@@ -373,8 +373,8 @@ def query_and_path(state: AgenticIQAState) -> tuple[str, str]:
     """What has to be in every state. Raises UserError when it is missing, or an image stands where its path belongs."""
     for key in ("query", "image_path"):
         if state.get(key) is None:
-            raise UserError(f"the state has no {key}: give at least query and image_path")
+            raise UserError(f"the state has no {key}; give at least query and image_path")
     for key in ("image_path", "reference_path"):
         if not isinstance(path := state.get(key), str | os.PathLike | None):
-            raise UserError(f"{key} is a {type(path).__name__}: the state holds the paths of images, not the images")
+            raise UserError(f"{key} is of type {type(path).__name__}; give the path of the image, not the image itself")
     return state["query"], state["image_path"]

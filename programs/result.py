@@ -201,7 +201,7 @@ class Assessment(dspy.Prediction):
         """Return the score, 1 to 5, so that results can be compared and sorted. Raises ValueError without a score."""
         score = self.get("quality_score")
         if score is None:
-            raise ValueError(f"{self!r} has no score: only a question that asks for a rating gives one")
+            raise ValueError(f"{self!r} has no score; only a question that asks for a rating has one")
         return float(score)
 
     def to_dict(self) -> dict[str, Any]:
@@ -367,7 +367,7 @@ def _answer(result: Assessment) -> str:
 def _tool_row(call: ToolCall) -> tuple[str, ...]:
     raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
     score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
-    subject = placed(measured(call.tool, call.distortion), call.region) + ", judged as: generated" * (
+    subject = placed(measured(call.tool, call.distortion), call.region) + ", assessed as AI-generated" * (
         call.image_kind == "generated"
     )
     return call.tool, subject, raw, score

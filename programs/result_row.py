@@ -141,7 +141,7 @@ def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterato
         for number, line in enumerate(lines, 1):
             if line.endswith(b"\n"):
                 if why := _fault(line, needs):
-                    wrong.append(f"{printable_path(file)}: line {number} is no row of results: {why}")
+                    wrong.append(f"{printable_path(file)}: line {number} is not a row of results: {why}")
                 else:
                     kept += 1
                     yield offset, orjson.loads(line)
@@ -149,9 +149,9 @@ def checked_rows(file: Path, needs: Callable[[Row], Collection[str]]) -> Iterato
     if wrong and not kept:
         raise UserError(wrong[0])
     for each in wrong[:MOST_NAMED]:
-        logger.warning("%s; it is left out", each)
+        logger.warning("%s; the line is skipped", each)
     if more := len(wrong[MOST_NAMED:]):
-        logger.warning("%s: %d more lines are left out", printable_path(file), more)
+        logger.warning("%s: %d more invalid lines are skipped", printable_path(file), more)
 
 
 def _fault(line: bytes, needs: Callable[[Row], Collection[str]]) -> str:
@@ -160,9 +160,9 @@ def _fault(line: bytes, needs: Callable[[Row], Collection[str]]) -> str:
     except ValueError:
         row = None
     if not isinstance(row, dict):
-        return "it is no JSON object"
+        return "it is not a JSON object"
     missing = [name for name in needs(row) if row.get(name) is None]
-    return f"there is no {missing[0]!r}" if missing else fault_of(row)
+    return f"the key {missing[0]!r} is missing" if missing else fault_of(row)
 
 
 def fault_of(row: Mapping[str, Any]) -> str:

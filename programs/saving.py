@@ -154,13 +154,13 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     other = sorted(name for name in saved.keys() & here.keys() if name not in fits)
     absent = sorted(saved.keys() - here.keys())
     why = "; ".join(
-        [f"{', '.join(other)}: made for other fields"] * bool(other)
-        + [f"{', '.join(absent)}: no model is asked that here"] * bool(absent)
+        [f"{', '.join(other)}: saved for other fields"] * bool(other)
+        + [f"{', '.join(absent)}: not used by this program"] * bool(absent)
     )
     if not fits:
         raise StateError(
-            f"{path}: none of its prompts is for this program ({why or 'it holds none'}). Use a configuration that "
-            "asks a model at the stage that was tuned, or tune again"
+            f"{path}: no prompt fits this program ({why or 'the file has none'}). Use a configuration in which the "
+            "tuned stage asks a model, or tune again"
         )
     predictors = dict(program.named_predictors())
     try:
@@ -174,14 +174,14 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     if why:
         logger.warning("%s: used for %s; not used: %s", path, ", ".join(fits), why)
     changed = [
-        f"{what} {excerpt(str(header[what]), 40)}, not {now}"
+        f"{what} {excerpt(str(header[what]), 40)} (now {now})"
         for what, now in surroundings().items()
         if header.get(what, now) != now
     ]
     if changed:
-        logger.warning("%s: tuned with %s, which may write other prompts", path, " and with ".join(changed))
+        logger.warning("%s: tuned with %s; the prompts may now be worded differently", path, " and with ".join(changed))
     if plain:
-        logger.warning("%s: saved by DSPy, without what it was made for; taken, as its predictors and fields fit", path)
+        logger.warning("%s: saved by DSPy, without fingerprints; loaded, because the predictors and fields match", path)
     return fits
 
 
@@ -195,9 +195,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], b
         made_for = {name: _layout(state[name]) for name in state} if plain else dict(header["fingerprints"])
         writer = PROGRAM if plain else header.get("program")
     except OSError as error:
-        raise StateError(f"{path}: no saved program can be read from it ({error.strerror})") from error
+        raise StateError(f"{path}: cannot be read as a saved program ({error.strerror})") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StateError(f"{path}: no saved program can be read from it ({error!r})") from error
+        raise StateError(f"{path}: cannot be read as a saved program ({error!r})") from error
     if writer != PROGRAM:
         raise StateError(f"{path}: saved by {writer!r}, expected {PROGRAM!r}")
     return state, made_for, header, plain
@@ -236,10 +236,10 @@ def _vetted(value: Any, folder: Path, is_image: bool) -> Any:
         return value
     shown = excerpt(repr(value), 100)
     if not isinstance(value, str) or _ADDRESS.match(value):
-        raise StateError(f"the image of an example is {shown}: expected one that is embedded, or a file beside it")
+        raise StateError(f"the image of an example is {shown}: expected an embedded image, or a file beside it")
     file, within = (folder / value).resolve(), folder.resolve()
     if not file.is_relative_to(within):
-        raise StateError(f"the image of an example is {shown}, outside of the folder of the file: move it there")
+        raise StateError(f"the image of an example is {shown}, outside the folder of the prompts; move it there")
     return str(file)
 
 
@@ -252,7 +252,7 @@ def _one_embedded(text: str) -> str:
         if text == f"{SAVED_START}{inner}{SAVED_END}" and MARKER not in url and url.startswith(EMBEDDED):
             parts = json.dumps([{"type": "image_url", "image_url": {"url": url}}])
             return f"{SAVED_START}{parts}{SAVED_END}"
-    raise StateError(f"a text has DSPy's image marker around something else than an image: {excerpt(repr(text), 100)}")
+    raise StateError(f"DSPy's image marker encloses something other than an image: {excerpt(repr(text), 100)}")
 
 
 def _layout(state: Mapping[str, Any]) -> list[str]:

@@ -54,13 +54,14 @@ def assessed_part(pixels: Pixels) -> AssessedPart | None:
         f"{name} {size}" for name, size in zip(_SIDES, (left, top, width - right, height - bottom), strict=True) if size
     ]
     if cut:
-        reasons.append(f"borders of one color ({', '.join(cut)} pixels) were left out")
+        reasons.append(f"borders of one color ({', '.join(cut)} pixels) were excluded")
     if across * down > 1:
-        reasons.append(f"it repeats one picture {across} x {down} times, which is judged once")
+        reasons.append(f"the image repeats one picture {across} x {down} times")
     if not reasons:
         return None
-    assessed = f"Judged at {list(box)} (left, top, right, bottom in pixels), {box[2] - box[0]} x {box[3] - box[1]}"
-    return AssessedPart(box, f"{assessed}: {' and '.join(reasons)}.")
+    size = f"{box[2] - box[0]} x {box[3] - box[1]}"
+    where = f"Only the box {list(box)} (left, top, right, bottom in pixels), {size}, was assessed"
+    return AssessedPart(box, f"{where}: {', and '.join(reasons)}.")
 
 
 def _inside(pixels: Pixels) -> Box:

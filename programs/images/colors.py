@@ -148,13 +148,13 @@ def _by_code(mode: str, primaries: int, transfer: int, where: str) -> Conversion
         return Conversion(mode)
     if transfer not in KNOWN or primaries not in {*PRIMARIES, UNSPECIFIED}:
         found = f"primaries {primaries}, transfer characteristics {transfer}"
-        note = f"The colors ({where}: {found}) were not converted, and are read as sRGB."
+        note = f"The colors ({where}: {found}) could not be converted and were read as sRGB."
         return Conversion(mode, note=note, is_doubtful=True)
     primaries = 1 if primaries == UNSPECIFIED else primaries
     note = f"The colors ({where}: {NAMES[primaries]}, transfer {transfer}) were converted to sRGB for measuring."
     if transfer in HDR:
         note = (
-            f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR: light above 203 cd/m2 is white."
+            f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR; light above 203 cd/m2 is white."
         )
     return Conversion(mode, note=note, by_code=ByCode(transfer, primaries))
 
@@ -164,11 +164,11 @@ def _by_gamma(image: Image.Image, mode: str) -> Conversion:
     gamma, points = image.info.get("gamma", 0.0), image.info.get("chromaticity")
     if gamma > 0 and abs(gamma / USUAL_GAMMA - 1) > GAMMA_SLACK:
         convert = ByCode(0, gamma=gamma)
-        notes.append(f"The gamma of the file (gAMA {gamma:.5g}) was converted to that of sRGB for measuring.")
+        notes.append(f"The gamma of the file (gAMA {gamma:.5g}) was converted to the sRGB curve for measuring.")
     is_gray = image.mode in {"1", "L", "LA", "I;16"}
     is_other = bool(points and not is_gray and np.abs(np.subtract(points, SRGB_CHROMATICITIES)).max() > SAME_POINT)
     if is_other:
-        notes.append("Its primaries (cHRM) are not those of sRGB and were not converted: colors are read as sRGB.")
+        notes.append("The primaries (cHRM) differ from sRGB and were not converted; the colors were read as sRGB.")
     return Conversion(mode, note=" ".join(notes), by_code=convert, is_doubtful=is_other)
 
 
@@ -269,7 +269,7 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
         if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
             return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
         if SPACES.get(space) != mode:
-            raise ValueError(f"it is for {space or 'an unknown color space'}, and the pixels are {_named(mode)}")
+            raise ValueError(f"it is for {space or 'an unknown color space'}, but the pixels are {_named(mode)}")
         transform = ImageCms.buildTransform(
             given,
             ImageCms.createProfile("sRGB"),
@@ -278,12 +278,12 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
             ImageCms.Intent.RELATIVE_COLORIMETRIC,
             ImageCms.Flags.BLACKPOINTCOMPENSATION,
         )
-        found = Conversion(mode, transform, f"The color profile ({name}) was converted to sRGB for measuring.")
+        found = Conversion(mode, transform, f"The colors were converted from the profile {name} to sRGB for measuring.")
         return Conversion(mode) if _changes_nothing(found) else found
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
         why = str(error) or type(error).__name__
-        used = "an estimate without a profile" if mode == "CMYK" else "sRGB"
-        note = f"The color profile was not used ({why[: LONGEST * 2]}): the colors are read as {used}."
+        used = "converted without a profile" if mode == "CMYK" else "read as sRGB"
+        note = f"The color profile was not used ({why[: LONGEST * 2]}); the colors were {used}."
         return Conversion(mode, None, note, is_doubtful=True)
 
 

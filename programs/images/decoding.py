@@ -34,8 +34,8 @@ MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them ta
 # Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
 GIVE = "give a JPEG, PNG or WebP file"
-HOW = "a line of the configuration, --config"
-DEEP_COLOR = "Channels of more than 8 bits were read at 8 bits."
+HOW = "in a configuration file, --config"
+DEEP_COLOR = "Channels with more than 8 bits were read at 8 bits."
 
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
 # Not ImageOps.exif_transpose: it writes the EXIF tags anew, which fails on unusual ones, and a good photo with them.
@@ -52,7 +52,7 @@ _SIGNATURES = {
     rb"\xff\xd8\xff": "a JPEG with a damaged header",
     rb"\x89PNG": "a PNG with a damaged header",
     rb"RIFF.{4}WEBP": "a WebP with a damaged header",
-    rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo of a kind that Pillow does not read",
+    rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo that Pillow cannot read",
     rb"FUJIFILMCCD|IIR[OS]|MMOR|IIU\0|FOVb|.{4}ftypcrx": "a raw photo",
     rb"%PDF": "a PDF document",
     rb".{4}ftyp": "a video",
@@ -99,16 +99,16 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         image.info[FOUND] = [*image.info.get(FOUND, ()), *filter(None, [note])]
         return image
     except NotDecoded as error:
-        refuse(name, f"expected a picture in full resolution, found {error}; {CONVERTER}")
+        refuse(name, f"expected an image in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
         found = _described(data)
         refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else GIVE}")
     except MissingExtra as missing:
         refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
-        refuse(name, f"expected an image that Pillow reads right, found {error}; save it as PNG")
+        refuse(name, f"expected an image that Pillow reads correctly, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
-        refuse(name, f"expected fewer pixels, Pillow says: {error}; scale it down, or set max_pixels higher ({HOW})")
+        refuse(name, f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({HOW})")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
@@ -133,7 +133,7 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             if extra is None:
                 raise
             if not extra.register():
-                raise MissingExtra(f"{extra.name}, which needs an extra: {extra.install}") from None
+                raise MissingExtra(f"{extra.name}, which needs an optional package: {extra.install}") from None
             return Image.open(io.BytesIO(data))
         finally:
             Image.MAX_IMAGE_PIXELS = limit
@@ -171,7 +171,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         conversion = conversion_of(image)
         count = getattr(image, "n_frames", 1) if frames else 1
         if count > 1 and not is_inner:
-            notes.append(f"It holds {count} frames; the first one is judged.")
+            notes.append(f"The file has {count} frames; only the first one was assessed.")
         if is_deep := _is_deep_color(image):
             notes.append(DEEP_COLOR)
         as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
@@ -181,7 +181,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         pixels = _measured(lossless, conversion, notes)
     except Exception as error:  # decoders raise almost anything on damaged bytes
         advice = CONVERTER if is_inner else "get the file again"
-        refuse(name, f"expected an intact image, found it damaged or cut short ({_words(error)}); {advice}")
+        refuse(name, f"expected an intact image, but it is damaged or cut short ({_words(error)}); {advice}")
     mime = _MIME.get(str(image.format), "") if as_it_is and (count == 1 or image.format == "MPO") else ""
     return Decoded(pixels, tuple(notes), mime, conversion.is_doubtful)
 
@@ -216,10 +216,10 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
-        refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; convert it to 8")
+        refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; use 8 bits")
 
     if image.format == "TIFF" and _has_odd_planes(image):
-        refuse(name, "expected colors side by side, found a TIFF of planes that Pillow misreads; save it as PNG")
+        refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")
 
 
 def _has_odd_planes(image: Image.Image) -> bool:
@@ -278,7 +278,7 @@ def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tu
     low = _low_bytes(image) if isinstance(key, tuple) or conversion.by_code else None
     xmp = {name: image.info.pop(name) for name in XMP if name in image.info}  # Pillow would turn a TIFF by it
     try:
-        notes += [one_line(f"libtiff says: {line}.") for line in libtiff.load(image)]
+        notes += [one_line(f"libtiff reports: {line}.") for line in libtiff.load(image)]
     finally:
         image.info.update(xmp)
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels
@@ -287,7 +287,7 @@ def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tu
         notes.append(f"EXIF orientation {turn} was applied.")
     by_xmp = [int(found[1]) for text in xmp.values() if (found := _XMP_ORIENTATION.search(_as_text(text)))]
     if by_xmp and by_xmp[0] != turn and image.format in {*_MIME, "TIFF"}:
-        notes.append(f"XMP says orientation {by_xmp[0]}, which was not applied: EXIF decides, as in viewers.")
+        notes.append(f"The orientation {by_xmp[0]} in the XMP data was ignored; viewers use only EXIF.")
     if is_inverted:
         image = Image.fromarray(65535 - np.asarray(image).astype(np.uint16))
     elif low is not None:
@@ -351,7 +351,7 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
     if image.mode == "CMYK":
         image = conversion.apply(image)
         if image.mode == "CMYK":
-            notes.append("CMYK was converted to RGB, without a color profile.")
+            notes.append("CMYK was converted to RGB without a color profile.")
     mode = "RGBA" if image.has_transparency_data else "L" if image.mode in {"1", "L"} else "RGB"
     return image if image.mode == mode else image.convert(mode)
 
@@ -361,7 +361,7 @@ def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> n
     if conversion.note:
         notes.append(one_line(conversion.note))
     if image.mode == "I;16":
-        notes.append("16-bit grey was scaled to 8 bits for measuring (v / 257, rounded).")
+        notes.append("16-bit gray was scaled to 8 bits for measuring (v / 257, rounded).")
     if _is_transparent(image):
         notes.append("Transparency was composited over white.")
     width, height = image.size

@@ -34,13 +34,13 @@ SIGNATURE = re.compile(
     rb"\xff\xd8\xff|\x89PNG|RIFF.{4}WEBP|GIF8|II\*\0|MM\0\*|\0\0\0\x0cjP  |\xff\x4f\xff\x51|.{4}ftypavi[fs]", re.DOTALL
 )
 BROKEN_LINK, LINKED_FOLDER, UNREADABLE, SPECIAL = "broken link", "linked folder", "unreadable folder", "device or pipe"
-OWN = "picture that this program made"
+OWN = "image written by this program"
 _PLURALS = {
     BROKEN_LINK: "broken links",
     LINKED_FOLDER: "linked folders",
     UNREADABLE: "unreadable folders",
     SPECIAL: "devices or pipes",
-    OWN: "pictures that this program made",
+    OWN: "images written by this program",
 }
 
 
@@ -126,7 +126,7 @@ def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
             images.append(path)
     skipped.update(here)
     if not images:
-        held = f" that can be judged: {skipped_text(here)}" if here else "; name files of unusual suffix one by one"
+        held = f" that can be assessed: {skipped_text(here)}" if here else "; name files with other suffixes one by one"
         refuse(printable_path(folder), f"expected images in this folder, found none{held}")
     return sorted(images)
 

@@ -22,16 +22,16 @@ def palette_of(data: bytes) -> ImagePalette.ImagePalette | None:
     if b"pclr" not in boxes:
         for channel, kind, color in struct.iter_unpack(">HHH", boxes.get(b"cdef", b"")[2:]):
             if (kind, color) != ((COLOR, channel + 1) if kind == COLOR else (ALPHA, 0)):
-                raise NotImplementedError("channels of another order or meaning than Pillow takes them for")
+                raise NotImplementedError("channels with another order or meaning than Pillow assumes")
         return None
     colors, depth = _colors(boxes[b"pclr"]), (boxes[b"ihdr"][10] & 0x7F) + 1
     if boxes.get(b"colr", b"")[:1] == b"\1" and boxes[b"colr"][3:7] != struct.pack(">I", SRGB):
-        raise NotImplementedError("a palette of another color space than sRGB")
+        raise NotImplementedError("a palette in another color space than sRGB")
     if depth > 8 or len(colors) > 2**depth:
-        raise NotImplementedError(f"{len(colors)} colors for {depth} bits")
+        raise NotImplementedError(f"a palette of {len(colors)} colors for {depth} bits")
     channels = _channels(boxes, len(colors[0]))
     if len(channels) not in (3, 4):
-        raise NotImplementedError(f"a palette of {len(channels)} channels")
+        raise NotImplementedError(f"a palette with {len(channels)} channels")
     table = bytearray(256 * len(channels))
     for index, color in enumerate(colors):
         at = (index << (8 - depth)) * len(channels)  # samples of fewer bits come shifted up to 8
@@ -46,7 +46,7 @@ def _channels(boxes: dict[bytes, bytes], columns: int) -> list[int]:
     mapped = [*struct.iter_unpack(">HBB", boxes.get(b"cmap", b""))] or [(0, 1, column) for column in range(columns)]
     of_palette = {channel: column for channel, (component, kind, column) in enumerate(mapped) if kind == 1}
     if any(component for component, kind, _ in mapped if kind == 1):
-        raise NotImplementedError("a palette of several components")
+        raise NotImplementedError("a palette with several components")
     if b"cdef" not in boxes:
         return [*of_palette.values()]
     places = {}
@@ -54,7 +54,7 @@ def _channels(boxes: dict[bytes, bytes], columns: int) -> list[int]:
         if channel in of_palette:
             places[{COLOR: color - 1, ALPHA: 3}.get(kind, -1)] = of_palette[channel]
     if sorted(places) != [*range(len(of_palette))] or len(places) != len(of_palette):
-        raise NotImplementedError("channels of unknown meaning")
+        raise NotImplementedError("channels with unknown meaning")
     return [places[place] for place in sorted(places)]
 
 
@@ -62,7 +62,7 @@ def _colors(box: bytes) -> list[bytes]:
     count, columns = struct.unpack_from(">HB", box)
     depths, start = box[3 : 3 + columns], 3 + columns
     if not columns or any(depth != 7 for depth in depths) or len(box) < start + count * columns:
-        raise NotImplementedError("a palette of other than 8 bits")
+        raise NotImplementedError("a palette with a depth other than 8 bits")
     return [box[at : at + columns] for at in range(start, start + count * columns, columns)]
 
 

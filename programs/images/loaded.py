@@ -177,7 +177,7 @@ class LoadedImage:
             return self
         width, height = (max(1, round(side * max_side / longest)) for side in self.size)
         smaller = np.asarray(Image.fromarray(self.pixels).resize((width, height), Image.Resampling.LANCZOS))
-        note = f"A model is sent a copy of {width}x{height} pixels, as asked for by max_side; resizing changes quality."
+        note = f"Models receive a copy of {width}x{height} pixels (max_side); resizing changes the quality."
         return replace(self, file=None, shown=smaller, mime="image/png", notes=(*self.notes, note))
 
     def with_pixels(self, picture: Image.Image, note: str) -> "LoadedImage":

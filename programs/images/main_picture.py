@@ -65,9 +65,9 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
         if not whole:
             return image, ""
     elif not whole:
-        raise NotDecoded(f"only a reduced copy of it ({first.size})")
+        raise NotDecoded(f"only a reduced copy ({first.size})")
     main = max(whole, key=lambda each: each.width * each.height)
-    note = f"The first picture in the file ({first.size}) is a thumbnail: the full one ({main.size}) is measured."
+    note = f"The first picture in the file ({first.size}) is a thumbnail; the full one ({main.size}) was measured."
     if image.format == "HEIF":
         image.seek(main.place)
         return image, note
@@ -75,7 +75,7 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
         return reopened(_beginning_at(data, main.place)), note
     except (UnidentifiedImageError, NotImplementedError, OSError, ValueError) as error:
         raise NotDecoded(
-            f"a thumbnail ({first.size}) of a raw photo ({main.size}) that Pillow does not decode"
+            f"a thumbnail ({first.size}) of a raw photo ({main.size}) that Pillow cannot decode"
         ) from error
 
 

@@ -46,14 +46,14 @@ class NamedFiles:
                 shown = " and ".join(map(str, fitting[:SHOWN]))
                 raise UserError(
                     f"{self.title}: {name} is not in {self.folder}, and {len(fitting)} files below it have this name, "
-                    f"such as {shown}: write the folder into the table, or name it with --root"
+                    f"such as {shown}; write the folder into the table, or give it with --root"
                 )
             if fitting:
                 path = self.searched[name] = fitting[0]
         other = self._names.setdefault(path, name)
         if other != name and {other, name} & self.searched.keys():
             raise UserError(
-                f"{self.title}: {other} and {name} both lead to {path}; correct the paths, or name their folder with "
+                f"{self.title}: {other} and {name} both lead to {path}; correct the paths, or give their folder with "
                 "--root"
             )
         return path
@@ -63,7 +63,7 @@ class NamedFiles:
         if not self.searched:
             return None
         name, path = next(iter(self.searched.items()))
-        return f"{len(self.searched)} files were found below {self.folder} by their names, such as {path} for {name}"
+        return f"{len(self.searched)} files were found by name below {self.folder}, such as {path} for {name}"
 
     def _path(self, name: str) -> Path:
         path = self.folder / name

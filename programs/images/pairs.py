@@ -24,13 +24,13 @@ from agenticiqa.programs.images.registration import SMALLEST_SIDE, Match, corner
 from agenticiqa.programs.images.sources import ImageSource
 
 RESIZED = (
-    "The reference was resized from {} x {} to the image's {} x {} pixels: the score does not count the difference in "
+    "The reference was resized from {} x {} to the image's {} x {} pixels, so the score ignores the difference in "
     "resolution."
 )
 LARGEST_PAIR = (
     36_000_000  # pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes
 )
-REDUCED = "A pair of {} x {} pixels is compared at {} x {}, the means of {} x {} pixels: finer damage is not seen."
+REDUCED = "The pair of {} x {} pixels was compared at {} x {} (means of {} x {} pixels); finer damage is not measured."
 GRID = 8  # pixels: JPEG's blocks, which start at the image's own corner
 
 
@@ -96,7 +96,7 @@ def _compared(
         if not resize_reference:
             refuse(reference.source, refusal_of_size(relation, image.size, reference.size))
     resized = Image.fromarray(reference.pixels).resize(image.size, Image.Resampling.LANCZOS)
-    note = "Resized from {}x{} to the image's {}x{} (Lanczos), and sent so.".format(*reference.size, *image.size)
+    note = "Resized from {}x{} to the image's {}x{} (Lanczos), also for models.".format(*reference.size, *image.size)
     image = replace(image, notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
     reference = reference.with_pixels(resized, note)
     return image, reference, say(relate(image, reference), reference)
@@ -124,17 +124,17 @@ def _aligned(
     right, bottom = (math.floor(at + WHOLE) for at in end)
     size = right - left, bottom - top
     if min(size) < SMALLEST_SIDE:
-        refuse(reference.source, "expected a reference that shows what the image shows, found too little overlap")
+        refuse(reference.source, "expected a reference that shows the same scene, found too little overlap")
     box = [left, top, right, bottom]
     span, how = match.in_reference(np.reshape(box, (2, 2))), "resampled (Lanczos)"
     if match.one_scale and np.abs(span - span.round()).max() <= WHOLE:
         span, how = span.round(), "cropped"
     within = corners(np.clip(span, 0, reference.size))
     pristine = Image.fromarray(reference.pixels).resize(size, Image.Resampling.LANCZOS, box=within)
-    how = f"the reference was {how}, and what both show was compared, {box} of the image"
+    how = f"the reference was {how}, and the area that both show was compared, {box} of the image"
     check = say(relation, reference, how)
     if size != image.size:
         part = Image.fromarray(image.pixels[top:bottom, left:right])
-        image = image.with_pixels(part, f"Cropped to {box}, which the reference shows, too.")
+        image = image.with_pixels(part, f"Cropped to {box}, the area that the reference shows, too.")
     note = f"{place_in_words(relation.kind, match)}: {how}."
     return image, reference.with_pixels(pristine, note), check

@@ -29,7 +29,7 @@ ORDERS = {
 }
 NEGATIVE = "all colors are inverted (a negative)"
 SOLARIZED = (64, 96, 128, 160, 192)  # levels, from which on the others are inverted
-CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is its opposite"}
+CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is replaced by its opposite"}
 
 
 def recoloring(image: Pixels, reference: Pixels, here: Span | None = None, there: Span | None = None) -> str:

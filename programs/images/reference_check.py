@@ -25,7 +25,7 @@ Kind = Literal["identical", "in place", "shifted", "part", "scaled", "another pi
 
 LEAST_SHIFT = 0.5  # pixels: a smaller shift is none
 WHOLE = 0.15  # pixels: nearer to a whole number a shift is reported as that
-ADVICE = "set align (--align) to compare what both show"
+ADVICE = "set align (--align) to compare only the area that both show"
 
 
 class ReferenceCheck(BaseModel):
@@ -117,14 +117,14 @@ def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceC
     found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
     sentences = []
     if relation.colors:
-        sentences.append(f"Against the reference, {relation.colors}: the score counts that as damage.")
+        sentences.append(f"Compared with the reference, {relation.colors}; the score counts that as damage.")
     if match:
         found["similarity"] = round(match.similarity, 4)
     if match and kind == "another picture":
         shows = f"shows the image {relation.turn}" if relation.turn else "shows another picture"
         sentences.append(
-            f"The reference {reference.source} {shows} (similarity of structure {max(match.similarity, 0.0):.2f}): the "
-            "score is the image's own, without a reference, and only tools that the question names compare the two."
+            f"The reference {reference.source} {shows} (structural similarity {max(match.similarity, 0.0):.2f}). The "
+            "image was scored without it; only tools that the question names compare the two."
         )
     elif match:
         found["confidence"] = round(match.confidence, 4)
@@ -133,7 +133,7 @@ def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceC
         elif kind in ("part", "scaled"):
             found |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
         if kind in ("shifted", "part") or how:
-            effect = how or f"measured as it is, that counts as damage; {ADVICE}"
+            effect = how or f"without alignment, the score counts that as damage; {ADVICE}"
             sentences.append(f"{place_in_words(kind, match)}: {effect}.")
     sentence = one_line(" ".join(sentences))
     return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **found)
@@ -147,14 +147,14 @@ def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
     if match is None:
         return f"{refused}; give one of that size, or set resize_reference"
     if relation.turn:
-        return f"{refused}, which shows the image {relation.turn}; turn one of them"
+        return f"{refused}, which shows the image {relation.turn}; turn or mirror one of them"
     if kind == "another picture":
         return f"{refused}, which shows another picture; give the image's own reference"
     place = place_in_words(kind, match)
     refused = f"{refused}: {place[0].lower()}{place[1:]}"
     if kind == "scaled":
         return f"{refused}; set resize_reference (--resize-reference) or align (--align)"
-    return f"{refused}; {ADVICE}; resize_reference would distort it"
+    return f"{refused}; {ADVICE}; resize_reference would distort the reference"
 
 
 def place_in_words(kind: Kind, match: Match) -> str:
@@ -164,11 +164,11 @@ def place_in_words(kind: Kind, match: Match) -> str:
         offsets = zip(match.shift.tolist(), (("right", "left"), ("down", "up")), strict=True)
         parts = [f"{_pixels(abs(by))} {words[by < 0]}" for by, words in offsets if abs(by) >= WHOLE]
         sure = f"(confidence {match.confidence:.2f})"
-        return f"The image is shifted by {', '.join(parts)} against its reference {sure}"
+        return f"The image is shifted by {', '.join(parts)} relative to its reference {sure}"
     if kind == "scaled":
         if abs(across - down) < 0.01 * across:
-            return f"The reference shows the same at {across:.3g} times the size"
-        return f"The reference shows the same, {across:.3g} times as wide and {down:.3g} times as high"
+            return f"The reference shows the same scene at {across:.3g} times the size"
+        return f"The reference shows the same scene, {across:.3g} times as wide and {down:.3g} times as high"
     scale = (across + down) / 2
     is_resized = abs(scale - 1) >= 0.002
     start, end = match.in_reference()

@@ -109,7 +109,7 @@ def account(boxes: Boxes, size: tuple[int, int]) -> list[str]:
     for region, box in boxes.items():
         if box:
             area = grown(box, size)
-            how = "" if area == box else f", grown to {_extent(area)} to be measured"
+            how = "" if area == box else f", enlarged to {_extent(area)} for measuring"
             sentences.append(
                 f"The box of {region} is {list(box)} (left, top, right, bottom in pixels): {_extent(box)} of "
                 f"{width} x {height}{how}."

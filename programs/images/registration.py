@@ -40,8 +40,8 @@ WHOLE_PIXELS = 0.75  # pixels at the ends by which a scale may differ from 1 and
 TURNS = {
     Image.Transpose.FLIP_LEFT_RIGHT: "mirrored",
     Image.Transpose.ROTATE_180: "upside down",
-    Image.Transpose.ROTATE_90: "turned by 90 degrees",
-    Image.Transpose.ROTATE_270: "turned by 90 degrees",
+    Image.Transpose.ROTATE_90: "rotated by 90 degrees",
+    Image.Transpose.ROTATE_270: "rotated by 90 degrees",
     Image.Transpose.FLIP_TOP_BOTTOM: "mirrored top to bottom",
 }
 

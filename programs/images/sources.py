@@ -198,7 +198,7 @@ def local_path(source: str | os.PathLike[str]) -> Path:
     if not os.path.exists(name):
         shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
         is_question = " " in name and name.rstrip().endswith("?")
-        mend = "a question is given as the query (--query)" if is_question else "check the path"
+        mend = "give a question as the query (--query)" if is_question else "check the path"
         refuse(shown or "(empty path)", f"expected an image, but there is no such file; {mend}", ImageNotFound)
     return Path(name)
 
@@ -227,7 +227,7 @@ def _is_dspy_image(source: object) -> "TypeGuard[dspy.Image]":
 
 
 def _refuse_address(name: str) -> NoReturn:
-    refuse(name, "expected a local image, got an address; give a local file, bytes or a PIL image: download it first")
+    refuse(name, "expected a local image, got an address; download it, and give the file, its bytes or a PIL image")
 
 
 def _path_of_uri(uri: str) -> Path:
@@ -236,7 +236,7 @@ def _path_of_uri(uri: str) -> Path:
     except ValueError as error:
         refuse(uri[:60], f"expected a file:// URI, but it cannot be read ({error}); give the path itself")
     if parts.netloc not in {"", "localhost"}:
-        refuse(uri[:60], f"expected a file of this machine, got one of {parts.netloc}; copy it here first")
+        refuse(uri[:60], f"expected a file on this machine, got one on {parts.netloc}; copy it here first")
     return Path(url2pathname(parts.path))
 
 
@@ -278,7 +278,7 @@ def _read_object(name: str, file: Any) -> bytes:
             file.seek(0)
         while chunk := file.read(CHUNK):
             if not isinstance(chunk, bytes):
-                found = f"read() gives {type(chunk).__name__}"
+                found = f"read() returns {type(chunk).__name__}"
                 refuse(name, f"expected a file object opened in binary mode, but its {found}; open it with mode 'rb'")
             chunks.append(chunk)
             size += len(chunk)
@@ -320,11 +320,11 @@ def _check_shape(name: str, shape: tuple[int, ...]) -> None:
     if len(shape) == 3 and shape[-1] == 1:
         advice = "give array[..., 0]"
     elif len(shape) == 3 and shape[0] in _CHANNELS:
-        advice = "this one has its channels first: give array.transpose(1, 2, 0)"
+        advice = "its channels are first: give array.transpose(1, 2, 0)"
     elif len(shape) == 4:
         advice = "give the images of a stack one at a time"
     else:
-        advice = "bring it into one of these shapes"
+        advice = "convert it to one of these shapes"
     refuse(name, f"expected an array of shape (h, w), (h, w, 3) or (h, w, 4), got {shape}; {advice}")
 
 
@@ -339,7 +339,7 @@ def _checked_floats(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     excess = max(-low, high - 1)
     if excess > ROUNDING_ERROR:
         is_in_bytes = low >= -ROUNDING_ERROR and 2 < high <= 255 + ROUNDING_ERROR
-        advice = "divide by 255 if that is its range" if is_in_bytes else "scale them to 0..1"
+        advice = "divide by 255 if its range is 0..255" if is_in_bytes else "scale them to 0..1"
         refuse(name, f"expected floats in 0..1, found {low:.6g} to {high:.6g}, outside by {excess:.3g}; {advice}")
     return np.clip(values, 0, 1) if excess > 0 else values
 
@@ -348,5 +348,5 @@ def _hint(array: np.ndarray[Any, Any]) -> str:
     if array.dtype.kind == "b":
         return "convert it with array.astype('uint8') * 255"
     if array.dtype.kind in "iu" and array.size and int(array.min()) >= 0 and int(array.max()) <= 255:
-        return "convert it with array.astype('uint8') if 255 is white"
+        return "if 255 is white, convert it with array.astype('uint8')"
     return "convert it first"

@@ -16,7 +16,7 @@ from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 
-SALVAGED = "The letter is from an answer that was rejected."
+SALVAGED = "The letter is from a rejected answer."
 
 
 class Answerer(StageModule):

@@ -49,7 +49,7 @@ A = TypeVar("A")
 
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
-    "the answer was empty, and everything stood in {field}; end it, and give the JSON object (if it was given, the "
+    "the answer was empty, and everything stood in {field}; end it, and give the JSON object. (If it was given, the "
     "server takes answers for reasoning: check --reasoning-parser, --reasoning-format of llama.cpp, think of Ollama)"
 )
 CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
@@ -195,8 +195,8 @@ class CheckedPredict(StageModule, Generic[A]):
         wanted = f"{self.field_name}: {_name_of_type(self.answer_type)}"
         shown = ", ".join(f"{name}: {_name_of_type(kind)}" for name, kind in given.items()) or "none"
         raise StateError(
-            f"{self.stage}: the signature that was put in place of the stage's own has no output field {wanted}; its "
-            f"output fields are {shown}. Name and type have to be those, or those of a subclass"
+            f"{self.stage}: the replaced signature has no output field {wanted}; its output fields are {shown}. Keep "
+            "the name of the field, and its type or a subclass"
         )
 
     @property
@@ -310,7 +310,7 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
             try:
                 shown.append(_with_images(example, images))
             except ImageError as error:
-                logger.warning("an example of the prompt is left out, its image cannot be read: %s", error)
+                logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
         else:
             shown.append(example)
     return shown

@@ -70,7 +70,7 @@ class BoxForm:
     def note(self, why: str = "") -> str:
         """Return a sentence that says how the boxes were read, and why."""
         unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
-        own = f"as {self.family} writes them" if self.family else "as asked for; this model's own form is not known"
+        own = f"the format of {self.family}" if self.family else "as requested; this model's own format is not known"
         return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why or own}."
 
     def in_pixels(self, box: Sequence[float], size: Size) -> Box:
@@ -84,7 +84,7 @@ class BoxForm:
         if right - left < across / 1000 or bottom - top < down / 1000:
             problem = "has no left < right and top < bottom, by at least a thousandth"
         elif right > across + over or bottom > down + over:
-            problem = f"lies outside of the image, whose lower right corner is at {across:g}, {down:g}"
+            problem = f"lies outside of the image with its lower right corner at {across:g}, {down:g}"
         elif self.family is None and self.unit != "pixels" and (right, bottom) == size:
             problem = f"ends exactly at the size of the image in pixels, {size[0]} x {size[1]}"
         else:

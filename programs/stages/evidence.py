@@ -94,7 +94,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 def far_named_tools(evidence: ExecutorOutput) -> list[str]:
     """Return one sentence for each tool named in the question whose score is far from the program's own tool."""
     return [
-        f"{tool} ({score:.1f}) is far from {own} ({mine:.1f}), by which images are rated here"
+        f"{tool} ({score:.1f}) is far from {own} ({mine:.1f}), the program's own metric"
         for tool, score, own, mine in _beside_own(evidence)
         if abs(score - mine) >= FAR
     ]
@@ -128,7 +128,7 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
     """Return a sentence that names the missing kinds of evidence, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
     missing = [kind for kind, found in kinds.items() if not found]
-    return f"No {' and no '.join(missing)} to go by." if missing else ""
+    return f"There is no {' and no '.join(missing)}." if missing else ""
 
 
 def _severe(distortions: list[str]) -> str:

@@ -41,8 +41,8 @@ from agenticiqa.signatures.types import (
 
 R = TypeVar("R", bound=StageResult)
 GENERATED_NOTE = (
-    "The image is taken for an AI-generated picture and scored as people rate those. "
-    "1 or 2 photos of 100 are taken for one, too: their scores are then off by about half a level."
+    "The image was recognized as AI-generated and scored as observers rate such images. "
+    "1 or 2 of 100 photos are wrongly recognized; their scores are then off by about half a level."
 )
 
 
@@ -209,8 +209,8 @@ class Executor(StageModule):
     def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall]) -> list[str]:
         """Return one sentence for each named tool that estimates a single property."""
         return [
-            f"{call.tool} gave {with_unit(call.raw, call.unit)}; it measures {tool.good_at[0].lower()} alone, "
-            "which is no part of the score."
+            f"{call.tool} gave {with_unit(call.raw, call.unit)}. It measures only {tool.good_at[0].lower()}, so it is "
+            "not part of the score."
             for call in calls
             if call.raw is not None
             and find_tool(call.tool, named)
@@ -276,7 +276,7 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     notes += dict.fromkeys(f"{call.tool} is {call.adapted}." for call in tool_log if call.adapted)
     usual = {region: box and grown(box, work.image.size) for region, box in work.boxes.items()}
     notes += [
-        f"{call.tool} needs a larger crop of {call.region} and measured {list(call.box)}."
+        f"{call.tool} needs a larger crop of {call.region} and measured the box {list(call.box)}."
         for call in tool_log
         if call.box and (box := usual.get(call.region)) and call.box != box
     ]

@@ -69,18 +69,18 @@ def require_stages(**given: object) -> None:
         protocol = STAGE_PROTOCOLS[name]
         takes = [*inspect.signature(protocol.__call__).parameters][1:]
         if isinstance(stage, dspy.BaseLM):
-            hint = "AgenticIQA(lm=...) asks a model in every stage"
+            hint = "to ask a model in every stage, use AgenticIQA(lm=...)"
         elif isinstance(stage, str):
-            hint = f"name a backend by AgenticIQA(backend={stage!r}), a configuration by AgenticIQA.from_config(...)"
+            hint = f"give a backend to AgenticIQA(backend={stage!r}), a configuration to AgenticIQA.from_config(...)"
         elif isinstance(stage, os.PathLike | Mapping | Config):
-            hint = "AgenticIQA.from_config(...) takes a configuration"
+            hint = "give a configuration to AgenticIQA.from_config(...)"
         elif isinstance(stage, type):
-            hint = f"give an object of the class {stage.__name__}"
+            hint = f"give an instance of {stage.__name__}"
         elif stage is None or (_can_be_called(stage, takes) and all(hasattr(stage, m) for m in _methods(protocol))):
             continue
         else:
-            hint = f"a stage is called with {', '.join(takes)}, see programs/stages/protocols.py"
-        raise WrongArgument(f"{name} has to be a stage, and {type(stage).__name__} is none: {hint}")
+            hint = f"a stage must accept {', '.join(takes)}; see programs/stages/protocols.py"
+        raise WrongArgument(f"{name} must be a stage, got {type(stage).__name__}; {hint}")
 
 
 def _can_be_called(stage: object, names: Iterable[str]) -> bool:
@@ -209,13 +209,13 @@ class ImageProgram(dspy.Module):
 def checked(query: str | None) -> str:
     """Return the stripped question, or the default for ``None``. Raises UserError if empty, too long or not text."""
     if query is not None and not isinstance(query, str):
-        meant = ", did you mean reference=?" if _is_image(query) else ": give it as text"
-        raise UserError(f"the question is a {type(query).__name__}{meant}")
+        meant = ", did you mean reference=?" if _is_image(query) else "; give it as text"
+        raise UserError(f"the question is of type {type(query).__name__}{meant}")
     query = well_formed(DEFAULT_QUERY if query is None else query).strip()
     if not query:
-        raise UserError("the question is empty: ask something, or leave it out to rate the perceptual quality")
+        raise UserError("the question is empty; write one, or leave it out to rate the perceptual quality")
     if is_name_of_image(query):
         raise UserError(f"the question is the name of an image file, did you mean reference={query!r}?")
     if len(query) > MAX_QUERY_LENGTH:
-        raise UserError(f"the question has {len(query)} characters: shorten it to {MAX_QUERY_LENGTH}")
+        raise UserError(f"the question has {len(query)} characters; shorten it to {MAX_QUERY_LENGTH}")
     return query

@@ -81,8 +81,8 @@ class LevelsScorer(StageModule):
         assert reading, "refuse_unread refuses any other"
         assert reading.probabilities, "refuse_unread refuses any other"
         reasoning = (
-            f'The model was shown the image alone; after "{STEM}" {reading.mass:.2f} of the next word\'s probability '
-            "fell on excellent, good, fair, poor and bad"
+            f'The model received only the image; after "{STEM}" {reading.mass:.2f} of the next word\'s probability '
+            "was on excellent, good, fair, poor and bad"
         )
         return Scored(reading.probabilities, "logprobs", reasoning, reading.mass, model=reply.model)
 
@@ -104,7 +104,7 @@ def refuse_unread(word: str, logprobs: Any) -> None:
     if reading.probabilities is None:
         raise Rejected(
             f"only {reading.mass:.2f} of the next token's probability falls on excellent, good, fair, poor and bad "
-            f"(at least {LEAST_MASS:g}): the model continues with {word!r}"
+            f"(at least {LEAST_MASS:g} is needed); the model continued with {word!r}"
         )
 
 
@@ -114,9 +114,7 @@ class LevelsPlanner(StageModule):
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``."""
         if detect_query_type(query) is not QueryType.SCORING:
-            raise UserError(
-                f"the levels profile rates quality and answers nothing else, such as {query!r}: leave it out"
-            )
+            raise UserError(f"the levels profile can only rate quality, not answer {query!r}; leave the question out")
         plan = plan_by_rules("IQA", "Global", None, [], is_explicit=False, reference_given=False)
         nothing = PlanFlags(**dict.fromkeys(PlanFlags.model_fields, False))
         return Planned(plan.model_copy(update={"plan": nothing}))

@@ -15,7 +15,7 @@ from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
 Y_FIRST_KEY = "'box_2d'"  # Gemini's, whose boxes have y first
-REPEATED = "as the model gave them again when it was told of another form"
+REPEATED = "as the model repeated them after a request for another format"
 
 
 class Locator(StageModule):

@@ -98,11 +98,11 @@ class Planner(StageModule):
         except Unanswered as gave_up:
             rejected = gave_up.rejected_answers
             if isinstance(gave_up.last_answer, PlanAnswer):
-                self._log_fallback("the model keeps breaking the rules of planning", "the rules correct its plan")
+                self._log_fallback("no plan of the model followed the rules", "the last one was corrected")
                 return enforced(gave_up.last_answer, rejected)
             if self.fallback is None:
                 raise
-            self._log_fallback("no usable plan from the model", "planning by rules")
+            self._log_fallback("the model gave no usable plan", "the rules made the plan")
             planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)
@@ -144,7 +144,7 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
     by_rules = plan.model_dump(include=set(answer.stated))
     other = [key for key, wrote in answer.stated.items() if str(wrote).casefold() != str(by_rules[key]).casefold()]
     if other:
-        logger.info("planner: the rules set %s, which the model wrote otherwise", " and ".join(other))
+        logger.info("planner: the rules changed %s in the plan of the model", " and ".join(other))
 
 
 def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
@@ -153,8 +153,8 @@ def not_named(required: Collection[str], named: Collection[str]) -> list[str]:
     if not dropped:
         return []
     listed = excerpt(", ".join(map(repr, dropped)), LONGEST_LISTED)
-    logger.info("planner: the plan requires %s, which the question does not name: dropped", listed)
-    return [f"required_tool had {listed}, which the question does not name: dropped"]
+    logger.info("planner: dropped %s from the plan, because the question names no such tool", listed)
+    return [f"dropped {listed} from required_tool, because the question names no such tool"]
 
 
 def refuse_unknown_tools(names: list[str], query: str, known: Collection[str]) -> None:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, backend: str) -> None:
     """Log that the images are loaded and the question is valid."""
     size, name = list(image.size), reference.source if reference else None
-    sentence = "%s, %d x %d pixels, reference %s, judged by %s: %s"
+    sentence = "%s, %d x %d pixels, reference %s, assessed by %s: %s"
     shown = (image.source, *size, name or "none", backend, query)
     _log("begun", sentence, *shown, size=size, reference=name, query=query, backend=backend)
 
@@ -63,7 +63,7 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
 def unchanged_plan(*, offline: bool) -> None:
     """Log that a replan changed nothing, so the answer is final; a warning, except for the deterministic rules."""
     level = logging.INFO if offline else logging.WARNING
-    _log("plan_unchanged", "the plan did not change, so planning again would change nothing", level=level)
+    _log("plan_unchanged", "the new plan equals the previous one, so the answer is final", level=level)
 
 
 def located(boxes: Boxes) -> None:
@@ -130,7 +130,7 @@ def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: 
     mean = evidence.overall_mean
     _log(
         "scored",
-        "scored: %.2f (%s) of a tool mean of %s and a level expectation of %.2f from %s",
+        "scored: %.2f (%s) from a tool mean of %s and a level expectation of %.2f (%s)",
         *(score, level_name(score), "none" if mean is None else f"{mean:.2f}", expectation, levels.source),
         score=score,
         quality_level=level_name(score),
@@ -161,14 +161,14 @@ def replan(reason: str, iteration: int, limit: int) -> None:
         sentence = "replan: need_replan=true, reason: %s, iteration %d"
         _log("replan", sentence, reason, iteration, need_replan=True, **fields)
     else:
-        sentence = "replan: the limit of %d iterations is reached, still: %s"
+        sentence = "replan: the limit of %d iterations is reached; the evidence is still insufficient: %s"
         _log("replan", sentence, limit, reason, level=logging.WARNING, need_replan=False, **fields)
 
 
 def asked(stage: str, attempt: int, attempts: int) -> None:
     """Log that a model is asked. The prompt is logged separately, at level DEBUG."""
     shown = (stage, attempt, attempts)
-    _log("asked", "%s: asked, attempt %d of %d", *shown, stage=stage, attempt=attempt, attempts=attempts)
+    _log("asked", "%s: request, attempt %d of %d", *shown, stage=stage, attempt=attempt, attempts=attempts)
 
 
 def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
@@ -199,7 +199,7 @@ def fell_back(stage: str, model: str, error: Exception) -> None:
     """Log that a model is unreachable after its retries, so the next one is asked."""
     why = str(error).partition("\n")[0]
     extra = event("fallback", stage=stage, model=model, reason=why)
-    logger.warning("%s: %s is out of reach (%s); falling back", stage, model, why, extra=extra)
+    logger.warning("%s: %s is unreachable (%s); asking the next model", stage, model, why, extra=extra)
 
 
 def done(result: dspy.Prediction, seconds: float) -> None:

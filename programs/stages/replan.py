@@ -65,8 +65,8 @@ class Replan(StageModule):
         try:
             reply = self.judge(inputs=inputs, evidence=progress.evidence_summary(evidence))
         except Unanswered as gave_up:
-            fields = event("fallback", stage=gave_up.stage, reason="the judge gave no usable decision")
-            logger.warning("replan: the judge gave no usable decision, so the answer stands", extra=fields)
+            fields = event("fallback", stage=gave_up.stage, reason="the model gave no usable decision")
+            logger.warning("replan: the model gave no usable decision, so the answer is final", extra=fields)
             return ReplanVerdict(rejected_answers=gave_up.rejected_answers)
         reasons = [reply.answer.replan_reason] if reply.answer.need_replan else []
         return ReplanVerdict(reasons, reply.rejected_answers)
@@ -91,5 +91,5 @@ def remember(history: Sequence[str], iteration: int, reason: str) -> list[str]:
     """Return the history with the entry "iteration N: reason"; only the newest ten are kept, with a warning."""
     longer = [*history, f"iteration {iteration}: {reason}"]
     if len(longer) > HISTORY_LIMIT:
-        logger.warning("replan: more than %d replans, the oldest entries of the history are dropped", HISTORY_LIMIT)
+        logger.warning("replan: more than %d replans; the oldest entries of the history are dropped", HISTORY_LIMIT)
     return longer[-HISTORY_LIMIT:]

@@ -78,7 +78,7 @@ class StageModule(dspy.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         # DSPy users replace a signature like this; here it would add a predictor that is never called.
         if name == "predict" and hasattr(self, "ask"):
-            raise StateError(f"{type(self).__name__} asks by its attribute ask: set ask.predict in place of predict")
+            raise StateError(f"{type(self).__name__} has no predictor of its own; set ask.predict instead of predict")
         super().__setattr__(name, value)
 
     async def acall(self, *args: Any, **kwargs: Any) -> Any:

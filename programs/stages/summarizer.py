@@ -32,7 +32,7 @@ from agenticiqa.signatures.types import (
     SummarizerOutput,
 )
 
-IDENTICAL = "The image has the same pixels as its reference: nothing was lost, which is a score of 5."
+IDENTICAL = "The image has the same pixels as its reference, so its score is 5."
 
 
 class Summarizer(StageModule):
@@ -94,7 +94,7 @@ class Summarizer(StageModule):
         # An adapter reports its own spread. The error of a named tool is at least its distance from the program's tool.
         least = max(0.0 if is_adapted else least, named_gap(evidence))
         if not evidence.overall_scores and scored.source == "uniform":
-            raise NoScore("no score: there are no tool scores, and the model gave no probabilities over the levels")
+            raise NoScore("no score: there are no tool scores, and the model gave no level probabilities")
         fused = fused_score(
             self.fusion, evidence, p, scored.source, spread=scored.spread, least_spread=least, model=scored.model
         )

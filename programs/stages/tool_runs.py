@@ -42,7 +42,7 @@ def refuse_inapplicable_tools(names: list[str], toolbox: Mapping[str, Tool], ref
     """Raise ToolError if a named tool is unknown, or needs a reference that is missing."""
     for name in names:
         if get_tool(name, toolbox).kind == "FR" and reference is None:
-            raise ToolError(f"{name} compares with a pristine reference, and none was given: give one with --reference")
+            raise ToolError(f"{name} needs a pristine reference; give one with --reference")
 
 
 def named_tools(tools: Sequence[Tool], distortions: Distortions) -> ToolSelection:

@@ -56,18 +56,18 @@ def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
     try:
         with open(file, "rb") as content:
             if not zipfile.is_zipfile(content):
-                raise ValueError("it is no .npz file")
+                raise ValueError("it is not an .npz file")
         with np.load(file, allow_pickle=False) as arrays:
             weights, about = arrays["weights"], json_value(str(arrays["about"]))
         if about["digest"] != _digest(weights, about):
-            raise ValueError("its content does not have its digest")
+            raise ValueError("its content does not match its digest")
     except OSError as error:
         raise UserError(f"{shown}: cannot be read ({error.strerror or error}); name another file") from error
     except (ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         why = " ".join(str(error).split())
-        raise UserError(f"{shown}: damaged, or no adapter ({why}); fit it with calibrate --adapt") from error
+        raise UserError(f"{shown}: damaged, or not an adapter ({why}); fit one with calibrate --adapt") from error
     if about["scorer"] != scorer:
-        raise UserError(f"{shown}: it was fitted to another scorer than this version's; fit it with calibrate --adapt")
+        raise UserError(f"{shown}: fitted to the scorer of another version; fit it again with calibrate --adapt")
     return Adapter(Path(file).stem, weights, about)
 
 

@@ -27,8 +27,8 @@ Betas: TypeAlias = tuple[float, float, float, float, float]
 
 PROFILES = "calibration"
 HEADER = """\
-# A five-parameter logistic per tool, from the tool's own scale to 1..5, and the data that it was fitted on. Written by
-# "agenticiqa calibrate". To use such a file, give its path under "calibration:" in a configuration.
+# For each tool, a five-parameter logistic curve from its own scale to 1..5, and the data that it was fitted to. Written
+# by "agenticiqa calibrate". To use this file, give its path under "calibration:" in a configuration.
 """
 
 
@@ -87,7 +87,7 @@ def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
             text = shipped.read_text(encoding="utf-8")
         else:
             known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir())
-            raise ToolError(f"no calibration profile {name_or_path!r}: give a YAML file or one of {', '.join(known)}")
+            raise ToolError(f"no calibration profile {name_or_path!r}; give a YAML file or one of {', '.join(known)}")
     except (OSError, UnicodeDecodeError) as error:
         raise ToolError(f"calibration profile {name_or_path!r} cannot be read: {error}") from error
     return _parsed(name_or_path, text)
@@ -108,7 +108,7 @@ def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
     try:
         return {tool: _curve(entry) for tool, entry in read_yaml(text)["tools"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise ToolError(f"calibration profile {name!r} is not readable: {' '.join(str(error).split())}") from error
+        raise ToolError(f"calibration profile {name!r} is invalid: {' '.join(str(error).split())}") from error
 
 
 def _curve(entry: Mapping[str, Any]) -> Calibration:
@@ -116,7 +116,9 @@ def _curve(entry: Mapping[str, Any]) -> Calibration:
     b1, b2, b3, b4, b5 = map(float, entry["betas"])
     low, high = map(float, entry["raw_range"])
     if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
-        raise ValueError(f"expected five finite betas and a rising raw_range, got {entry['betas']} and {[low, high]}")
+        raise ValueError(
+            f"expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
+        )
     return Calibration((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
 
 
@@ -124,7 +126,7 @@ def usable(tool: str, profile: str) -> Calibration:
     """Return the tool's curve in a profile. Raises ToolError when it has none or one that is not monotone."""
     curves = load_profile(profile)
     if tool not in curves:
-        raise ToolError(f"calibration profile {profile!r} has no curve for {tool}: it has {', '.join(curves)}")
+        raise ToolError(f"calibration profile {profile!r} has no curve for {tool}; it has {', '.join(curves)}")
     if not curves[tool].is_monotone():
         raise ToolError(
             f"calibration profile {profile!r}: the curve of {tool} is not monotone over {curves[tool].raw_range}"

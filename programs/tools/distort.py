@@ -195,9 +195,9 @@ def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
 
 _MADE: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.Generator], Values]]] = {
     "gaussian_blur": ("Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
-    "motion_blur": ("blur along one direction, of a camera that moved", (3, 6, 10, 17, 28), motion_blur),
-    "defocus": ("blur over a disk, of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
-    "low_resolution": ("enlarged from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
+    "motion_blur": ("blur along one direction, as of a moving camera", (3, 6, 10, 17, 28), motion_blur),
+    "defocus": ("blur over a disk, as of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
+    "low_resolution": ("upscaled from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
     "white_noise": ("Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
     "impulse_noise": ("salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),
     "speckle_noise": ("grain in the bright parts", (0.04, 0.08, 0.15, 0.26, 0.45), speckle_noise),
@@ -209,11 +209,11 @@ _MADE: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.
     "banding": ("few values per channel", (20, 13, 9, 6, 4), banding),
     "darken": ("underexposure", (0.85, 0.7, 0.5, 0.35, 0.2), scale_light),
     "brighten": ("overexposure", (1.15, 1.35, 1.7, 2.2, 3.0), scale_light),
-    "low_contrast": ("flat tones", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
-    "high_contrast": ("hard tones with clipped ends", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
-    "desaturate": ("faded colors, gray at last", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
-    "oversaturate": ("gaudy colors", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
-    "color_cast": ("light of one color", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
+    "low_contrast": ("low contrast", (0.8, 0.6, 0.45, 0.3, 0.15), scale_contrast),
+    "high_contrast": ("high contrast with clipped shadows and highlights", (1.25, 1.55, 2.0, 2.8, 4.5), scale_contrast),
+    "desaturate": ("faded colors, up to gray", (0.8, 0.6, 0.4, 0.2, 0), scale_color),
+    "oversaturate": ("oversaturated colors", (1.35, 1.75, 2.3, 3.2, 5), scale_color),
+    "color_cast": ("colored light", (0.05, 0.1, 0.18, 0.3, 0.5), color_cast),
     "oversharpen": ("unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
     "pixelate": ("squares of one color", (2, 3, 5, 8, 12), pixelate),
 }
@@ -237,7 +237,7 @@ def _coded(rgb: Values, form: str, **options: object) -> Values:
     try:
         Image.fromarray(_bytes(rgb)).save(file, form, **options)
     except (OSError, ValueError) as error:
-        raise ToolError(f"{form} cannot hold an image of {rgb.shape[1]} x {rgb.shape[0]} pixels: {error}") from error
+        raise ToolError(f"cannot save an image of {rgb.shape[1]} x {rgb.shape[0]} pixels as {form}: {error}") from error
     return np.asarray(Image.open(file).convert("RGB"), float)
 
 

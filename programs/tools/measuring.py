@@ -67,11 +67,11 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
     tool = metric_named(metric)
     images, batch = _images_in(image)
     if tool.kind == "NR" and reference is not None:
-        raise ToolError(f"{tool.name} looks at one image: leave the second one out, or give both as a list")
+        raise ToolError(f"{tool.name} takes no reference; leave it out, or give both images as a list")
     if tool.kind == "NR":
         references: Sequence[Any] = [None] * len(images)
     elif reference is None:
-        raise ToolError(f"{tool.name} compares with a reference, and none was given")
+        raise ToolError(f"{tool.name} needs a reference; give one")
     else:
         references, several = _images_in(reference)
         if not several:

@@ -63,30 +63,29 @@ LEAST_SPREAD: dict[Reason, float] = {
     "small": 1.1,
     "color": 0.9,
 }
-_MADE_FOR_PHOTOS = "what judges it here was made for photos, so the score is uncertain."
+_MADE_FOR_PHOTOS = "the program is made for photos, so the score is uncertain."
 SENTENCES: dict[Reason, str] = {
-    "too small": "The image has only {width} x {height} pixels, too few to judge its quality: the score means little.",
-    "thin": "The image is a strip of {width} x {height} pixels, too thin to judge its quality: the score means little.",
-    "blank": "The image is of one color, so there is nothing to judge: the score means little.",
+    "too small": "The image has only {width} x {height} pixels, too few to assess; the score means little.",
+    "thin": "The image is a strip of {width} x {height} pixels, too thin to assess; the score means little.",
+    "blank": "The image has only one color, so there is nothing to assess; the score means little.",
     "graphic": f"This looks like a screenshot or a drawing; {_MADE_FOR_PHOTOS}",
-    "page": f"This looks like the page of a document; {_MADE_FOR_PHOTOS}",
+    "page": f"This looks like a page of a document; {_MADE_FOR_PHOTOS}",
     "medical": f"This looks like a radiograph or another medical image; {_MADE_FOR_PHOTOS}",
     "instrument": f"This looks like an image from a telescope or a microscope; {_MADE_FOR_PHOTOS}",
-    "gray": "The picture is gray; what judges it here has seen hardly any gray photos, so the score is less certain.",
-    "small": "The photo is judged at {width} x {height} pixels: details that hide damage are gone, so the "
+    "gray": "The image is gray. The training set has hardly any gray photos, so the score is less certain.",
+    "small": "The photo has only {width} x {height} pixels. Damage is less visible at this size, so the "
     "score is less certain, and more likely too high.",
-    "color": "The colors of the file could not be converted to sRGB and are read as that, which makes the score "
-    "less certain.",
+    "color": "The colors of the file could not be converted and were read as sRGB, so the score is less certain.",
 }
 
 SHORT: Mapping[str, str] = {
-    "too small": "too small to judge",
-    "thin": "too thin to judge",
-    "blank": "of one color, nothing to judge",
-    "graphic": "uncertain: a screenshot or a drawing",
-    "page": "uncertain: the page of a document",
-    "medical": "uncertain: a medical image",
-    "instrument": "uncertain: from a telescope or a microscope",
+    "too small": "too small to assess",
+    "thin": "too thin to assess",
+    "blank": "only one color, nothing to assess",
+    "graphic": "uncertain: screenshot or drawing",
+    "page": "uncertain: document page",
+    "medical": "uncertain: medical image",
+    "instrument": "uncertain: telescope or microscope image",
     "gray": "less certain: gray",
     "small": "less certain: small",
     "color": "less certain: colors not converted",

@@ -69,7 +69,7 @@ def created_metric(name: str) -> Any:
         with contextlib.redirect_stdout(sys.stderr):
             return create_metric(name, device="cpu")
     except Exception as error:  # the network, the weights, a dependency's version: all end in one line for the user
-        raise ToolError(f"pyiqa cannot make its metric {name}: {_in_one_line(error)}") from error
+        raise ToolError(f"pyiqa cannot create its metric {name}: {_in_one_line(error)}") from error
 
 
 def measure_by(metric: Callable[..., Any]) -> Callable[..., float]:

@@ -249,7 +249,7 @@ def raw_value(tool: Tool, pixels: "RGB", reference: "RGB | None" = None) -> floa
     if tool.kind == "NR":
         return _finite(tool, tool.measure(pixels))
     if reference is None:
-        raise ToolError(f"{tool.name} compares with a reference, and none was given")
+        raise ToolError(f"{tool.name} needs a reference; give one")
     return _finite(tool, tool.measure(pixels, reference))
 
 
@@ -334,7 +334,7 @@ def _measured(
         else:
             raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
         if tool.calibration is None:
-            raise ToolError(f"{tool.name} has no calibration to 1..5 in this profile")
+            raise ToolError(f"{tool.name} has no calibration curve in this profile")
         calibrated, spread = tool.calibration(raw), tool.spread_for(image)
         image_kind = tool.image_kind(image) if tool.image_kind else None
         if (own := tool.adapter) is not None:
@@ -363,7 +363,7 @@ def _measured(
 
 def _finite(tool: Tool, raw: float) -> float:
     if not math.isfinite(raw):
-        raise ToolError(f"{tool.name} gave {raw}, which is no measurement")
+        raise ToolError(f"{tool.name} returned {raw}, which is not a valid measurement")
     return float(raw)
 
 

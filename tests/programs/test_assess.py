@@ -46,12 +46,12 @@ def test_none_is_the_default_question(program: AgenticIQA, photo: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", "  \n "])
 def test_an_empty_question_is_an_error(program: AgenticIQA, photo: Path, query: str) -> None:
-    with pytest.raises(UserError, match="the question is empty: ask something, or leave it out"):
+    with pytest.raises(UserError, match="the question is empty; write one, or leave it out"):
         program(photo, query)
 
 
 def test_a_question_that_is_no_text_is_an_error(program: AgenticIQA, photo: Path) -> None:
-    with pytest.raises(UserError, match="the question is a int: give it as text"):
+    with pytest.raises(UserError, match="the question is of type int; give it as text"):
         program(photo, 5)  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def test_a_question_has_at_most_4000_characters(program: AgenticIQA, photo: Path
     question = f"Is it sharp?{' ' * 3984}Now?"
     assert len(question) == 4000
     assert program(photo, f"  {question}\n").query == question
-    with pytest.raises(UserError, match=r"^the question has 4001 characters: shorten it to 4000$"):
+    with pytest.raises(UserError, match=r"^the question has 4001 characters; shorten it to 4000$"):
         program(photo, f"{question}?")
 
 

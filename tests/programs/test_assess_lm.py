@@ -229,7 +229,9 @@ def test_a_tool_that_the_question_does_not_name_is_not_required(
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo, query, options=options)
     assert (len(server.of("plan")), result.plan.required_tool) == (1, None)
-    assert result.answer_notes["planner"] == [f"required_tool had {tool!r}, which the question does not name: dropped"]
+    assert result.answer_notes["planner"] == [
+        f"dropped {tool!r} from required_tool, because the question names no such tool"
+    ]
     assert result.plan.plan.tool_selection, "the program's own tools"
 
 
@@ -319,7 +321,7 @@ def test_planning_the_same_again_ends_there(photo: Path, caplog: pytest.LogCaptu
         result = composed(server, constant(4.6))(photo)
     assert (len(server.of("plan")), len(server.of("detection"))) == (2, 1)
     assert isinstance(result.final_answer, float)
-    assert "did not change" in caplog.text
+    assert "equals the previous one" in caplog.text
     assert not result.summarizer_result.need_replan, "a finished result asks for nothing"
 
 

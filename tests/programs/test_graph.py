@@ -263,9 +263,9 @@ def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server
 def test_a_context_with_another_program_than_an_agenticiqa_is_refused(photo: Path) -> None:
     """What a larger graph keeps there beside it is not looked at."""
     offline = AgenticIQA.offline()
-    with pytest.raises(UserError, match="the program is a str: give an AgenticIQA"):
+    with pytest.raises(UserError, match="program is of type str; give an AgenticIQA such as"):
         build_graph(offline).invoke(given(photo), context={"program": "mine"})
-    with pytest.raises(UserError, match="'judge' is not known: a program is called 'program'"):
+    with pytest.raises(UserError, match="unknown configurable 'judge'; give a program as 'program'"):
         build_graph().invoke(given(photo), context={"judge": offline})  # type: ignore[typeddict-unknown-key]
     for context in ({"user": 7}, object()):
         assert build_graph(offline).invoke(given(photo), context=context)["summarizer_result"]
@@ -279,8 +279,8 @@ def test_without_a_program_the_default_configuration_is_used(photo: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"program": dspy.Predict("question -> answer")}, "the program is a Predict: give an AgenticIQA"),
-        ({"program": "model_backends"}, "the program is a str: give an AgenticIQA"),
+        ({"program": dspy.Predict("question -> answer")}, "program is of type Predict; give an AgenticIQA such as"),
+        ({"program": "model_backends"}, "program is of type str; give an AgenticIQA such as"),
         ({"max_replan_iterations": -1}, "max_replan_iterations is -1"),
         ({"checkpointer": "checkpoints.sqlite"}, "checkpointer"),
     ],

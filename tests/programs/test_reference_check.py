@@ -48,7 +48,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_a_shift_is_in_reasoning_notes_and_json(offline: AgenticIQA, files: dict[str, Path]) -> None:
     result = offline(files["worse"], reference=files["reference"])
-    shown = "The image is shifted by 3 px right, 2 px down against its reference"
+    shown = "The image is shifted by 3 px right, 2 px down relative to its reference"
     assert shown in result.quality_reasoning
     assert any(note.startswith(shown) for note in result.executor_evidence.notes)
     check = json.loads(json.dumps(result.to_dict()))["reference_check"]
@@ -70,7 +70,7 @@ def test_aligned_it_is_measured_without_the_shift(offline: AgenticIQA, files: di
     aligned = offline(files["worse"], reference=files["reference"], align=True)
     assert as_it_is.quality_score < straight - 0.3
     assert aligned.quality_score == pytest.approx(straight, abs=0.1)
-    assert "what both show was compared" in aligned.quality_reasoning
+    assert "the area that both show was compared" in aligned.quality_reasoning
     assert aligned.reference_check.aligned
     assert offline(files["image"], reference=files["reference"], align=True).quality_score == 5
 

@@ -63,7 +63,7 @@ def test_no_forged_row_ends_a_reader(rows: list[dict[str, Any]], tmp_path: Path)
         ({"quality_probs": {"1": 7.0}}, "quality_probs.1: Input should be less than or equal to 1"),
         ({"timings_ms": [1]}, "timings_ms: Input should be a valid dictionary"),
         ({"usage_by_stage": {"planner": {"calls": 1, "x": 2}}}, "usage_by_stage.planner.x: Extra inputs"),
-        ({"name": None}, "there is no 'name'"),
+        ({"name": None}, "the key 'name' is missing"),
     ],
 )
 def test_a_wrong_row_is_named_by_its_line_and_left_out(
@@ -74,13 +74,13 @@ def test_a_wrong_row_is_named_by_its_line_and_left_out(
     (run / "results.jsonl").write_text("\n".join([*lines, "nonsense", "[1]", '{"cut": ']))
     with caplog.at_level(logging.WARNING):
         assert len(read_run(run).points) == len(read_scores(run).values) == GOOD - 1
-    assert f"line 4 is no row of results: {why}" in caplog.text
-    assert f"line {GOOD + 1} is no row of results: it is no JSON object; it is left out" in caplog.text
+    assert f"line 4 is not a row of results: {why}" in caplog.text
+    assert f"line {GOOD + 1} is not a row of results: it is not a JSON object; the line is skipped" in caplog.text
 
 
 def test_where_no_row_remains_the_first_is_the_reason(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("image,mos\na.png,3\n")
-    with pytest.raises(UserError, match="line 1 is no row of results: it is no JSON object"):
+    with pytest.raises(UserError, match="line 1 is not a row of results: it is not a JSON object"):
         list(checked_rows(tmp_path / "labels.csv", lambda _: ()))
 
 
@@ -93,7 +93,7 @@ def test_commands_go_on_without_it(
     other = write_run(tmp_path / "other", rows)
     for words in (["report"], ["compare", str(other)]):
         assert main([*words, str(run)]) == OK
-        assert f"line {GOOD + 1} is no row of results: quality_score is 50" in capsys.readouterr().err
+        assert f"line {GOOD + 1} is not a row of results: quality_score is 50" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def test_a_predictor_takes_only_what_was_made_for_its_fields_and_the_rest_is_nam
     assert saving.load(program, saved) == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
     assert program.answer.predict.demos == []
-    assert "used for judge.predict; not used: answer.predict: made for other fields" in caplog.text
+    assert "used for judge.predict; not used: answer.predict: saved for other fields" in caplog.text
 
 
 def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +115,7 @@ def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.Log
     del program.judge
     saving.load(program, saved)
     assert program.answer.predict.signature.instructions == "Look twice, naïvely."
-    assert "not used: judge.predict: no model is asked that here" in caplog.text
+    assert "not used: judge.predict: not used by this program" in caplog.text
     saving.save(tuned(), saved, {}, ["answer.predict"])
     whole = Program()
     assert saving.load(whole, saved) == ["answer.predict"]
@@ -124,9 +124,7 @@ def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.Log
 
 def test_where_nothing_fits_it_is_refused_in_one_line_and_nothing_changes(saved: Path) -> None:
     for other in (CheckedPredict(AnswerQuestion, stage="answering"), dspy.Module()):
-        with pytest.raises(
-            StateError, match=r"none of its prompts is for this program \(answer\.predict, judge"
-        ) as caught:
+        with pytest.raises(StateError, match=r"no prompt fits this program \(answer\.predict, judge") as caught:
             saving.load(other, saved)
         assert "\n" not in str(caught.value)
 
@@ -157,8 +155,8 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
         loaded = AgenticIQA.from_config(config.model_copy(update={"prompts": str(tmp_path)}))
         assert dict(loaded.named_predictors())[saving.SCORER].signature.instructions == "Weigh the blur."
         assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
-    assert "planner.ask.predict: made for other fields" in caplog.text
-    with pytest.raises(StateError, match="no model is asked that here"):
+    assert "planner.ask.predict: saved for other fields" in caplog.text
+    with pytest.raises(StateError, match="not used by this program"):
         AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 
 
@@ -184,16 +182,16 @@ def test_the_state_of_another_program_is_refused(saved: Path) -> None:
 def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(content)
-    with pytest.raises(StateError, match="no saved program can be read"):
+    with pytest.raises(StateError, match="cannot be read as a saved program"):
         saving.load(Program(), path)
 
 
 def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     for path, why in (
-        (tmp_path / "gone.json", r"read from it \(No such file or directory\)"),
-        (tmp_path, r"prompts.json: no saved program"),
-        (tmp_path / "image.jpg", "no saved program"),
+        (tmp_path / "gone.json", r"read as a saved program \(No such file or directory\)"),
+        (tmp_path, r"prompts.json: cannot be read as a saved program"),
+        (tmp_path / "image.jpg", "cannot be read as a saved program"),
     ):
         with pytest.raises(StateError, match=why):
             saving.load(Program(), path)
@@ -209,8 +207,8 @@ def test_a_state_of_another_dspy_or_adapter_is_taken_with_a_warning(
     saving.load(Program(), changed(saved, dspy="3.3.0"))
     shown = [record.getMessage().partition(": ")[2] for record in caplog.records]
     assert shown == [
-        "tuned with adapter SteadyAdapter, not ChatAdapter, which may write other prompts",
-        f"tuned with dspy 3.3.0, not {dspy.__version__}, which may write other prompts",
+        "tuned with adapter SteadyAdapter (now ChatAdapter); the prompts may now be worded differently",
+        f"tuned with dspy 3.3.0 (now {dspy.__version__}); the prompts may now be worded differently",
     ]
 
 
@@ -240,7 +238,7 @@ def test_of_a_state_that_dspy_itself_saved_only_the_same_fields_are_taken(
     program = Program(other)
     assert saving.load(program, tmp_path / "plain.json") == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
-    with pytest.raises(StateError, match="none of its prompts is for this program"):
+    with pytest.raises(StateError, match="no prompt fits this program"):
         saving.load(CheckedPredict(AnswerQuestion, stage="answering"), tmp_path / "plain.json")
 
 
@@ -376,7 +374,7 @@ def test_an_example_reaches_no_file_and_no_address(fields: dict[str, Any], saved
     (tmp_path.parent / "secret.png").write_bytes(b"secret")
     (tmp_path / "link.png").symlink_to("/etc/hostname")
     program, before = Program(), saving.prompts_of(Program())
-    with pytest.raises(StateError, match=r"state\.json: (the image of an example is|a text has DSPy's image marker)"):
+    with pytest.raises(StateError, match=r"state\.json: (the image of an example is|DSPy's image marker)"):
         saving.load(program, received(saved, **fields))
     assert saving.prompts_of(program) == before
 

@@ -116,7 +116,7 @@ def adapter_in(file: str | os.PathLike[str]) -> Adapter:
 
 def adapted_tool(adapter: Adapter) -> Tool:
     """Return the tool for the adapted score, which is on 1..5 without a curve."""
-    origin = f"as it is; adapter {adapter.about['digest']}"
+    origin = f"no curve; adapter {adapter.about['digest']}"
     return replace(
         TOOL,
         calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),

@@ -53,7 +53,7 @@ def niqe(image: RGB) -> float:
     features = _features(image).reshape(-1, 36)
     features = features[np.isfinite(features).all(axis=1)]
     if len(features) < 2:
-        raise ToolError("NIQE needs at least two blocks of 96 x 96 pixels with some contrast, this image is flat")
+        raise ToolError("NIQE needs at least two blocks of 96 x 96 pixels with some contrast; this image is flat")
     mean, spread = _pristine()
     centered = features - features.mean(axis=0)
     # einsum and not a matrix product: that one's last bits depend on how many threads the linear algebra library has.

@@ -257,7 +257,7 @@ def test_a_line_that_is_no_row_is_told_and_one_cut_short_is_not(tmp_path: Path) 
         file.write('{"name": "2.p')
     assert len(read_scores(run).values) == 2
     (run / "results.jsonl").write_text('{"image": "a.png"}\n')
-    with pytest.raises(UserError, match="line 1 is no row of results: there is no 'name'"):
+    with pytest.raises(UserError, match="line 1 is not a row of results: the key 'name' is missing"):
         read_scores(run)
 
 

@@ -240,7 +240,9 @@ def test_what_is_no_finished_run_is_said_in_one_line(
     for file in ("report.json", "run.json"):
         (tmp_path / file).write_bytes((run_folder / file).read_bytes())
     assert main(["report", str(tmp_path)]) == USAGE
-    assert "line 1 is no row of results: there is no 'name'; expected a run of images" in capsys.readouterr().err
+    assert (
+        "line 1 is not a row of results: the key 'name' is missing; expected a run of images" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow

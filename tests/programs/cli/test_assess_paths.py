@@ -75,7 +75,7 @@ def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", str(album / "a.png"), "Is it sharp?"]) != 0
-    assert "there is no such file; a question is given as the query (--query)" in capsys.readouterr().err
+    assert "there is no such file; give a question as the query (--query)" in capsys.readouterr().err
 
 
 def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,7 +34,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     "planned again": (
         {**SEVERE, "decision": {"need_replan": True, "replan_reason": f"{AGAIN}."}},
         [],
-        {CONTRADICTION: 1, AGAIN: 1, "the plan did not change": 1},
+        {CONTRADICTION: 1, AGAIN: 1, "the new plan equals the previous one": 1},
     ),
     "no assessment": ({**SEVERE, "assessment": bad_json()}, [], {NO_JSON: 1, BABBLE: 1, "parsing failed": 1}),
     "no analysis": (
@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     "a plan against the rules": (
         {**SEVERE, "plan": plan(distortion_source="Explicit")},
         [],
-        {"distortions is empty": 1, "keeps breaking the rules": 1},
+        {"distortions is empty": 1, "no plan of the model followed the rules": 1},
     ),
     "a region without a box": (
         {**SEVERE, "plan": TO_SKY, "location": {"regions": [{"region": "sky", "box": None}]}},

@@ -189,7 +189,7 @@ def test_rows_name_their_pictures_and_own_pictures_are_not_assessed(
     assert own == 3 + 3 + 4
     assert main(["assess", "album", "--csv", "t.csv"]) == 0
     assert len(Path("t.csv").read_text().splitlines()) == 4
-    assert printed(capsys).splitlines()[0] == f"agenticiqa: skipped {own} pictures that this program made"
+    assert printed(capsys).splitlines()[0] == f"agenticiqa: skipped {own} images written by this program"
     assert main(["gate", "album", "--policy", policy(min_short_side=10)]) == 0, "they are no reason to refuse an album"
     named = str(next((album / "maps").rglob("*.png")))
     assert main(["assess", named, "--json"]) == 0, "a picture that is named is assessed"

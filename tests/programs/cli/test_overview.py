@@ -54,10 +54,10 @@ def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column
     with open("t.csv", newline="") as file:
         table = csv.DictReader(file)
         caveats = {Path(row["image"]).name: row["caveat"] for row in table}
-    assert caveats == {"strip.png": "too thin to judge", "sharp.png": "", "soft.png": ""}
+    assert caveats == {"strip.png": "too thin to assess", "sharp.png": "", "soft.png": ""}
     assert table.fieldnames is not None
     assert table.fieldnames[-2:] == ["reference", "caveat"]
-    assert Path("sheet.html").read_text().count('<span class="caveat">too thin to judge</span>') == 1
+    assert Path("sheet.html").read_text().count('<span class="caveat">too thin to assess</span>') == 1
 
 
 def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,7 +70,7 @@ def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys
     Image.fromarray(scene(300, 400)[:2]).resize((600, 2)).save(album / "strip.png")
     found = worst()
     assert found.pop("headings")[-1] == "caveat"
-    assert found == {"strip.png": ["too thin to judge"], "soft.png": [""], "sharp.png": [""]}
+    assert found == {"strip.png": ["too thin to assess"], "soft.png": [""], "sharp.png": [""]}
 
 
 def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(

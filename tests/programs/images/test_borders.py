@@ -86,7 +86,7 @@ def test_a_repeated_picture_is_judged_once(photo: Image.Image, times: int) -> No
     part = assessed_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
     assert part is not None
     assert part.box == (25, 25, 175, 125)
-    assert f"it repeats one picture {times} x {times} times, which is judged once" in part.sentence
+    assert f"the image repeats one picture {times} x {times} times" in part.sentence
 
 
 def test_boxes_and_crops_refer_to_the_whole_picture(photo: Image.Image) -> None:
@@ -123,7 +123,7 @@ def test_the_score_of_a_framed_photo_is_that_of_the_photo_and_it_is_said(results
     assert framed.quality_score == alone.quality_score
     assert framed.summarizer_result.score_interval == alone.summarizer_result.score_interval
     notes = framed.to_dict()["executor_evidence"]["notes"]
-    shown = "Judged at [45, 45, 495, 345] (left, top, right, bottom in pixels), 450 x 300: borders of one color"
+    shown = "Only the box [45, 45, 495, 345] (left, top, right, bottom in pixels), 450 x 300, was assessed: "
     assert [note.startswith(shown) for note in notes] == [True]
     assert [call.box for call in framed.executor_evidence.tool_log or []] == [(45, 45, 495, 345)]
     assert not alone.executor_evidence.notes
@@ -139,7 +139,7 @@ def test_a_small_photo_is_told_and_its_interval_is_wider(results: dict[str, Asse
     small, alone = results["small"], results["alone"]
     assert small.outside_training == ["small"]
     assert alone.outside_training == []
-    shown = "The photo is judged at 225 x 150 pixels: details that hide damage are gone"
+    shown = "The photo has only 225 x 150 pixels. Damage is less visible at this size"
     assert shown in small.quality_reasoning
     low, _ = small.summarizer_result.score_interval["95"]
     assert small.quality_score - low >= 1.96 * 1.1

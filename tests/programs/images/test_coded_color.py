@@ -71,7 +71,7 @@ def test_nclx_of_avif_and_heic(kind: str) -> None:
     assert np.abs(load(plain).pixels.astype(int) - GRAY).mean() > 25
     profiled = encoded(COFFEE, kind, icc_profile=icc.rgb_profile(*icc.ADOBE_RGB), **best)
     profiled = with_nclx(profiled, 12, 13) if b"nclx" in profiled else profiled
-    assert "color profile (Made for a test) was converted" in " ".join(load(profiled).notes)
+    assert "converted from the profile Made for a test" in " ".join(load(profiled).notes)
 
 
 def test_display_p3_by_code() -> None:
@@ -96,8 +96,8 @@ def test_display_p3_by_code() -> None:
         ([chrm(0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)], False, ""),
         ([chrm(0.3127, 0.329, 0.64, 0.33, 0.21, 0.71, 0.15, 0.06)], False, "cHRM"),
         ([gama(1.0), chrm(0.3457, 0.3585, 0.7347, 0.2653, 0.1596, 0.8404, 0.0366, 0.0001)], True, "cHRM"),
-        ([cicp(22, 13)], False, "not converted"),
-        ([cicp(9, 17)], False, "not converted"),
+        ([cicp(22, 13)], False, "not be converted"),
+        ([cicp(9, 17)], False, "not be converted"),
     ],
 )
 def test_the_precedence_of_png(chunks: list[tuple[bytes, bytes]], converted: bool, noted: str) -> None:
@@ -171,5 +171,5 @@ def test_only_exif_turns_a_picture(kind: str, exif: int | None, quote: bytes) ->
         data = encoded(COFFEE, kind, xmp=packet, **options)
     found = load(data)
     assert found.size == (COFFEE.shape[:2] if exif == 6 else COFFEE.shape[1::-1])
-    assert any("XMP says orientation 6" in note for note in found.notes) == (exif != 6)
+    assert any("The orientation 6 in the XMP data" in note for note in found.notes) == (exif != 6)
     assert any("EXIF orientation" in note for note in found.notes) == (exif in (3, 6))

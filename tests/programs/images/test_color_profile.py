@@ -40,7 +40,7 @@ def test_rgb_is_measured_in_srgb(space: str, kind: str) -> None:
     found = load(data)
     assert off(found.pixels, icc.in_srgb(COFFEE, *SPACES[space])) <= 2
     assert mean_off(found.pixels, COFFEE) > 1, "the profile changes something"
-    assert found.notes == ("The color profile (Made for a test) was converted to sRGB for measuring.",)
+    assert found.notes == ("The colors were converted from the profile Made for a test to sRGB for measuring.",)
     sent = Image.open(io.BytesIO(found.data))
     assert np.array_equal(np.asarray(sent), found.pixels), "a model is sent what is measured"
     assert "icc_profile" not in sent.info
@@ -90,7 +90,7 @@ def test_cmyk_by_its_profile(kind: str) -> None:
     found = load(data)
     assert off(found.pixels, np.asarray(by_lcms)) <= 2
     assert mean_off(found.pixels, np.asarray(inks.convert("RGB"))) > 20, "the profile changes much"
-    assert found.notes == ("The color profile (Made for a test) was converted to sRGB for measuring.",)
+    assert found.notes == ("The colors were converted from the profile Made for a test to sRGB for measuring.",)
     if kind == "TIFF":
         assert np.array_equal(load(found.data).pixels, found.pixels)
 
@@ -108,10 +108,10 @@ def test_srgb_is_left_as_it_is(mode: str) -> None:
     [
         ("RGB", b"no profile at all", "The color profile was not used"),
         ("RGB", icc.rgb_profile(*icc.ADOBE_RGB)[:-30], "The color profile was not used"),
-        ("RGB", icc.gray_profile(1.8), "it is for GRAY, and the pixels are RGB"),
-        ("RGB", icc.cmyk_profile(), "it is for CMYK, and the pixels are RGB"),
-        ("L", icc.rgb_profile(*icc.ADOBE_RGB), "it is for RGB, and the pixels are gray"),
-        ("CMYK", icc.rgb_profile(*icc.ADOBE_RGB), "it is for RGB, and the pixels are CMYK"),
+        ("RGB", icc.gray_profile(1.8), "it is for GRAY, but the pixels are RGB"),
+        ("RGB", icc.cmyk_profile(), "it is for CMYK, but the pixels are RGB"),
+        ("L", icc.rgb_profile(*icc.ADOBE_RGB), "it is for RGB, but the pixels are gray"),
+        ("CMYK", icc.rgb_profile(*icc.ADOBE_RGB), "it is for RGB, but the pixels are CMYK"),
     ],
 )
 def test_a_profile_that_cannot_be_used_is_a_note(mode: str, profile: bytes, why: str) -> None:

@@ -54,7 +54,7 @@ def test_a_missing_file_is_a_problem_and_the_others_are_found(tmp_path: Path) ->
     assert [path.name for path in found.images] == ["a.png", "b.png"]
     touch(tmp_path, "raw/a.cr2", "raw/b.cr2")
     (raw,) = search_images([tmp_path / "raw"]).problems
-    assert str(raw).endswith("raw: expected images in this folder, found none that can be judged: 2 .cr2")
+    assert str(raw).endswith("raw: expected images in this folder, found none that can be assessed: 2 .cr2")
     assert [type(problem) for problem in found.problems] == [ImageNotFound, ImageError, ImageError]
     assert all("\n" not in str(problem) for problem in found.problems)
 

@@ -65,6 +65,7 @@ def test_without_the_extra_a_heic_photo_is_refused_with_the_command_that_install
     with pytest.raises(ImageError) as caught:
         load(path)
     assert str(caught.value) == (
-        f"{path}: expected an image, found a HEIC or HEIF photo, which needs an extra: pip install 'agenticiqa[heic]'"
+        f"{path}: expected an image, found a HEIC or HEIF photo, which needs an optional package: "
+        "pip install 'agenticiqa[heic]'"
     )
     assert not extra_formats.EXTRA_FORMATS[0].is_installed()

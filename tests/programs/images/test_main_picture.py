@@ -57,7 +57,7 @@ def test_of_a_tiff_the_full_picture_is_measured(pages: list[dict], shown: np.nda
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(found.data))), shown), "a model is sent the same"
     assert size_of(data) == found.size
     is_inner = shown is FULL and np.array_equal(np.asarray(Image.open(io.BytesIO(data))), SMALL)
-    assert ("is a thumbnail: the full one (128x96) is measured" in " ".join(found.notes)) == is_inner
+    assert ("is a thumbnail; the full one (128x96) was measured" in " ".join(found.notes)) == is_inner
 
 
 @pytest.mark.parametrize("data", [big_tiff(), jpeg_in_tiff()])
@@ -75,8 +75,8 @@ def test_other_layouts_of_tiff(data: bytes) -> None:
             [page(SMALL, REDUCED, page(FULL, {259: 7}))],
             r"damaged or cut short",
         ),
-        ([page(SMALL, REDUCED)], r"only a reduced copy of it \(32x24\)"),
-        ([page(FULL, {**CFA, 254: 0})], "a TIFF or raw photo of a kind that Pillow does not read"),
+        ([page(SMALL, REDUCED)], r"only a reduced copy \(32x24\)"),
+        ([page(FULL, {**CFA, 254: 0})], "a TIFF or raw photo that Pillow cannot read"),
     ],
 )
 def test_what_pillow_does_not_decode_is_refused_with_a_converter(pages: list[dict], found: str) -> None:

@@ -75,7 +75,7 @@ def test_compressed_16_bit_white_is_zero(compression: str) -> None:
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_planes_are_read_right_or_refused(order: str) -> None:
     assert np.array_equal(load(tiff([*np.moveaxis(RGB, -1, 0)], 2, order=order)).pixels, RGB)
-    with pytest.raises(ImageError, match="a TIFF of planes that Pillow misreads; save it as PNG"):
+    with pytest.raises(ImageError, match="a TIFF with planes that Pillow misreads; save it as PNG"):
         load(tiff([channel.astype(np.uint16) * 257 for channel in np.moveaxis(RGB, -1, 0)], 2, order=order))
 
 
@@ -159,7 +159,7 @@ def test_a_palette_with_alpha() -> None:
     ],
 )
 def test_what_pillow_would_misread_is_refused(data: bytes) -> None:
-    with pytest.raises(ImageError, match=r"expected an image that Pillow reads right, found .*; save it as PNG"):
+    with pytest.raises(ImageError, match=r"expected an image that Pillow reads correctly, found .*; save it as PNG"):
         load(data)
 
 
@@ -190,7 +190,7 @@ def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest
     Image.new("L", (400, 300)).save(buffer, "PNG")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
     monkeypatch.setattr("agenticiqa.programs.images.decoding.PILLOW_STOPS", 20_000)
-    with pytest.raises(ImageError, match="scale it down, or set max_pixels"):
+    with pytest.raises(ImageError, match="scale the image down, or raise max_pixels"):
         load(buffer.getvalue(), max_pixels=20_000)
     assert load(buffer.getvalue(), max_pixels=120_000).size == (400, 300)
     assert Image.MAX_IMAGE_PIXELS == 10_000
@@ -256,7 +256,7 @@ def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.Monk
     assert pair.image.size == pair.reference.size == (200, 150)
     assert np.array_equal(pair.image.pixels, np.asarray(Image.fromarray(image).reduce(2)))
     assert pair.image.data == whole.image.data
-    message = "A pair of 400 x 300 pixels is compared at 200 x 150, the means of 2 x 2 pixels"
+    message = "The pair of 400 x 300 pixels was compared at 200 x 150 (means of 2 x 2 pixels)"
     assert [note.startswith(message) for note in pair.image.notes] == [True]
     with pytest.raises(ImageError, match="expected a reference of the image's size 400x300, got 100x75"):
         load_checked(image, pixels[::4, ::4].copy())

@@ -44,7 +44,7 @@ MIXED_UP = {
     "Cb and Cr are swapped": luma_and_chroma((0, 2, 1)),
     "brightness is inverted": luma_and_chroma((0, 1, 2), inverted=(0,)),
     "levels above 128 are inverted (solarized)": lambda pixels: np.where(pixels >= 128, 255 - pixels, pixels),
-    "each hue is its opposite": luma_and_chroma((0, 1, 2), inverted=(1, 2)),
+    "each hue is replaced by its opposite": luma_and_chroma((0, 1, 2), inverted=(1, 2)),
 }
 
 
@@ -85,7 +85,7 @@ def test_it_is_found_where_the_image_is_shifted_or_a_part(words: str) -> None:
     assert (shifted.relation, shifted.colors) == ("shifted", words)
     part = load_checked(mixed[20:200, 30:290], COFFEE, align=True).check
     assert (part.relation, part.colors, part.box) == ("part", words, (30, 20, 290, 200))
-    assert part.sentence.startswith(f"Against the reference, {words}: ")
+    assert part.sentence.startswith(f"Compared with the reference, {words}; ")
 
 
 @pytest.mark.parametrize(

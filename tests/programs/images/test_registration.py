@@ -75,10 +75,10 @@ def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarr
 @pytest.mark.parametrize(
     ("image", "reference", "relation", "shown"),
     [
-        (*shifted(COFFEE, 3, 2), "shifted", "shifted by 3 px right, 2 px down against its reference"),
+        (*shifted(COFFEE, 3, 2), "shifted", "shifted by 3 px right, 2 px down relative to its reference"),
         (*shifted(COFFEE, 0, -4), "shifted", "shifted by 4 px up against"),
         (CAT, CAT.copy(), "identical", ""),
-        (255 - CAT, CAT, "in place", "Against the reference, all colors are inverted (a negative): the score"),
+        (255 - CAT, CAT, "in place", "Compared with the reference, all colors are inverted (a negative); the score"),
         (ROCKET, np.ascontiguousarray(ROCKET[:, ::-1]), "another picture", "shows the image mirrored"),
         (CAT, np.full_like(CAT, 90), "unknown", ""),
         (CAT[:8, :8].copy(), CAT[40:48, :8].copy(), "unknown", ""),
@@ -136,11 +136,11 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ("made", "shown"),
     [
         (crop_of, r"the image is the part \[56, 40, 400, 280\] of its reference; set align \(--align\)"),
-        (half_size, r"the reference shows the same at 2 times the size; set resize_reference .* or align"),
+        (half_size, r"the reference shows the same scene at 2 times the size; set resize_reference .* or align"),
         (zoomed_part, r"the image is the part \[50, 40, 450, 296\] of its reference at 1.25 times its size; set align"),
         (lambda pixels: crop_of(pixels)[::-1], r"the reference shows only the part \[56, 40, 400, 280\] of the image"),
         (lambda pixels: (pixels, resized(CAT, 300, 300)), r"which shows another picture; give the image's own"),
-        (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image turned by 90 degrees"),
+        (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image rotated by 90 degrees"),
     ],
 )
 def test_a_reference_of_another_size_is_refused_with_what_was_found(

@@ -125,7 +125,7 @@ def test_a_change_to_a_bytearray_or_an_array_does_not_reach_the_loaded_image() -
         ("data:image/png;base64,AAA", "cannot be decoded"),
         ("data:image/png;base64,", "empty file"),
         ("data:,some%20words", "text that begins with 'some words'"),
-        ("file://server/share/a.png", "one of server"),
+        ("file://server/share/a.png", "one on server"),
         ("file://[server/a.png", "cannot be read"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_file_object_that_gives_no_bytes_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("words")
     with text.open() as file:
-        assert "gives str; open it with mode 'rb'" in refusal(file)
+        assert "returns str; open it with mode 'rb'" in refusal(file)
     closed = io.BytesIO(encoded(PHOTO))
     closed.close()
     assert "closed file" in refusal(closed)
@@ -222,21 +222,21 @@ def test_rounding_errors_of_floats_are_clipped(excess: float, dtype: type) -> No
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (PHOTO.astype(np.int64), "got int64; convert it with array.astype('uint8')"),
+        (PHOTO.astype(np.int64), "got int64; if 255 is white, convert it with array.astype('uint8')"),
         (PHOTO.astype(np.int64) * 100, "got int64; convert it first"),
         (PHOTO.astype(np.uint32), "got uint32"),
         (PHOTO > 100, "got bool; convert it with array.astype('uint8') * 255"),
         (PHOTO.astype(complex), "got complex128"),
         (PHOTO.astype(object), "got object"),
-        (PHOTO.astype(float), "; divide by 255 if that is its range"),
+        (PHOTO.astype(float), "; divide by 255 if its range is 0..255"),
         (PHOTO / 127.5 - 1, "; scale them to 0..1"),
         (PHOTO / PHOTO.max() * 1.0025, "outside by 0.0025; scale them to 0..1"),
         (PHOTO / PHOTO.max() - 0.002, "outside by 0.00"),
         (np.full((4, 4), np.nan), "found NaN or infinity"),
         (np.full((4, 4, 3), np.inf), "found NaN or infinity"),
-        (PHOTO.transpose(2, 0, 1), "got (3, 6, 9); this one has its channels first: give array.transpose(1, 2, 0)"),
+        (PHOTO.transpose(2, 0, 1), "got (3, 6, 9); its channels are first: give array.transpose(1, 2, 0)"),
         (PHOTO[..., :1], "got (6, 9, 1); give array[..., 0]"),
-        (PHOTO[..., :2], "got (6, 9, 2); bring it"),
+        (PHOTO[..., :2], "got (6, 9, 2); convert it"),
         (PHOTO[None], "got (1, 6, 9, 3); give the images of a stack one at a time"),
         (PHOTO[0, :, 0], "got (9,)"),
         (np.zeros((0, 5, 3), np.uint8), "found 5x0"),

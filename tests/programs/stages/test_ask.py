@@ -233,7 +233,7 @@ def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_lo
         reply = asked(backend)(about())
     assert (reply.answer.level, reply.rejected_answers) == (5, {})
     assert (len(primary.requests), len(fallback.requests)) == (1, 1)
-    assert "test/primary is out of reach" in caplog.text
+    assert "test/primary is unreachable" in caplog.text
 
 
 @pytest.mark.parametrize(

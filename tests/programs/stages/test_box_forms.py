@@ -64,7 +64,7 @@ def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -
     assert len(engine.requests) == 1
     (note,) = located.remarks
     assert note.startswith("Boxes were read as ")
-    assert ("form is not known" in note) == any(name in model for name in ("gpt", "some-model", "vl-max"))
+    assert ("format is not known" in note) == any(name in model for name in ("gpt", "some-model", "vl-max"))
 
 
 @pytest.mark.parametrize("model", FAMILIES)
@@ -109,10 +109,10 @@ def test_pixels_are_those_of_the_smaller_copy_that_was_sent() -> None:
     ("model", "wrong", "why"),
     [
         ("v/some-model", [320, 0, 640, 480], "ends exactly at the size of the image in pixels, 640 x 480"),
-        ("v/some-model", [320, 0, 1640, 480], "lies outside of the image, whose lower right corner is at 1000, 1000"),
+        ("v/some-model", [320, 0, 1640, 480], "lies outside of the image with its lower right corner at 1000, 1000"),
         ("v/some-model", [640, 0, 320, 480], "has no left < right"),
         ("v/Qwen3-VL", [100, 100, 1280, 960], "lies outside"),
-        ("v/Qwen2.5-VL", THOUSANDTHS, "lies outside of the image, whose lower right corner is at 644, 476"),
+        ("v/Qwen2.5-VL", THOUSANDTHS, "lies outside of the image with its lower right corner at 644, 476"),
         ("anthropic/claude-sonnet-4-5", [500, 0, 1000, 1000], "lies outside"),
         ("gemini/gemini-3-pro", [900, 10, 100, 20], "has no left < right and top < bottom"),
     ],
@@ -140,7 +140,7 @@ def test_a_contradiction_that_is_given_again_is_read_as_it_can_only_be(model: st
     assert located.boxes == {"cat": RIGHT_HALF}
     assert len(engine.requests) == 2
     assert located.remarks == [
-        f"Boxes were read as {unit}, as the model gave them again when it was told of another form."
+        f"Boxes were read as {unit}, as the model repeated them after a request for another format."
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_fallback_is_asked_in_the_form_of_the_first_and_the_note_does_not_call
     assert located.boxes == {"cat": RIGHT_HALF}
     assert "644 wide" in field_of(engine.bodies[0], "form")
     assert located.remarks == [
-        "Boxes were read as pixels of 644 x 476, as asked for; this model's own form is not known."
+        "Boxes were read as pixels of 644 x 476, as requested; this model's own format is not known."
     ]
 
 

@@ -133,7 +133,7 @@ def test_a_named_tool_of_one_property_is_no_part_of_the_score(image: LoadedImage
     assert evidence.overall_tools == ("LEARNED-IQA",)
     (call,) = [call for call in evidence.tool_log if call.tool == "RMS-CONTRAST"]
     assert call.weight == 0
-    assert [note for note in evidence.notes if f"RMS-CONTRAST gave {call.raw:.4g}" in note and "no part" in note]
+    assert [note for note in evidence.notes if f"RMS-CONTRAST gave {call.raw:.4g}" in note and "not part" in note]
     assert "Contrast" in (evidence.quality_scores or {})["Global"], "it stands under what it measures"
     assert not rated(image, "RMS-CONTRAST", query="What is its RMS-CONTRAST?").overall_tools
 

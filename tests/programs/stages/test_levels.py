@@ -120,7 +120,7 @@ def test_the_profile_needs_a_model(capsys: pytest.CaptureFixture[str], photo: Pa
 def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
     with fake_server(words(SURE)) as server:
         program = AgenticIQA.from_config(asking(server))
-        with pytest.raises(UserError, match="rates quality and answers nothing else"):
+        with pytest.raises(UserError, match="can only rate quality, not answer"):
             program(photo, "Is it blurry? A. Yes B. No")
     assert server.requests == []
 

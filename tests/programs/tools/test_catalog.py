@@ -78,7 +78,7 @@ def test_a_curve_clips_to_the_scale_and_to_its_range():
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"tools: {SSIM: {betas: [1, 2]}}", "is not readable"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
+    [(b"tools: {SSIM: {betas: [1, 2]}}", "is invalid"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
 )
 def test_a_profile_that_is_none_is_refused_in_one_line(tmp_path, content, words):
     path = tmp_path / "profile.yaml"
@@ -88,7 +88,7 @@ def test_a_profile_that_is_none_is_refused_in_one_line(tmp_path, content, words)
 
 
 def test_an_unknown_profile_is_named_with_the_known_ones():
-    with pytest.raises(ToolError, match=r"no calibration profile 'mine': .*default, table5"):
+    with pytest.raises(ToolError, match=r"no calibration profile 'mine'; .*default, table5"):
         load_profile("mine")
 
 

@@ -153,9 +153,9 @@ def test_a_metric_that_is_measured_by_its_name_needs_pyiqa(monkeypatch, capsys):
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(("name", "embedded"), [("ssim", "SSIM"), ("ms_ssim", "MS-SSIM"), ("SSIM", "SSIM")])
 def test_a_name_that_is_an_embedded_metrics_in_other_letters_is_refused(name, embedded):
-    with pytest.raises(ToolError, match=f"{embedded} is embedded already: take '{name}' out"):
+    with pytest.raises(ToolError, match=f"{embedded} is already embedded; remove '{name}'"):
         toolbox(pyiqa=[name])
-    with pytest.raises(ToolError, match="embedded already"):
+    with pytest.raises(ToolError, match="already embedded"):
         toolbox("table5", pyiqa=["brisque"])
 
 
@@ -194,7 +194,7 @@ def test_without_curve_and_finite_range_a_metric_is_refused_until_a_profile_has_
 
 @pytest.mark.usefixtures("stand_in")
 def test_weights_that_cannot_be_had_are_one_line_before_any_image_is_judged():
-    with pytest.raises(ToolError, match="cannot make its metric musiq: OSError: Name or service not known"):
+    with pytest.raises(ToolError, match="cannot create its metric musiq: OSError: Name or service not known"):
         AgenticIQA.from_config(Config(pyiqa=["musiq"]))
 
 

@@ -113,8 +113,8 @@ def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
     assert shown[1].count("generated") == 0
     result = AgenticIQA.offline()(generated[shown[0].index("generated")].image, "Rate the quality.")
     assert result.executor_evidence.image_kind == "generated"
-    assert any("taken for an AI-generated picture" in note for note in result.executor_evidence.notes)
-    assert "judged as: generated" in to_html(result)
+    assert any("recognized as AI-generated" in note for note in result.executor_evidence.notes)
+    assert "assessed as AI-generated" in to_html(result)
 
 
 @pytest.mark.slow
