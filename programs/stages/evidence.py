@@ -128,7 +128,7 @@ def what_is_missing(evidence: ExecutorOutput) -> str:
     """Return a sentence that names the missing kinds of evidence, or an empty text."""
     kinds = {"distortion analysis": evidence.distortion_analysis, "tool scores": evidence.scores}
     missing = [kind for kind, found in kinds.items() if not found]
-    return f"There is no {' and no '.join(missing)}." if missing else ""
+    return f"The evidence has no {' and no '.join(missing)}." if missing else ""
 
 
 def _severe(distortions: list[str]) -> str:

@@ -34,7 +34,7 @@ def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
     evidence = {"quality_scores": {"Global": {"Overall": ["LEARNED-IQA", quality]}}, "tool_log": [call]}
     p = {int(level): share for level, share in probabilities.items()}
     made = fused_score(DEFAULT, ExecutorOutput.model_validate(evidence), p, "logprobs")
-    said = f"It looks fine. {made.how} There is no distortion analysis."
+    said = f"It looks fine. {made.how} The evidence has no distortion analysis."
     scores = {
         "final_answer": made.score,
         "quality_score": made.score,
@@ -148,7 +148,7 @@ def test_a_row_shows_one_score_has_both_and_goes_back(rows: list[Row]) -> None:
     assert fitted["quality_score"] == fitted["final_answer"] == fitted["fusion"]["score_fitted"] == expected.score
     assert fitted["fusion"]["score_default"] == rows[0]["quality_score"] != expected.score
     assert fitted["fusion"]["profile"] == profile_digest(fit.profile)
-    assert fitted["quality_reasoning"] == f"It looks fine. {expected.how} There is no distortion analysis."
+    assert fitted["quality_reasoning"] == f"It looks fine. {expected.how} The evidence has no distortion analysis."
     assert fitted["summarizer_result"]["quality_reasoning"] == fitted["quality_reasoning"]
     back = fuse_row(fitted, None, DEFAULT)
     assert {key: back[key] for key in rows[0] if key != "fusion"} == {

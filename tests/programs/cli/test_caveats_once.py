@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 CONTRADICTION = "Contradictory evidence for Global: severe Blurs but LEARNED-IQA scores 4.58"
 NO_JSON = "the answer was not a JSON object"
 BABBLE = "hard to put in JSON"
-GAP = "No tool scores to go by"
+GAP = "The evidence has no tool scores"
 UNPLACED = "the whole image was measured"
 AGAIN = "The sky was not looked at"
 TO_SKY = plan("sky", flags={**ALL, "tool_selection": False, "tool_execution": False})
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
         {**SEVERE, "analysis": bad_json()},
         [],
         # Once as the reason of the first attempt, once as the reason why it was planned again.
-        {NO_JSON: 2, BABBLE: 1, "No distortion analysis to go by": 1, "no usable answer": 1},
+        {NO_JSON: 2, BABBLE: 1, "The evidence has no distortion analysis": 1, "no usable answer": 1},
     ),
     "no plan": ({**SEVERE, "plan": bad_json()}, [], {NO_JSON: 2, BABBLE: 1, "no usable answer": 1}),
     "a plan against the rules": (

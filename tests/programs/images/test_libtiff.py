@@ -40,7 +40,7 @@ def test_a_damaged_file_is_refused_in_the_words_of_libtiff(
 
 def test_what_can_be_decoded_gets_notes(capfd: pytest.CaptureFixture[str]) -> None:
     notes = load(damaged("group4", "1")).notes
-    said = [note for note in notes if note.startswith("libtiff says: Fax4Decode: ")]
+    said = [note for note in notes if note.startswith("libtiff reports: Fax4Decode: ")]
     assert 1 <= len(said) == len(set(said)) <= libtiff.MOST_LINES
     assert capfd.readouterr() == ("", "")
 
