@@ -99,7 +99,7 @@ def one(cell: Cell) -> frozenset[str]:
 # --- Which model -----------------------------------------------------------------------------------------------------
 
 
-@row("`dspy.configure(lm=lm)`", "a model of the configuration or of a `Backend` goes before it")
+@row("`dspy.configure(lm=lm)`", "a model of the configuration or of a `Backend` takes precedence")
 def _(cell: Cell) -> Expected:
     dspy.configure(lm=cell.lm())
     try:
@@ -118,7 +118,7 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
-@row("`program.set_lm(lm)`", "goes before `dspy.context`", given=True)
+@row("`program.set_lm(lm)`", "takes precedence over `dspy.context`", given=True)
 def _(cell: Cell) -> Expected:
     cell.program.set_lm(cell.lm())
     with dspy.context(lm=cell.lm(OTHER)):
@@ -127,7 +127,7 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
-@row("`predictor.lm = lm`", "asked for that question; goes before everything else")
+@row("`predictor.lm = lm`", "answers the requests of this predictor; takes precedence over all others")
 def _(cell: Cell) -> Expected:
     predictors = dict(cell.program.named_predictors())
     predictors["summarizer.score.ask.predict"].lm = cell.lm(OTHER)
@@ -150,7 +150,7 @@ class OwnLM(dspy.BaseLM):
             return ChatCompletion.model_validate_json(response.read())
 
 
-@row("a `dspy.BaseLM` of your own, `DummyLM`", "DSPy removes a `forward` of your own in 3.5", given=True)
+@row("a `dspy.BaseLM` of your own, `DummyLM`", "DSPy 3.5 drops support for your own `forward`", given=True)
 def _(cell: Cell) -> Expected:
     with dspy.context(lm=OwnLM(cell.server.url)), pytest.warns(DeprecationWarning, match=r"BaseLM\.forward\(\)"):
         result, _ = cell.ask_everything()
@@ -217,7 +217,7 @@ def _(cell: Cell) -> Expected:
     return adapted(cell, dspy.JSONAdapter(), "Respond with a JSON object")
 
 
-@row("`dspy.TwoStepAdapter(lm)`", "`lm` gets the answers as text, never an image")
+@row("`dspy.TwoStepAdapter(lm)`", "`lm` receives the answers as text, never an image")
 def _(cell: Cell) -> Expected:
     return adapted(cell, dspy.TwoStepAdapter(cell.lm(OTHER)), "", others=frozenset({OTHER}))
 
@@ -263,7 +263,10 @@ def _(cell: Cell) -> Expected:
 # --- What is given and what is kept ----------------------------------------------------------------------------------
 
 
-@row("`Example(image=...)`: path, bytes, PIL, numpy, `dspy.Image`", "the bytes of the file; of pixels a lossless PNG")
+@row(
+    "`Example(image=...)`: path, bytes, PIL, numpy, `dspy.Image`",
+    "sends the bytes of a file, and pixels as lossless PNG",
+)
 def _(cell: Cell) -> Expected:
     path = cell.photos[0]
     pixels = np.asarray(Image.open(path))
@@ -275,7 +278,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell) | {drawn.sent_sha256, load(Image.open(path)).sent_sha256})
 
 
-@row("`Example(image=..., reference=...)`", "both, the reference first")
+@row("`Example(image=..., reference=...)`", "sends both, the reference first")
 def _(cell: Cell) -> Expected:
     example = dspy.Example(image=cell.photos[0], reference=cell.photos[1]).with_inputs("image", "reference")
     with cell.model():
@@ -285,7 +288,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, shown=2)
 
 
-@row("`lm.history`, `dspy.inspect_history()`", "with `keep_history`; images as hash and size")
+@row("`lm.history`, `dspy.inspect_history()`", "needs `keep_history`; shows images as hash and size")
 def _(cell: Cell) -> Expected:
     GLOBAL_HISTORY.clear()  # of what other tests asked
     cell.program.keep_history = True
@@ -308,7 +311,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-@row("`result.usage`, `dspy.track_usage()`", "tokens of any model, also by stage")
+@row("`result.usage`, `dspy.track_usage()`", "counts the tokens of every model, also by stage")
 def _(cell: Cell) -> Expected:
     with cell.model(), dspy.track_usage() as usage:
         result = cell.program(cell.photos[0])
@@ -354,7 +357,7 @@ class Started(StatusMessageProvider):
         return type(instance).__name__
 
 
-@row("`dspy.streamify(program)`, async and sync", "status messages and the result")
+@row("`dspy.streamify(program)`, async and sync", "yields status messages and the result")
 def _(cell: Cell) -> Expected:
     async def streamed(stream: Any) -> list[Any]:
         return [value async for value in stream(image=cell.photos[0])]
@@ -371,7 +374,11 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-@row("`dspy.streaming.StreamListener`", "of a `ChainOfThought`'s `reasoning`, with `dspy.ChatAdapter()`", given=True)
+@row(
+    "`dspy.streaming.StreamListener`",
+    "streams the `reasoning` of a `ChainOfThought`, with `dspy.ChatAdapter()`",
+    given=True,
+)
 def _(cell: Cell) -> Expected:
     score = cell.program.summarizer.score.ask
     score.predict = dspy.ChainOfThought(score.predict.signature)
@@ -413,7 +420,7 @@ def reported(cell: Cell) -> list[bool]:
     return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
 
 
-@row("`program.save(path)`, `load(path)`", "prompts only, no model; each predictor takes what fits its fields")
+@row("`program.save(path)`, `load(path)`", "saves prompts, not models; loads predictors with matching fields")
 def _(cell: Cell) -> Expected:
     retold(cell.program)
     cell.program.set_lm(cell.lm(api_key="sk-secret"))
@@ -427,7 +434,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-@row("`load` of a state that `dspy.Module.save` wrote", "when its predictors and fields fit")
+@row("`load` of a state that `dspy.Module.save` wrote", "if its predictors and fields match")
 def _(cell: Cell) -> Expected:
     retold(cell.program)
     dspy.Module.save(cell.program, cell.folder / "plain.json")
@@ -439,7 +446,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-@row("`save(folder, save_program=True)`, `dspy.load`", "without keys: they are read from the environment again")
+@row("`save(folder, save_program=True)`, `dspy.load`", "saves no keys; `dspy.load` reads them from the environment")
 def _(cell: Cell) -> Expected:
     retold(cell.program)
     cell.program.save(cell.folder / "whole", save_program=True)
@@ -461,7 +468,7 @@ def _(cell: Cell) -> Expected:
 # --- Many images -----------------------------------------------------------------------------------------------------
 
 
-@row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "give paths, or an `ImageExample` (below)")
+@row("`dspy.Evaluate(save_as_json=..., save_as_csv=...)`", "use paths, or an `ImageExample` (below)")
 def _(cell: Cell) -> Expected:
     files = {"save_as_json": str(cell.folder / "rows.json"), "save_as_csv": str(cell.folder / "rows.csv")}
     first, *others = cell.examples()
@@ -491,7 +498,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked)
 
 
-@row("`dspy.BestOfN(program, ...)`", "asks the program's own model where it has one")
+@row("`dspy.BestOfN(program, ...)`", "uses the program's own model, if it has one")
 def _(cell: Cell) -> Expected:
     best = dspy.BestOfN(cell.program, N=3, reward_fn=lambda given, result: result.quality_score, threshold=4.9)
     with cell.model():
@@ -506,7 +513,7 @@ def sharp(given: Any, result: Any) -> float:
     return float(result.quality_score)
 
 
-@row("`dspy.Refine(program, ...)`", "its advice asks DSPy's model: one has to be configured")
+@row("`dspy.Refine(program, ...)`", "asks DSPy's model for advice, so configure one")
 def _(cell: Cell) -> Expected:
     refine = dspy.Refine(cell.program, N=2, reward_fn=sharp, threshold=4.9)
     dspy.configure(lm=cell.lm() if not cell.configured else cell.lm(PROMPTS))
@@ -530,7 +537,7 @@ def with_images_in(demos: Any) -> int:
     return sum("CUSTOM-TYPE" in str(demo.get("image")) for demo in demos)
 
 
-@row("`dspy.LabeledFewShot`", "a label is shown where it has the name of an output, such as `answer`")
+@row("`dspy.LabeledFewShot`", "shows labels that are named like an output, such as `answer`")
 def _(cell: Cell) -> Expected:
     pixels = np.asarray(Image.open(cell.photos[1]))
     labeled = [ImageExample(image=pixels, query="Is it sharp?", answer="Yes.").with_inputs("image", "query")]
@@ -543,7 +550,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell) | {drawn})
 
 
-@row("`dspy.BootstrapFewShot`", "each example shown carries its image")
+@row("`dspy.BootstrapFewShot`", "each example in the prompt contains its image")
 def _(cell: Cell) -> Expected:
     with cell.model():
         tuned = dspy.BootstrapFewShot(rated, max_bootstrapped_demos=1, max_labeled_demos=1).compile(
@@ -563,7 +570,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked)
 
 
-@row("`dspy.BootstrapFewShot(teacher_settings={'lm': lm})`", "the teacher asks `lm`")
+@row("`dspy.BootstrapFewShot(teacher_settings={'lm': lm})`", "the teacher uses `lm`")
 def _(cell: Cell) -> Expected:
     optimizer = dspy.BootstrapFewShot(
         rated, teacher_settings={"lm": cell.lm(OTHER)}, max_bootstrapped_demos=1, max_labeled_demos=1
@@ -615,7 +622,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
-@row("`dspy.MIPROv2`", "asks its `task_model`; needs `optuna`", given=True, slow=True)
+@row("`dspy.MIPROv2`", "uses its `task_model`; needs `optuna`", given=True, slow=True)
 def _(cell: Cell) -> Expected:
     pytest.importorskip("optuna", reason="MIPROv2 needs optuna")
     optimizer = dspy.MIPROv2(
@@ -633,7 +640,7 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, others=INSTRUCTIONS)
 
 
-@row("`dspy.GEPA`", "`agenticiqa optimize --optimizer gepa` does this with a metric of ours", slow=True)
+@row("`dspy.GEPA`", "`agenticiqa optimize --optimizer gepa` runs it with this package's metric", slow=True)
 def _(cell: Cell) -> Expected:
     optimizer = dspy.GEPA(
         metric=with_feedback,
