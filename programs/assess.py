@@ -153,7 +153,7 @@ class AgenticIQA(SavedProgram):
         Raises:
             ConfigError: The configuration is missing or invalid.
             BackendError: A backend is unknown, or its key is missing.
-            StateError: None of the tuned prompts fits this program.
+            StateError: No tuned prompt fits this program.
         """
         config = config if isinstance(config, Config) else load_config(config)
         config = config.with_tuned_fusion().in_profile()
@@ -432,7 +432,7 @@ def composed(config: Config) -> Stages:
     levels = levels_scorer(config)
     fusion = fusion_of(config, tools, levels.ask.backend if levels else summarizing)
     if executing:
-        # Stages that ask a model, and their signatures, are not loaded for one photo that is judged offline.
+        # Stages that ask a model, and their signatures, are not loaded for a photo that is assessed offline.
         from agenticiqa.programs.stages.analyst import Analyst
         from agenticiqa.programs.stages.detector import Detector
         from agenticiqa.programs.stages.locator import Locator

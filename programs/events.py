@@ -32,7 +32,7 @@ class AssessedImage:
         return time.perf_counter() - self.began
 
 
-_assessed: ContextVar[AssessedImage | None] = ContextVar("agenticiqa_judged", default=None)
+_assessed: ContextVar[AssessedImage | None] = ContextVar("agenticiqa_assessed", default=None)
 
 
 @contextmanager

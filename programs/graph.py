@@ -259,7 +259,7 @@ def build_graph(
         }
 
     def check_input(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
-        """Refuse what no node can use before anything is asked, and clear what an earlier question left."""
+        """Refuse invalid input before any request, and clear the results of an earlier question."""
         asked_backend(_program(of_run(config)))
         query, _ = query_and_path(state)
         read_options(state.get("options"))
@@ -305,7 +305,7 @@ def build_graph(
 
 
 def _reading_our_models(checkpointer: "BaseCheckpointSaver[Any] | bool | None") -> Any:
-    """The saver with a serializer that knows the state's models: others are warned of, and will be refused."""
+    """Return the saver with a serializer that may load the state's models; LangGraph warns of other types."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
@@ -336,7 +336,7 @@ def _program(config: RunnableConfig | None) -> AgenticIQA:
 
 
 def _meant(name: str) -> str | None:
-    """The key that a similar one is meant to be."""
+    """Return the key that was probably meant by a similar name."""
     close = get_close_matches(name.lower(), ("program", "config"), n=1, cutoff=0.85)
     return CONFIG_SYNONYMS.get(name.lower()) or (close[0] if close else None)
 
@@ -353,7 +353,7 @@ def _refuse_other_limits(limit: object) -> None:
 
 @contextmanager
 def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[AgenticIQA]:
-    """The program of this run; inside, logs and DSPy's history are kept as when the program itself is called."""
+    """Yield the program of this run, with the logs and the DSPy history of a direct call of the program."""
     program, (_, path) = _program(config), query_and_path(state)
     with assessing(name_of(path)) as assessed, keeping(history=program.keep_history):
         assessed.iteration = state.get("iteration_count", 0)
@@ -361,7 +361,7 @@ def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[
 
 
 def _asked(state: AgenticIQAState) -> str:
-    """The question with its options, as all stages but the summarizer are given it."""
+    """Return the question with its options, the input of all stages except the summarizer."""
     return query_for_stages(state["query"], read_options(state.get("options")))
 
 
@@ -370,7 +370,7 @@ def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
 
 
 def query_and_path(state: AgenticIQAState) -> tuple[str, str]:
-    """What has to be in every state. Raises UserError when it is missing, or an image stands where its path belongs."""
+    """Return query and image path of a state. Raises UserError if one is missing, or is an image, not a path."""
     for key in ("query", "image_path"):
         if state.get(key) is None:
             raise UserError(f"the state has no {key}; give at least query and image_path")

@@ -317,7 +317,7 @@ def to_html(result: Assessment) -> str:
 
 
 def _headline(result: Assessment) -> str:
-    """The score with its level, or the answer, shortened."""
+    """Return the score with its level, or the answer, shortened."""
     score = result.get("quality_score")
     if score is not None:
         return f"{score:.2f} of 5 ({level_name(score)})"
@@ -349,7 +349,7 @@ def _tag(name: str, content: str, style: str) -> str:
 
 
 def _answer(result: Assessment) -> str:
-    """The score with a bar from 1 to 5, or the answer."""
+    """Return the score with a bar from 1 to 5, or the answer."""
     score = result.get("quality_score")
     if score is None:
         answer = str(result.get("final_answer") or "")
@@ -374,7 +374,7 @@ def _tool_row(call: ToolCall) -> tuple[str, ...]:
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """A table with at most ``MAX_ROWS`` rows; nothing without any."""
+    """Return a table with at most ``MAX_ROWS`` rows; an empty text without rows."""
     if not rows:
         return ""
     cells = [_row("th", header, ";opacity:.75;font-weight:400"), *(_row("td", row, "") for row in rows[:MAX_ROWS])]
@@ -389,7 +389,7 @@ def _row(tag: str, cells: tuple[str, ...], style: str) -> str:
 
 
 def _thumbnail(image: LoadedImage) -> str:
-    """The image at most ``THUMBNAIL`` pixels wide and high, as a JPEG in a data URI."""
+    """Return the image, at most ``THUMBNAIL`` pixels wide and high, as a JPEG in a data URI."""
     small = Image.fromarray(image.pixels)
     small.thumbnail((THUMBNAIL, THUMBNAIL))
     buffer = io.BytesIO()

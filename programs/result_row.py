@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 Row: TypeAlias = dict[str, Any]
 
-MOST_NAMED = 20  # lines that are named in a warning each
+MOST_NAMED = 20  # invalid lines with a warning of their own
 
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
@@ -34,7 +34,7 @@ class PlanInRow(BaseModel):
 
 
 class FusionInRow(BaseModel):
-    """What a fit of the fusion reads of a row."""
+    """The fields of a row that a fit of the fusion reads."""
 
     model: StrictStr = ""
     prompts: StrictStr = ""
@@ -62,7 +62,7 @@ class AssessedRow(BaseModel):
     """The fields of a result, each declared here once: the keys of its JSON, in order, and the columns of its Parquet.
 
     ``Assessment`` has an attribute of each name, from which ``to_dict`` takes it. A field that is named in
-    ``ALSO_SHOWN`` is also a column of ``--csv`` and a line on the page. Those who read a row may lack any of them.
+    ``ALSO_SHOWN`` is also a column of ``--csv`` and a line on the page. A row may lack any field.
     """
 
     image: StrictStr | None = None

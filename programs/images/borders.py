@@ -14,21 +14,21 @@ from agenticiqa.signatures.types import Box
 
 Pixels = NDArray[np.uint8]
 
-ONE_COLOR = 8  # 8-bit levels by which compression may move nearly all pixels of a border from its color
-EXACT = 2  # levels from line to line, and of a bar on one side only, which could be the scene's own
-BLOWN = 245  # a bar on one side only that is as bright may be a sky
+ONE_COLOR = 8  # 8-bit levels: compression changes nearly all pixels of a border by no more than this
+EXACT = 2  # the same for a bar on one side only, which could belong to the scene
+BLOWN = 245  # a bar on one side only may be a sky from this level on
 NEARLY_ALL = 0.98  # share of the pixels of a line
 THINNEST = 0.01  # of the sides
-BEGUN = 0.9  # share of the line inside that differs from the border, within ``DEPTH`` pixels
+BEGUN = 0.9  # share of a side, within ``DEPTH`` pixels of the border, that must differ from the border
 DEPTH = 4
-RINGING = 16  # pixels beside the picture, a block of JPEG's color, that compression changes more:
-FAR, FEW = 32, 0.4  # levels by which no more than this share of a line is moved
+RINGING = 16  # pixels of the border beside the picture, a JPEG color block, that compression changes more:
+FAR, FEW = 32, 0.4  # less than this share of a line changes by more than so many levels
 MOST_SAMPLES = 2048  # pixels of a line that are examined
 SMALLEST = 96  # pixels of a side that remains, which is at least a third of the picture's
 MOST_TILES = 4  # along an axis
 SAMPLES = 64  # rows or columns that are compared
-SAME = 0.25  # mean difference of tiles, of the mean difference between other places
-LIVELY = 6.0  # levels; less differs between places of a picture that is flat along an axis
+SAME = 0.25  # largest mean difference of two tiles, as a share of that of other places
+LIVELY = 6.0  # levels: with a smaller difference the picture is flat along an axis
 
 _SIDES = ("left", "top", "right", "bottom")
 
@@ -65,7 +65,7 @@ def assessed_part(pixels: Pixels) -> AssessedPart | None:
 
 
 def _inside(pixels: Pixels) -> Box:
-    """Return the box inside of borders of one color; the whole picture where there are none."""
+    """Return the box inside of borders of one color; the whole picture without such borders."""
     height, width = pixels.shape[:2]
     top, bottom = _ends(pixels)
     if top + bottom >= height:  # of one color

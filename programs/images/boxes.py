@@ -18,7 +18,7 @@ def shared_area(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 def overlap(first: Sequence[float], second: Sequence[float]) -> float:
-    """Intersection over union, 0..1."""
+    """Return the intersection over union of two boxes, 0..1."""
     shared = shared_area(first, second)
     return shared / (area(first) + area(second) - shared)
 

@@ -42,7 +42,7 @@ SAME_POINT = 0.005  # of a chromaticity
 BAND = 1_000_000  # pixels that are converted at a time
 SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, as the mode of the pixels that they are for
 SAME = 1  # of 255: a profile that changes no color by more counts as sRGB
-STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel: the colors that this is tried on
+STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel, for this comparison
 LONGEST = 60  # characters of a profile's name in a note
 
 
@@ -97,8 +97,8 @@ KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 class Conversion:
     """A conversion of pixels of ``mode`` (RGB, L or CMYK) to sRGB, and its note; both empty for sRGB itself.
 
-    It has the ``transform`` of a profile, or is done by ``by_code``. Both are ``None``, too, where colors cannot be
-    converted, as the note and ``is_doubtful`` then say. The note has words of the profile, which may hold anything.
+    It uses the ``transform`` of a profile, or ``by_code``. Both are also ``None`` if the colors cannot be converted;
+    then ``is_doubtful`` is true, and the note has the reason. The note quotes the profile, which is untrusted text.
     """
 
     mode: str
@@ -173,7 +173,7 @@ def _by_gamma(image: Image.Image, mode: str) -> Conversion:
 
 
 def _cicp(image: Image.Image) -> tuple[int, int] | None:
-    """Primaries and transfer of the chunk cICP, which Pillow does not read (PNG, third edition, 11.3.2.6)."""
+    """Return primaries and transfer of the chunk cICP, which Pillow does not read (PNG, third edition, 11.3.2.6)."""
     file = getattr(image, "fp", None)
     if file is None:  # decoded already
         return None
@@ -193,7 +193,7 @@ def _cicp(image: Image.Image) -> tuple[int, int] | None:
 
 
 def _nclx(image: Image.Image) -> tuple[int, int] | None:
-    """Primaries and transfer of the box colr of type nclx of the primary item (ISO/IEC 14496-12, 12.1.5)."""
+    """Return primaries and transfer of the primary item's box colr of type nclx (ISO/IEC 14496-12, 12.1.5)."""
     if image.format == "HEIF":
         found = image.info.get("nclx_profile")
         return (int(found["color_primaries"]), int(found["transfer_characteristics"])) if found else None

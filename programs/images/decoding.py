@@ -27,11 +27,11 @@ from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_
 
 # Tags of TIFF.
 BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
-AS_STORED = {"I;16", "I;16B", "I;16N"}  # layouts in Pillow's words
+AS_STORED = {"I;16", "I;16B", "I;16N"}  # Pillow's names of layouts
 
 PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_PIXELS
 MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
-# Of this many pixels, what a format may have: libwebp inside of Pillow needs 16 bytes for each.
+# The share of these pixels that a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
 GIVE = "give a JPEG, PNG or WebP file"
 HOW = "in a configuration file, --config"
@@ -63,7 +63,7 @@ _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in 
 FOUND = "found while opening"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
-# A TIFF layout that Pillow lacks, but decodes once it is registered: 16-bit gray where white is 0, big-endian.
+# A TIFF layout that Pillow decodes only once it is registered: 16-bit big-endian gray where white is 0.
 _DEEP_WHITE_IS_ZERO = (b"MM", 0, (1,), 1, (16,), ())
 
 
@@ -92,7 +92,7 @@ def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoR
 def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """Read the header only; the content decides the format. ``name`` is for messages. Raises ``ImageError``.
 
-    Of a file that begins with a thumbnail it is the full-resolution picture (see ``main_picture``).
+    If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
     try:
         image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
@@ -160,7 +160,7 @@ def upright_size(image: Image.Image) -> tuple[int, int]:
 
 
 def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = True) -> Decoded:
-    """Decode the image that ``open_bytes`` opened, or a given PIL image, of which only the current frame counts.
+    """Decode the image that ``open_bytes`` opened, or the current frame of a given PIL image.
 
     The header is checked before anything is decoded. Raises ``ImageError``.
     """
@@ -230,7 +230,7 @@ def _has_odd_planes(image: Image.Image) -> bool:
 
 
 def _layout(image: Image.Image) -> list[object]:
-    """Return the layout of the pixels in the file, in the decoder's words; empty once they are decoded."""
+    """Return the decoder's name of the pixel layout in the file; empty once the pixels are decoded."""
     return [tile.args for tile in getattr(image, "tile", [])]
 
 
@@ -252,7 +252,7 @@ def _is_deep_color(image: Image.Image) -> bool:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation. Where EXIF has none, Pillow's ``getexif`` takes that of XMP, which viewers ignore."""
+    """Return the EXIF orientation. Without one, Pillow's ``getexif`` would return that of XMP, which viewers ignore."""
     try:
         if isinstance(image, TiffImagePlugin.TiffImageFile):
             return int(image.tag_v2.get(ExifTag.Orientation, 1))
@@ -270,7 +270,7 @@ def _orientation(image: Image.Image) -> int:
 def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tuple[Image.Image, int, Conversion]:
     """Decode and rotate by the EXIF orientation; return the image, the orientation and the pending conversion."""
     declared = _orientation(image)
-    # Pillow inverts a TIFF where white is 0, but not one of 16 bits; should it do so one day, this layout has a name.
+    # Pillow inverts a TIFF where white is 0, except with 16 bits; if it ever does, the layout has another name.
     is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
     key = image.info["transparency"] = _key_as_decoded(image)
     if key is None:
@@ -313,7 +313,7 @@ def _key_as_decoded(image: Image.Image) -> Any:
 
 
 def _low_bytes(image: Image.Image) -> np.ndarray | None:
-    """Return the lower 8 of 16 bits of the color of an opened PNG, of which Pillow gives the upper 8; else ``None``."""
+    """Return the lower 8 of the 16 color bits of a PNG, as Pillow returns the upper 8; ``None`` for other files."""
     file, raw = getattr(image, "fp", None), (*_raw_modes(image), "")[0]
     if image.format != "PNG" or raw not in ("RGB;16B", "RGBA;16B") or file is None:
         return None
@@ -321,7 +321,7 @@ def _low_bytes(image: Image.Image) -> np.ndarray | None:
     file.seek(0)
     low = PngImagePlugin.PngImageFile(io.BytesIO(file.read()))
     file.seek(before)
-    # With the other order of bytes, the lower one is taken for the upper.
+    # With the byte order swapped, Pillow returns the lower byte instead of the upper one.
     low.tile = [tile._replace(args=str(tile.args).replace("16B", "16L")) for tile in low.tile]
     return np.asarray(low)
 
@@ -329,7 +329,7 @@ def _low_bytes(image: Image.Image) -> np.ndarray | None:
 def _from_16_bits(
     image: Image.Image, low: np.ndarray, conversion: Conversion, key: tuple[int, ...] | None
 ) -> tuple[Image.Image, Conversion]:
-    """The picture in 8 bits, after what needs all 16: the conversion by code points, and the transparent color."""
+    """Return the picture in 8 bits, after the steps that need 16: color conversion, and the transparent color."""
     high = np.asarray(image)
     samples = high[..., :3].astype(np.uint16) << 8 | low[..., :3]
     picture = Image.fromarray(conversion.by_code(samples) if conversion.by_code else high[..., :3])
@@ -341,7 +341,7 @@ def _from_16_bits(
 
 
 def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> Image.Image:
-    """The same picture in mode I;16, RGBA, L or RGB, without loss where the mode it came in allows that."""
+    """Return the picture in mode I;16, RGBA, L or RGB, without loss if its mode allows that."""
     if image.mode.startswith("I"):
         deep = Image.fromarray(np.asarray(image).astype(np.uint16))
         deep.info.update({key: value for key, value in image.info.items() if key == "transparency"})
@@ -357,7 +357,7 @@ def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> I
 
 
 def _measured(image: Image.Image, conversion: Conversion, notes: list[str]) -> np.ndarray:
-    """8-bit sRGB from what ``_lossless`` gives, read-only: rows after rows, as all of it at once takes much memory."""
+    """Return the result of ``_lossless`` as read-only 8-bit sRGB, converted in bands of rows to save memory."""
     if conversion.note:
         notes.append(one_line(conversion.note))
     if image.mode == "I;16":
@@ -396,7 +396,7 @@ def _in_8_bits(image: Image.Image, conversion: Conversion) -> Image.Image:
 
 
 def _in_srgb(image: Image.Image, conversion: Conversion) -> Image.Image:
-    """Return a picture of mode L, RGB or RGBA in sRGB; one of CMYK is converted before."""
+    """Return a picture of mode L, RGB or RGBA in sRGB; CMYK was converted before."""
     if not conversion.changes or conversion.mode == "CMYK":
         return image
     if image.mode != "RGBA":

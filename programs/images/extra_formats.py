@@ -13,7 +13,7 @@ from typing import NamedTuple
 class ExtraFormat(NamedTuple):
     """A format: its name in messages, how its files end and begin, and the package and extra that open it.
 
-    ``function`` is what registers the package with Pillow; empty where importing it does.
+    ``function`` registers the package with Pillow; empty if importing the package does this.
     """
 
     name: str
@@ -56,10 +56,10 @@ EXTRA_FORMATS = (
 
 
 def format_by_suffix(suffix: str) -> ExtraFormat | None:
-    """Return the format whose files have this suffix, in lower case."""
+    """Return the format with this suffix (in lower case)."""
     return next((each for each in EXTRA_FORMATS if suffix in each.suffixes), None)
 
 
 def format_by_content(data: bytes) -> ExtraFormat | None:
-    """Return the format whose files begin like these bytes."""
+    """Return the format of a file that begins with these bytes."""
     return next((each for each in EXTRA_FORMATS if re.match(each.signature, data, re.DOTALL)), None)

@@ -44,14 +44,14 @@ def write_atomically(
     private: bool = False,
     durable: bool = False,
 ) -> None:
-    """Write a file atomically: a reader, or a crash half-way, sees the old content or the new.
+    """Write a file atomically: a reader, or a crash half-way, gets the old content or the new.
 
     ``durable`` waits until the disk has it, so that a power failure does not lose both.
 
-    Text is written as UTF-8, its line ends unchanged. Missing folders are made. A symbolic link still points to the
-    same file afterwards. An existing file keeps its permissions; a new one that is ``private`` only its owner may read,
-    as the folders that are made for it.
-    What is not a regular file (``/dev/null``) is written to, not replaced. Raises OSError, and then leaves no temporary
+    Text is written as UTF-8 with unchanged line ends. Missing folders are created. A symbolic link still points to the
+    same file afterwards. An existing file keeps its permissions. With ``private``, only the owner may read a new file
+    and the folders created for it.
+    A file that is not regular (``/dev/null``) is written to, not replaced. Raises OSError, and then leaves no temporary
     file behind.
     """
     target = Path(os.path.realpath(path))
@@ -89,7 +89,7 @@ def make_private(folder: Path) -> None:
 
 
 def printable_path(path: str | bytes | os.PathLike[str]) -> str:
-    r"""A path as text that UTF-8 and JSON can hold: bytes that are not UTF-8 become ``\xff``, the rest stays.
+    r"""Return a path as text that UTF-8 and JSON can hold: bytes that are not UTF-8 become ``\xff``, the rest stays.
 
     >>> printable_path(b"caf\xe9.png")
     'caf\\xe9.png'

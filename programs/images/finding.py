@@ -24,7 +24,7 @@ READ = re.compile(
 RAW = re.compile(
     r"\.(3fr|arw|cr[23w]|dcr|dng|erf|fff|iiq|k25|kdc|mef|mos|mrw|nef|nrw|orf|pef|ptx|raf|raw|rw[2l]|sr[2fw]|x3f)"
 )
-# Of editors and renderers; icons, documents and drawings; what instruments write.
+# Files of editors and renderers; icons, documents and drawings; files of instruments.
 OTHER = re.compile(
     r"\.(jxl|psd|psb|xcf|kra|exr|hdr|ico|icns|cur|ani|pdf|svgz?|e?ps|ai|wmf|emf|fits?|fts|dcm|pfm|jxr|wdp)"
 )
@@ -48,7 +48,7 @@ _PLURALS = {
 class Found:
     """The images found, in order, each once.
 
-    ``problems`` has one error for each name that leads to no image: a missing file, a folder without images, a web
+    ``problems`` has one error for each name without an image: a missing file, a folder without images, a web
     address. ``skipped`` counts files in the folders that look like images and cannot be assessed, by suffix or reason
     (``".cr2"``, ``"broken link"``).
     """
@@ -82,9 +82,9 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     """Find files as they are named, whatever their suffix, and in folders all images at any depth.
 
-    In a folder a file counts by its suffix, upper or lower case, or without letters in its suffix by its first bytes;
-    formats of an extra (HEIC) count where it is installed. Thumbnails and maps that this program wrote are skipped.
-    Files and folders with names that begin with a dot are left out, links to folders are not followed.
+    In a folder, images are recognized by their suffix in any case, or, if that has no letters, by their first bytes;
+    formats of an extra (HEIC) count if it is installed. Thumbnails and maps that this program wrote are skipped.
+    Files and folders with a leading dot in the name are skipped, links to folders are not followed.
 
     Args:
         names: Files and folders.

@@ -13,10 +13,10 @@ SRGB = 16
 
 
 def palette_of(data: bytes) -> ImagePalette.ImagePalette | None:
-    """Return the palette for the samples as Pillow gives them, RGB or RGBA; ``None`` for a file without one.
+    """Return the palette for samples as Pillow returns them, RGB or RGBA; ``None`` for a file without one.
 
-    Raises NotImplementedError for a palette that is not of 8-bit sRGB colors, with or without alpha, and for a file
-    without one whose channels are in another order than red, green, blue and alpha.
+    Raises NotImplementedError for a palette of other than 8-bit sRGB colors, with or without alpha, and for a file
+    without a palette if its channels are not in the order red, green, blue, alpha.
     """
     boxes = dict(read_boxes(dict(read_boxes(data)).get(SUPERBOX, b"")))
     if b"pclr" not in boxes:
@@ -67,7 +67,7 @@ def _colors(box: bytes) -> list[bytes]:
 
 
 def read_boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The boxes of a file or of a superbox: type and content, in reverse, so that the first of a type counts last."""
+    """Yield type and content of the boxes of a file or a superbox, in reverse: in a dict, the first of a type wins."""
     found, at = [], 0
     while at + 8 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)

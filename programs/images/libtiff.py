@@ -19,7 +19,7 @@ _installed: list[Any] = []  # libtiff calls it, so it lives as long as the proce
 def load(image: Image.Image) -> list[str]:
     """Decode the pixels of an image. Returns libtiff's messages about them: the first three distinct lines.
 
-    Raises what ``Image.load`` does; the text of an error is libtiff's where it says something.
+    Raises what ``Image.load`` does; an error has libtiff's messages as its text, if there are any.
     """
     if not any(tile.codec_name == "libtiff" for tile in getattr(image, "tile", [])):
         image.load()

@@ -29,7 +29,7 @@ class LoadedImage:
     Equality and hash are by identity, so that results can be kept per loaded image.
 
     Attributes:
-        source: The name of what was given: the path, or ``<bytes>`` and the like (see ``images.sources``).
+        source: The name of the given image: the path, or ``<bytes>`` and the like (see ``images.sources``).
         pixels: The measured pixels: uint8 RGB, shape (height, width, 3), read-only.
         notes: A sentence for each change that was made.
         sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
@@ -80,7 +80,7 @@ class LoadedImage:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height, in this order, as Pillow has it."""
+        """Width and height, in this order, as in Pillow."""
         return self.width, self.height
 
     @property
@@ -142,8 +142,8 @@ class LoadedImage:
     def sent_as(self, formats: Collection[str]) -> "LoadedImage":
         """Return this image for a server that decodes only some formats.
 
-        The pixels of a file go as PNG, or as lossless WebP where that is accepted and smaller. A smaller copy, and what
-        was given as pixels, go as PNG.
+        The pixels of a file are sent as PNG, or as lossless WebP if that is accepted and smaller. A smaller copy, and
+        an image that was given as pixels, are sent as PNG.
 
         Args:
             formats: The media types that the server decodes, among them PNG.

@@ -8,9 +8,9 @@ kind (decided by content)       sent to a model  measured (8-bit sRGB)
 ==============================  ===============  ================================================================
 8-bit JPEG, PNG, WebP in sRGB   the file         as decoded; gray and palette become RGB
 BMP, TIFF, GIF, HEIC, AVIF ...  pixels           as decoded (HEIC and HEIF by the extra ``heic``)
-several frames or pages         pixels           the first, but the full picture where that is a thumbnail
+several frames or pages         pixels           the first, or the full picture if that is a thumbnail
 several pictures in a JPEG      the file         the first
-EXIF orientation                pixels           turned upright; XMP turns nothing
+EXIF orientation                pixels           rotated upright; XMP orientation is ignored
 transparency                    pixels           composited over white
 16-bit gray                     pixels           v / 257, rounded
 16-bit color                    pixels           8 bits, as Pillow reads it
@@ -20,7 +20,7 @@ PIL image, numpy array          pixels           like a file of its mode
 ==============================  ===============  ================================================================
 
 Refused, with a one-line ``ImageError``: damaged or truncated files, integer or float pixels of unknown range, 12-bit
-gray, drawings (SVG, EPS, WMF, XBM), formats that Pillow misreads, files that are no image, more pixels than allowed,
+gray, drawings (SVG, EPS, WMF, XBM), formats that Pillow misreads, other files, more pixels than allowed,
 and web addresses. ``images.sources`` lists the supported sources.
 """
 
@@ -76,9 +76,9 @@ def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.nda
 
 
 def size_of(source: ImageSource) -> tuple[int, int]:
-    """Return the width and height of the pixels that ``load`` measures, from the header where that says it.
+    """Return the width and height of the pixels that ``load`` measures, from the header if possible.
 
-    Raises as ``load`` does for what is no image.
+    Raises as ``load`` does if the source is not an image.
     """
     if isinstance(source, LoadedImage):
         return source.size

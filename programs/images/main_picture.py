@@ -1,8 +1,7 @@
-"""Find the full-resolution picture of a file whose first one is a thumbnail: TIFF, raw photos, HEIC.
+"""Find the full-resolution picture in a file that begins with a thumbnail: TIFF, raw photos, HEIC.
 
-TIFF 6.0 and the TIFF/EP tags NewSubfileType (254), SubfileType (255) and SubIFDs (330) say which pictures are reduced
-ones. A first picture without these tags counts as a thumbnail where a later one has its shape and at least twice its
-sides.
+The tags NewSubfileType (254), SubfileType (255) and SubIFDs (330) of TIFF 6.0 and TIFF/EP mark reduced pictures.
+A first picture without these tags counts as a thumbnail if a later one has its shape and at least twice its sides.
 """
 
 import struct
@@ -31,7 +30,7 @@ class Picture(NamedTuple):
 
     @property
     def size(self) -> str:
-        """The sides in words."""
+        """The sides as text, such as ``640x480``."""
         return f"{self.width}x{self.height}"
 
     def is_thumbnail_of(self, other: "Picture") -> bool:
@@ -47,7 +46,7 @@ class NotDecoded(Exception):
 def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Image.Image]) -> tuple[Image.Image, str]:
     """Return the full-resolution picture of an opened file, and a note if it is not the first one.
 
-    ``reopened`` opens a file of these bytes. Raises NotDecoded where there is a thumbnail only, for Pillow.
+    ``reopened`` opens a file of these bytes. Raises NotDecoded if Pillow can decode only a thumbnail.
     """
     if image.format == "TIFF":
         chain, beside = _of_tiff(data)

@@ -11,8 +11,7 @@ T = TypeVar("T")
 class Memo:
     """Results by key, kept for as long as the memo lives. Unpickled or deeply copied it is empty.
 
-    Each kind of result, and so its type, needs a kind of key of its own, such as
-    ``("crop", box)``.
+    Each type of result needs its own kind of key, such as ``("crop", box)``.
     """
 
     def __init__(self) -> None:

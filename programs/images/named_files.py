@@ -8,14 +8,14 @@ from pathlib import Path, PureWindowsPath
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import files_below
 
-MOST_SEARCHED = 200_000  # files below a folder; below a larger one nothing is searched
+MOST_SEARCHED = 200_000  # files below a folder; a larger folder is not searched
 SHOWN = 2
 
 
 class NamedFiles:
-    """The files of a table, whose paths are relative to ``folder``; ``title`` names the table in messages.
+    """The files of a table with paths relative to ``folder``; ``title`` names the table in messages.
 
-    ``searched`` has the names without a file, each with the one file found for it below the folder.
+    ``searched`` has the names without a file, each with the only file found for it below the folder.
     """
 
     def __init__(self, title: str, folder: Path) -> None:
@@ -35,9 +35,9 @@ class NamedFiles:
     def find(self, name: str) -> Path:
         r"""Return the file of a name, or the path where it should be.
 
-        A relative name is searched below the folder as a whole ("a.png", "dist/a.png"). Of an absolute one, of any
-        system ("C:\set\dist\a.png"), the file that shares most folders at its end counts. Raises UserError where
-        several files fit, and where two names lead to one file.
+        A relative name is searched below the folder as a whole ("a.png", "dist/a.png"). For an absolute name, of any
+        system ("C:\set\dist\a.png"), the file with the most equal folders at its end is returned. Raises UserError if
+        several files match, or if two names lead to the same file.
         """
         path = self._path(name)
         if not os.path.isfile(path):

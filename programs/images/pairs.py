@@ -31,7 +31,7 @@ LARGEST_PAIR = (
     36_000_000  # pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes
 )
 REDUCED = "The pair of {} x {} pixels was compared at {} x {} (means of {} x {} pixels); finer damage is not measured."
-GRID = 8  # pixels: JPEG's blocks, which start at the image's own corner
+GRID = 8  # pixels: JPEG's blocks, which start at the corner of the image
 
 
 class Pair(NamedTuple):
@@ -56,7 +56,7 @@ def load_checked(
     max_side: int | None = None,
     max_pixels: int = MAX_PIXELS,
 ) -> Pair:
-    """Load an image and, if there is one, its pristine reference, and check how the image lies in the reference.
+    """Load an image and, if there is one, its pristine reference, and check where the image lies in the reference.
 
     A reference of another size is refused, unless ``resize_reference`` scales it to the image's size (Lanczos), for the
     model as well; its ``sha256`` stays that of the file. With ``max_side`` a model receives a smaller copy of images
@@ -64,7 +64,7 @@ def load_checked(
 
     With ``align`` a shifted pair, a part, and a picture at another scale are reduced to their overlap, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
-    The image's notes say what was found. Raises as ``load`` does, and ``ImageError`` for a refused reference.
+    The image's notes report the result. Raises as ``load`` does, and ``ImageError`` for a refused reference.
     """
     first = load(image, max_pixels=max_pixels)
     if reference is None:

@@ -17,8 +17,8 @@ Span = tuple[float, float, float, float]  # left, top, right, bottom in pixels
 
 COARSE = 128  # pixels of the longer side of the copies
 EXPLAINS = 0.3  # largest share of the reference's unexplained variance that a color change may leave
-BETTER = 0.7  # and of that of the reference's best tint
-VISIBLE = 4.0  # gray levels, RMS: a smaller difference is none
+BETTER = 0.7  # the same, as a share of the variance that the reference's best tint leaves
+VISIBLE = 4.0  # gray levels, RMS: a smaller difference is ignored
 COLORS = ("red", "green", "blue")
 ORDERS = {
     (2, 1, 0): "red and blue are swapped (BGR for RGB)",
@@ -28,15 +28,15 @@ ORDERS = {
     (2, 0, 1): "the channels are in the order blue, red, green",
 }
 NEGATIVE = "all colors are inverted (a negative)"
-SOLARIZED = (64, 96, 128, 160, 192)  # levels, from which on the others are inverted
+SOLARIZED = (64, 96, 128, 160, 192)  # levels from which on values are inverted
 CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is replaced by its opposite"}
 
 
 def recoloring(image: Pixels, reference: Pixels, here: Span | None = None, there: Span | None = None) -> str:
     """Describe how ``image`` has the colors of ``reference`` mixed up; empty where they are not.
 
-    Both are uint8 RGB (H, W, 3); ``here`` and ``there`` are what is compared of each, by default all of it. A change of
-    brightness, contrast or tint is no mix-up, and neither is one that hardly shows, as in a nearly gray picture.
+    Both are uint8 RGB (H, W, 3); ``here`` and ``there`` are the compared parts, by default all of each. A change of
+    brightness, contrast or tint does not count, and neither does one that hardly shows, as in a nearly gray picture.
     """
     x, y, right, bottom = here or (0, 0, image.shape[1], image.shape[0])
     factor = max(1.0, max(right - x, bottom - y) / COARSE)
@@ -64,7 +64,7 @@ def _unexplained(seen: Values, colors: Values) -> float:
 
 
 def _mixed_up(picture: Image.Image) -> Iterator[tuple[str, Values]]:
-    """Yield each way to mix up the channels of a picture, in words, and its pixels."""
+    """Yield each way to mix up the channels of a picture: its description, and its pixels."""
     rgb, ycc = np.asarray(picture), np.asarray(picture.convert("YCbCr"))
     for order, flip in product(permutations(range(3)), product((True, False), repeat=3)):
         words = [ORDERS[order]] if order in ORDERS else []

@@ -1,4 +1,4 @@
-"""Find how an image lies in its reference, and describe it."""
+"""Find where an image lies in its reference, and describe it."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,8 +23,8 @@ from agenticiqa.signatures.types import Box
 
 Kind = Literal["identical", "in place", "shifted", "part", "scaled", "another picture", "unknown"]
 
-LEAST_SHIFT = 0.5  # pixels: a smaller shift is none
-WHOLE = 0.15  # pixels: nearer to a whole number a shift is reported as that
+LEAST_SHIFT = 0.5  # pixels: a smaller shift is ignored
+WHOLE = 0.15  # pixels: a shift this near to a whole number is reported as that number
 ADVICE = "set align (--align) to compare only the area that both show"
 
 
@@ -72,7 +72,7 @@ class Relation:
 
 
 def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
-    """Find how an image lies in its reference, of any size."""
+    """Find where an image lies in its reference, of any size."""
     if image.same_pixels(reference):
         return Relation("identical")
     matches = find_matches(image.pixels, reference.pixels)
@@ -82,7 +82,7 @@ def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
     turn = find_turn(match) if abs(match.similarity) < SAME_ELSEWHERE else ""
     if not turn and not match.shows_same:
         same = (other for other in matches if other.shows_same)
-        # More attempts find more chance matches, so the colors themselves must be mixed up, too.
+        # Further attempts find more matches by chance, so the colors themselves must be mixed up, too.
         match = next((other for other in same if colors_at(other, image.pixels, reference.pixels)), match)
     if turn or not match.shows_same:
         return Relation("another picture", match, turn)
@@ -97,7 +97,7 @@ def _kind(match: Match) -> Kind:
 
 
 def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = None) -> str:
-    """Return how the image has the reference's colors mixed up, in words, or "": see ``images.recolored``.
+    """Describe how the image has the reference's colors mixed up, or return "": see ``images.recolored``.
 
     It is computed once, where ``match`` places the image in the reference, by default in place.
     """

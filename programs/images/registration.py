@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-import scipy  # its parts load when they are first used: without a reference none of them is
+import scipy  # its parts load when they are first used, which is never without a reference
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
@@ -33,9 +33,9 @@ SCALES = [2 ** (step / 7) for step in range(-14, 15)]
 SCALES_OF_ONE_SIZE = SCALES[7:-7]  # where both pictures have the same size
 WINDOW = 128  # pixels, for refining
 GRID = (0.15, 0.5, 0.85)  # of the way from the first place of a window to the last one
-PYRAMID = 4  # the next level of refining has so many times the pixels of the one before on each side
+PYRAMID = 4  # each level of refining has so many times more pixels per side than the one before
 CLEAR_PEAK = 0.25  # a lower peak of a window's phase correlation is ignored
-WHOLE_PIXELS = 0.75  # pixels at the ends by which a scale may differ from 1 and still count as 1
+WHOLE_PIXELS = 0.75  # pixels: a scale that moves the ends by less counts as 1
 
 TURNS = {
     Image.Transpose.FLIP_LEFT_RIGHT: "mirrored",
@@ -54,7 +54,7 @@ SAME_ELSEWHERE = 0.5
 SAME_ELSEWHERE_SMALL = 0.75
 NEARLY_ALIGNED = 0.7  # pictures less similar than this in place may be better aligned at another scale
 WORTH = 0.3  # share of a simpler match's disagreement that a less simple one must explain
-CLEARLY_BETTER = 0.1  # of a similarity, for a place that is not the expected one
+CLEARLY_BETTER = 0.1  # least gain in similarity of an unexpected place
 
 LEAST_OVERLAP = 0.3  # of the smaller picture's area
 CONTRAST_FLOOR = 2.0  # gray levels: weaker structure is damped, as it may be noise
@@ -130,7 +130,7 @@ def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
     explains the pair about as well is taken: in place, then a shift, then another scale. Nothing is yielded where a
     side is below 32 pixels, or a picture has almost no structure.
 
-    Further matches are those of the negative, the green channel, and its negative, one of which has the structure of
+    Further matches are those of the negative, the green channel, and its negative. One of them has the structure of
     the reference if the colors are mixed up.
     """
     pristine = Image.fromarray(reference).convert("L")
@@ -142,7 +142,7 @@ def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
 
 
 def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
-    """Return how the overlap has the reference's colors mixed up, in words, or "": see ``images.recolored``."""
+    """Describe how the overlap has the reference's colors mixed up, or return "": see ``images.recolored``."""
     here = found.overlap
     if min(here[1] - here[0]) < 1:
         return ""
@@ -150,7 +150,7 @@ def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
 
 
 def find_turn(found: Match) -> str:
-    """Return how a reference that shows the image is turned or mirrored, in words; "" where it does not show it."""
+    """Describe how a reference shows the image rotated or mirrored; return "" if it does not show the image."""
     small = structure(_copy(found.image, max(1.0, max(found.image.size) / COARSE)))
     for turn, words in TURNS.items():
         turned = structure(_resized(found.reference.transpose(turn), (small.shape[1], small.shape[0])))

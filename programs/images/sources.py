@@ -8,7 +8,7 @@ path (str, PathLike)              the bytes of the file                 the path
 ``file://`` URI                   the bytes of the file                 its path
 bytes, bytearray, memoryview      the bytes of a file                   ``<bytes>``
 file object opened in binary      its bytes from the start, or, where   its path if it has one, else
-                                  it cannot seek, what is left of it    ``<file object>``
+                                  it cannot seek, the rest of it        ``<file object>``
 data URI                          the bytes it encodes                  ``<data URI>``
 ``dspy.Image`` of a data URI      the bytes it encodes                  ``<dspy.Image>``
 numpy array                       see below                             ``<array>``
@@ -126,7 +126,7 @@ def name_of(source: object) -> str:
     if isinstance(source, str):
         if _DATA_URI.match(source):
             return "<data URI>"
-        with suppress(ImageError):  # of another machine: its own name
+        with suppress(ImageError):  # a file of another machine keeps its name
             return printable_path(_path_of_uri(source) if _FILE_URI.match(source) else source)
         return printable_path(source)
     if isinstance(source, os.PathLike):
@@ -145,7 +145,7 @@ def name_of(source: object) -> str:
 
 
 def is_in_memory(value: object) -> bool:
-    """Return whether an image is no path: its repr or text may hold all its bytes; ``name_of`` does not."""
+    """Return whether an image is not a path; its repr may then hold all its bytes, unlike ``name_of``."""
     if isinstance(value, str):
         return _DATA_URI.match(value) is not None
     kinds = (*_IN_MEMORY, UndecodedImage, LoadedImage)
@@ -162,7 +162,7 @@ def path_of(source: ImageSource) -> Path | None:
         The path, or ``None`` for an image in memory.
     """
     if isinstance(source, str) and _FILE_URI.match(source):
-        with suppress(ImageError):  # of another machine: no such path here
+        with suppress(ImageError):  # a file of another machine has no path here
             return _path_of_uri(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not _DATA_URI.match(source)):
         return Path(source)
@@ -222,7 +222,7 @@ def _content(source: ImageSource) -> bytes | Image.Image:
 
 
 def _is_dspy_image(source: object) -> "TypeGuard[dspy.Image]":
-    dspy = sys.modules.get("dspy")  # if it is not loaded, this is none of its images
+    dspy = sys.modules.get("dspy")  # if it is not loaded, the source is not one of its images
     return dspy is not None and isinstance(source, dspy.Image)
 
 

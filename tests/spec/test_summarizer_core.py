@@ -117,7 +117,7 @@ def test_handle_missing_executor_evidence(photo: Path, query: str, found: Execut
     (body,) = engine.bodies
     assert sections(body) == {}
     assert [data for _, data in images_of(body)] == [photo.read_bytes()]
-    assert "No distortion analysis and no tool scores" in result.quality_reasoning
+    assert "The evidence has no distortion analysis and no tool scores" in result.quality_reasoning
 
 
 def test_detect_insufficient_evidence(photo: Path) -> None:

@@ -124,12 +124,12 @@ def test_a_crop_is_the_pixels_of_the_box_and_the_same_object_each_time(image: Lo
         assert all_of_it is image
 
 
-def test_the_account_gives_the_box_its_size_and_to_what_it_was_grown() -> None:
+def test_the_account_gives_the_box_its_size_and_the_enlarged_size() -> None:
     (large,) = account({"car": (0, 0, 200, 100)}, SIZE)
     assert "[0, 0, 200, 100]" in large
     assert "200 x 100 of 640 x 480" in large
-    assert "grown" not in large
+    assert "enlarged" not in large
     (small,) = account({"car": (300, 200, 303, 203)}, SIZE)
     assert "3 x 3 of 640 x 480" in small
-    assert f"grown to {SMALLEST} x {SMALLEST}" in small
+    assert f"enlarged to {SMALLEST} x {SMALLEST}" in small
     assert account({"sky": None}, SIZE) == []
