@@ -15,7 +15,7 @@ from agenticiqa.programs.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
-AGAIN = "fit one with 'agenticiqa calibrate', or take fusion out of the configuration"
+AGAIN = "fit one with 'agenticiqa calibrate', or remove fusion from the configuration"
 
 
 def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None) -> ScoreFusion:
@@ -30,7 +30,7 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
         return default_fusion(config.fusion) if backend else offline_fusion(config.fusion)
     profile = read_fusion_profile(config.fusion.profile)
     if backend is None:
-        logger.info("fusion profile %s: not used, as no model gives a score", config.fusion.profile)
+        logger.info("fusion profile %s: not used, because no model gives a score", config.fusion.profile)
         return offline_fusion()
     refuse_foreign(profile, config.fusion.profile, backend, tools)
     return default_fusion(config.fusion).with_profile(profile)
@@ -41,12 +41,12 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
     shown = f"fusion profile {Path(name).name}"
     asked = [backend_shown(lm.model) for lm in backend.lms]
     if profile.backend and asked and profile.backend != asked[0]:
-        raise UserError(f"{shown}: it was fitted for {profile.backend}, and the score is asked of {asked[0]}; {AGAIN}")
+        raise UserError(f"{shown}: fitted for {profile.backend}, but {asked[0]} gives the score; {AGAIN}")
     if missing := [tool for tool in profile.toolset if tool not in tools]:
-        raise UserError(f"{shown}: it was fitted for {', '.join(missing)}, which is no tool here; {AGAIN}")
+        raise UserError(f"{shown}: fitted with unavailable tools ({', '.join(missing)}); {AGAIN}")
     if profile.curves and profile.curves != curves_digest(profile.toolset, tools):
         raise UserError(
-            f"{shown}: it was fitted with another calibration of {', '.join(profile.toolset)}; use that one, or {AGAIN}"
+            f"{shown}: fitted with another calibration of {', '.join(profile.toolset)}; use that one, or {AGAIN}"
         )
 
 
@@ -58,8 +58,8 @@ def refuse_other_prompts(config: Config, scoring: str) -> None:
     name, profile = _profile_in_use(config)
     if profile and profile.tuned and profile.tuned != scoring:
         raise UserError(
-            f"fusion profile {name}: it was fitted with tuned prompts, and these are others; "
-            "name the folder that optimize wrote with --prompts or prompts, or take fusion out"
+            f"fusion profile {name}: fitted with other tuned prompts; name the folder of those prompts with "
+            "--prompts or the key prompts, or remove fusion from the configuration"
         )
 
 
@@ -68,8 +68,8 @@ def warn_of_other_prompts(config: Config, prompts: str) -> None:
     name, profile = _profile_in_use(config)
     if profile and profile.prompts and profile.prompts != prompts and not profile.tuned:
         logger.warning(
-            "fusion profile %s: fitted with other prompts (%s, now %s); it is used, and 'agenticiqa calibrate' fits "
-            "it anew",
+            "fusion profile %s: fitted with other prompts (%s, now %s), but still used; to fit it again, run "
+            "'agenticiqa calibrate'",
             *(name, profile.prompts, prompts),
         )
 

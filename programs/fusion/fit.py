@@ -104,7 +104,7 @@ def fit_profile(
         ValueError: A tool score is not finite.
     """
     if not all(math.isfinite(row.tool_score) for row in rows):
-        raise ValueError("tool scores are finite numbers")
+        raise ValueError("tool scores must be finite numbers")
     image_kind = usual_kind(rows)
     rows = [row for row in rows if row.image_kind == image_kind]
     identity = {

@@ -58,7 +58,7 @@ class ScoreFusion:
     ) -> None:
         for name, value in (("eta", eta), ("model_error", model_error)):
             if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} is a finite number of at least 0, got {value}")
+                raise ValueError(f"{name} must be a finite number of at least 0, got {value}")
         self.profile = profile
         self.eta = eta_of(profile.tool_error) if profile else eta
         self.model_error = profile.model_error if profile else model_error
@@ -132,9 +132,9 @@ class ScoreFusion:
         text = vlm_output if isinstance(vlm_output, str) else str(vlm_output.get("quality_reasoning", ""))
         level = level_named(text)
         if level is not None:
-            logger.warning("no quality_probs: level %d taken from the reasoning, so the fusion is approximate", level)
+            logger.warning("no quality_probs: level %d is read from the reasoning, so the score is approximate", level)
             return self.smoothed(level), "reasoning"
-        logger.warning("no quality_probs and no level in the reasoning: the fusion relies on the tool scores only")
+        logger.warning("no quality_probs and no level in the reasoning: the score is based on the tool scores only")
         return dict.fromkeys(self.quality_levels, 1 / len(self.quality_levels)), "uniform"
 
     def smoothed(self, level: int) -> Probabilities:
@@ -173,10 +173,10 @@ class ScoreFusion:
                 distribution over the levels.
         """
         if set(vlm_probabilities) != set(self.quality_levels):
-            raise ValueError(f"probabilities of the levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
+            raise ValueError(f"got probabilities of levels {sorted(vlm_probabilities)}, expected {self.quality_levels}")
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
-            raise ValueError(f"probabilities are at least 0 and sum to 1, got {dict(vlm_probabilities)}")
+            raise ValueError(f"probabilities must be at least 0 and sum to 1, got {dict(vlm_probabilities)}")
         # With a profile both are Gaussian, and the sum over five levels would snap to them where the errors are small.
         levels = FINE_LEVELS if self.profile else self.quality_levels
         closeness = self._closeness(tool_scores, levels, tool_error)
@@ -245,9 +245,9 @@ class ScoreFusion:
         low, high = self.quality_levels[0], self.quality_levels[-1]
         for score in tool_scores:
             if not (math.isfinite(score) and low <= score <= high):
-                raise ValueError(f"a tool score lies in [{low}, {high}], got {score}")
+                raise ValueError(f"a tool score must lie in [{low}, {high}], got {score}")
         if tool_error is not None and not (math.isfinite(tool_error) and tool_error > 0):
-            raise ValueError(f"tool_error is a finite number above 0, in levels, got {tool_error}")
+            raise ValueError(f"tool_error must be a finite number of levels above 0, got {tool_error}")
         if tool_scores:
             mean = math.fsum(tool_scores) / len(tool_scores)
             error = self.profile.tool_error_of(tool_error) if self.profile else tool_error
@@ -294,7 +294,7 @@ def eta_of(error: float) -> float:
 def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
     """Return normalized probabilities from log-probabilities of any offset. Raises ValueError for NaN or infinity."""
     if not all(math.isfinite(log) for log in logs.values()):
-        raise ValueError(f"log-probabilities are finite, got {dict(logs)}")
+        raise ValueError(f"log-probabilities must be finite, got {dict(logs)}")
     peak = max(logs.values())
     shares = {level: math.exp(log - peak) for level, log in logs.items()}
     total = math.fsum(shares.values())
@@ -310,6 +310,6 @@ def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:
 def level_name(score: float) -> Level:
     """Return the name of the level nearest to a score in [1, 5]; the better one if it is half-way."""
     if not 1 <= score <= 5:
-        raise ValueError(f"a score lies in [1, 5], got {score}")
+        raise ValueError(f"a score must lie in [1, 5], got {score}")
     nearest = math.floor(score + 0.5)
     return next(name for name, number in LEVELS.items() if number == nearest)

@@ -22,7 +22,7 @@ LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured whic
 # at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
 PHOTO_SHARE = 0.8
 UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
-KINDS: dict[ImageKind, str] = {"photo": "photos", "generated": "AI-generated pictures"}
+KINDS: dict[ImageKind, str] = {"photo": "photos", "generated": "AI-generated images"}
 SOURCES = {  # each probability_source in words
     "logprobs": "the log-probabilities of the level's token",
     "quality_probs": "the log-probabilities that the model wrote",
@@ -31,7 +31,7 @@ SOURCES = {  # each probability_source in words
     "salvaged_probs": "the probabilities in a rejected answer",
     "salvaged_level": "the level in a rejected answer",
     "reasoning": "the level that the reasoning names",
-    "uniform": "no model: all levels equally likely",
+    "uniform": "a uniform distribution, because the model gave no levels",
     "measurements": "the measured severities",
     "learned": "the learned model",
 }
@@ -84,7 +84,7 @@ def fused_score(
     if source == "learned" and evidence.local_damage:
         # Tool and MOS estimate are then the same model, which hardly reacts to local damage; only the estimate has it.
         score = min(score, expectation)
-    made_of = ", the level expectation alone, as no tool score came"
+    made_of = ", from the level expectation alone, because no tool gave a score"
     if mean is not None:
         count = len(evidence.overall_scores)
         made_of = f", fused from the tool mean {mean:.2f} (n={count}) and a level expectation of {expectation:.2f}"
@@ -98,7 +98,7 @@ def fused_score(
             shown = min(max(place, 1.0), 5.0)
             apart = abs(shown - mean) if abs(shown - mean) >= _far(profile, stated) else None
         if apart is not None:
-            how += f" The model ({shown:.1f}) is far from the tools ({mean:.1f}): without the model {without:.1f}."
+            how += f" The model ({shown:.1f}) is far from the tools ({mean:.1f}); the tools alone give {without:.1f}."
     if profile is None:
         error = stated or spread or UNKNOWN_ERROR
     elif without is None:
@@ -118,14 +118,14 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
     if profile is None:
         return fusion, ""
     if evidence.overall_scores and profile.toolset and profile.toolset != evidence.overall_tools:
-        note = f"; the fusion profile, of {', '.join(profile.toolset)}, is not for these tools"
+        note = f"; the fusion profile is not used: it was fitted with other tools ({', '.join(profile.toolset)})"
         return fusion.with_profile(PRIOR), note
     if profile.backend and model and profile.backend != backend_shown(model):
-        note = f"; the fusion profile, of {profile.backend}, is not for {backend_shown(model)}"
+        note = f"; the fusion profile is not used: it was fitted for {profile.backend}, not {backend_shown(model)}"
         return fusion.with_profile(PRIOR), note
     if profile.image_kind and evidence.image_kind and profile.image_kind != evidence.image_kind:
         was, now = KINDS[profile.image_kind], KINDS[evidence.image_kind]
-        return fusion, f"; the fusion profile was fitted to {was}, and this was judged as one of {now}"
+        return fusion, f"; the fusion profile was fitted to {was}, not to {now} such as this one"
     return fusion, ""
 
 

@@ -15,8 +15,8 @@ from agenticiqa.programs.tools.metrics.learned_iqa import predicted_mos
 from agenticiqa.signatures.types import SummarizerOutput
 
 # Chosen on 600 pairs: LIVE r2, and 12 good photos of CLIVE with each kind of ``distort`` at levels 2 and 4. None
-# was suspected as it is; when swapped, 79 % of LIVE r2 and 64 % of the others were.
-WORSE, CLEARLY_WORSE = 0.15, 0.3  # by so much the opinion of the reference is below the image's
+# was suspected in the right order; when swapped, 79 % of LIVE r2 and 64 % of the others were.
+WORSE, CLEARLY_WORSE = 0.15, 0.3  # levels by which the predicted MOS of the reference is below the image's
 LESS_CHANGE = 0.5  # severities
 
 
@@ -54,9 +54,9 @@ def load_assessed(
 def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
     """Return a sentence if the reference looks worse than the image, so the two may be swapped; else an empty text.
 
-    Both are of one size. The detector says whether the step from the image to the reference looks like damage, more
-    than the step back, and the learned model whether the reference is worse by itself. Where either is too small for
-    these, nothing is said.
+    Both have the same size. The detector compares the change from the image to the reference with the reverse change:
+    which one looks more like damage? The learned model predicts the MOS of each. If an image is too small for these,
+    return an empty text.
     """
     if not (has_features(image) and learned_model_applies(image, None)):
         return ""
@@ -68,7 +68,7 @@ def looks_worse(image: LoadedImage, reference: LoadedImage) -> str:
     if first - second < (WORSE if repair >= damage else CLEARLY_WORSE):
         return ""
     return (
-        f"The reference looks worse than the image ({second:.1f} against {first:.1f} of 5, each by itself): "
+        f"The reference looks worse than the image ({second:.1f} against {first:.1f} of 5, each assessed alone): "
         "check that the two are not swapped."
     )
 

@@ -1,4 +1,4 @@
-"""The offline counterpart of every stage that asks a model: the same Protocol, with rules and measurements."""
+"""Implement every stage without a model, by rules and measurements, with the same Protocols."""
 
 import math
 import re
@@ -50,7 +50,7 @@ BACKGROUND = re.compile(rf"{_WHICH}(?:background|backdrop)", re.I)
 
 
 class RulePlanner(StageModule):
-    """Plans by rules over the question's words."""
+    """A planner that applies rules to the words of the question."""
 
     def __init__(self, known_tools: Collection[str]) -> None:
         super().__init__()
@@ -65,10 +65,10 @@ class RulePlanner(StageModule):
 
 
 class SaliencyLocator(StageModule):
-    """Finds the subject and the background by the embedded saliency network, and nothing else.
+    """A locator that finds only the subject and the background, with the embedded saliency network.
 
-    The subject is what is most salient, the background the largest free rectangle beside it. The network does not
-    recognize things by name, so people, faces, skies, vehicles and the like have no box.
+    The subject is the most salient part, the background the largest rectangle that does not overlap it. The network
+    does not recognize objects by name, so people, faces, skies or vehicles have no box.
     """
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:
@@ -84,7 +84,7 @@ class SaliencyLocator(StageModule):
 
 
 class MeasuredDetector(StageModule):
-    """Reports the distortions that the measurements of each region show, worst first."""
+    """A detector that reports the distortions that the measurements of each region show, worst first."""
 
     def forward(
         self, image: LoadedImage, query: str, regions: list[str], boxes: Boxes, reference: LoadedImage | None
@@ -100,7 +100,7 @@ class MeasuredDetector(StageModule):
 
 
 class MeasuredAnalyst(StageModule):
-    """Gives each distortion its measured severity, with the measured values as the explanation."""
+    """An analyst that returns the measured severity of each distortion, with the measured values as explanation."""
 
     def forward(
         self, image: LoadedImage, query: str, distortion_set: Distortions, boxes: Boxes, reference: LoadedImage | None
@@ -124,7 +124,7 @@ class MeasuredAnalyst(StageModule):
 
 
 class TableSelector(StageModule):
-    """Selects the tool with the highest measured correlation with the distortion, else the best one overall."""
+    """A selector that takes the tool with the highest measured correlation with the distortion or overall."""
 
     def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """See ``protocols.SelectorStage``."""
@@ -132,7 +132,7 @@ class TableSelector(StageModule):
 
 
 class MeasuredScorer(StageModule):
-    """Level probabilities by the learned model, or with a reference by the severities; over regions the mean.
+    """A scorer that uses the learned model, or with a reference the severities; regions are averaged.
 
     An adapter adapts the learned model.
     """
@@ -167,7 +167,7 @@ class MeasuredScorer(StageModule):
 
 
 class EvidenceAnswerer(StageModule):
-    """Matches the question and its options with the measured evidence; other questions are not answered."""
+    """An answerer that uses only the measured evidence; other questions are not answered."""
 
     def forward(
         self,
@@ -177,7 +177,7 @@ class EvidenceAnswerer(StageModule):
         options: dict[str, str],
         reference: LoadedImage | None,
     ) -> Answered:
-        """See ``protocols.AnswererStage``. Several regions are answered one by one; by one letter only if all agree."""
+        """See ``protocols.AnswererStage``. Each region is answered; a letter is returned only if all agree."""
         question = UserQuestion(query, options, evidence, image.size, alone=reference is None)
         with cpu_slot():
             return answer_from_evidence(question, measured_parts(image, reference, evidence.boxes or {}))
@@ -186,9 +186,9 @@ class EvidenceAnswerer(StageModule):
 def measured_regions(
     image: LoadedImage, reference: LoadedImage | None, regions: Iterable[str], boxes: Boxes
 ) -> tuple[dict[str, Findings], Measurements]:
-    """The findings and the named measurements of each region.
+    """Return the findings and the named measurements of each region.
 
-    They are those of its crop; for a region without a box, those of the whole image, and findings in parts of it.
+    A region with a box is cropped; a region without one is the whole image, including findings in parts of it.
     """
     found: dict[str, Findings] = {}
     measurements: Measurements = {}
@@ -223,12 +223,12 @@ def damaged_parts(findings: Iterable[tuple[DetectableDistortion, Finding]]) -> l
 
 
 def worst_first(findings: Findings) -> list[tuple[DetectableDistortion, Finding]]:
-    """The findings, the most severe first."""
+    """Return the findings, sorted by decreasing severity."""
     return sorted(findings.items(), key=lambda item: -item[1].severity)
 
 
 def summary_of(findings: Findings) -> str:
-    """The visible findings in words, worst first, and that a picture is monochrome."""
+    """Return the visible findings in words, worst first, and a sentence if the picture is monochrome."""
     visible = [(name, finding) for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
     sentences = [f"{name}, {finding.word}: {finding.explanation}" for name, finding in visible]
     monochrome = [finding.explanation for finding in findings.values() if finding.subtype in (GRAY, TONED)]

@@ -145,24 +145,24 @@ def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
     if options is None:
         return None
     if isinstance(options, str) or not isinstance(options, Sequence | Mapping):
-        raise UserError(f"options are a {type(options).__name__}: give a list of texts, or a mapping of letter to text")
+        raise UserError(f"options must be a list or a mapping of letters to texts, not {type(options).__name__}")
     given = list(options.items()) if isinstance(options, Mapping) else list(zip(ascii_uppercase, options, strict=False))
     if not FEWEST <= len(options) <= MOST:
-        raise UserError(f"options are {len(options)}: give {FEWEST} to {MOST}")
+        raise UserError(f"the number of options is {len(options)}: give {FEWEST} to {MOST}")
     for letter, text in given:
         if not isinstance(letter, str) or len(letter) != 1 or letter.upper() not in ascii_uppercase:
-            raise UserError(f"options have the key {letter!r}: give letters from A to Z")
+            raise UserError(f"option key {letter!r} must be one letter from A to Z")
         if not isinstance(text, str) or not text.strip():
             what = "is empty" if isinstance(text, str) else f"is a {type(text).__name__}"
-            raise UserError(f"option {letter.upper()} {what}: give each as text")
+            raise UserError(f"option {letter.upper()} {what}: give each option as text")
     texts = [" ".join(well_formed(text).split()) for _, text in given]
     if not isinstance(options, Mapping):
         texts = _without_letters(texts)
     if sum(map(len, texts)) > LONGEST:
-        raise UserError(f"options have {sum(map(len, texts))} characters: shorten them to {LONGEST}")
+        raise UserError(f"the options have {sum(map(len, texts))} characters: shorten them to {LONGEST} in all")
     read = {letter.upper(): text for (letter, _), text in zip(given, texts, strict=True)}
     if len(read) < len(given) or len({text.casefold() for text in texts}) < len(texts):
-        raise UserError("two options are the same: give each once")
+        raise UserError("two options have the same letter or text: give each only once")
     return read
 
 

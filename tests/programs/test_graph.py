@@ -300,7 +300,10 @@ def test_wrong_arguments_are_refused_when_the_graph_is_built(arguments: Any, mes
         ({"query": "x" * 5000, "image_path": "x.png"}, "the question has 5000 characters"),
         ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is a bytes"),
         ({"query": "Is it sharp?", "image_path": "x.png", "max_replan_iterations": "2"}, "iterations is '2'"),
-        ({"query": "Which?", "image_path": "x.png", "options": "A. Blur"}, "options are a str"),
+        (
+            {"query": "Which?", "image_path": "x.png", "options": "A. Blur"},
+            "options must be a list or a mapping of letters to texts, not str",
+        ),
     ],
 )
 def test_a_wrong_input_is_refused_before_anything_is_asked(state: Any, message: str) -> None:

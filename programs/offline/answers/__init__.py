@@ -1,9 +1,9 @@
 """Plan and answer questions about an image from its measurements, without a language model.
 
-``planner`` plans a question. ``answer`` answers it: by ``fixed_words``, which has a rule for each kind of question that
-its words give away; else ``question_reader``, a small network, says what is asked, about what and of which part, and
-``asked`` adds what the words say exactly: hue, degree, place, scale. ``answer.ANSWERS`` has a small function for each
-kind of question, those of ``rules`` and ``places``, which answer it from the findings (``measured_image``, ``parts``);
-``choices`` chooses among options. What the network is not sure of, and what does not follow from the measurements, is
-not answered.
+``planner`` plans a question and ``answer`` answers it. ``fixed_words`` has a rule for each kind of question that can be
+recognized by fixed words. For others, ``question_reader``, a small network, predicts the intent, the distortion and the
+part of the image, and ``asked`` adds what the words state exactly: hue, degree, place, scale. ``answer.ANSWERS`` has a
+function for each intent, from ``rules`` or ``places``, which answers from the findings (``measured_image``, ``parts``);
+``choices`` chooses among options. A question is not answered if the network is unsure or the measurements do not
+determine the answer.
 """

@@ -1,4 +1,4 @@
-"""Answer a question from measurements or from its own words, and nothing that does not follow from them."""
+"""Answer a question from the measurements or from its own words, without guessing."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ from agenticiqa.programs.stages.protocols import Answered
 from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
-_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # which is asked about a cast, and names none
+_BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one
 _COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
 _JOINT = re.compile(r"\b(and|or)\b", re.I)
 _VERB = re.compile(r"\W*\b(?:is|are|was|were|does|do|has|have)\b", re.I)
@@ -56,15 +56,15 @@ ANSWERS: Mapping[str, Rule] = {
     "unanswerable": rules.not_measured,
     "": rules.not_measured,
 }
-"""By what is asked; see ``asked.Asked``."""
+"""The rule for each intent; see ``asked.Asked.what``."""
 
 
 def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     """Answer a question: by fixed words (``fixed_words``), else from the measurements.
 
-    ``look`` gives what was measured of the whole image, of the reference, or of a part. The final answer is a letter of
-    the options, or words, or ``UNABLE`` if no rule gives a single answer: nothing is guessed. The reasoning says in
-    sentences which rule and which measurements gave the answer, or what is missing.
+    ``look`` returns the measurements of the whole image, of the reference, or of a part. The final answer is the letter
+    of an option, a text, or ``UNABLE`` if no rule gives a single answer. The reasoning explains which rule and which
+    measurements gave the answer, or what is missing.
     """
     if fixed := fixed_answer(question, look):
         return Answered(fixed.answer or UNABLE, fixed.in_words)
@@ -92,13 +92,13 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
 
 
 def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
-    """The answer, and the measurements that it is about."""
+    """Return the answer, and the measurements that it is based on."""
     if claim := rules.quality_claim(asked, whole):
         return yes_no_letter(asked.options, claim), whole
     if asked.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
-            return replace(NO_REFERENCE, reason="The question is about the reference, and none was given."), whole
+            return replace(NO_REFERENCE, reason="The question is about the reference, but none was given."), whole
         return answer_about(asked, reference, look), reference
     if asked.subject != "part" or places.name_places(asked.options):
         return answer_about(asked, whole, look), whole
@@ -109,14 +109,14 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
 def _of_parts(
     each: Mapping[str, Asked], joint: str, options: Mapping[str, str], look: Look, whole: MeasuredImage
 ) -> tuple[RuleAnswer, MeasuredImage]:
-    """The answer about several parts, and the measurements that it is about.
+    """Return the answer about several parts, and the measurements that it is based on.
 
-    ``each`` is what is asked of each part. Claims of their own are joined by "and" or "or": one that fails is enough
-    for "No", with "or" one that holds for "Yes".
+    ``each`` has the parsed question for each part. Separate claims about the parts are joined by ``joint``: with "and",
+    one false claim gives "No"; with "or", one true claim gives "Yes".
     """
     found = {region: part for region in each if (part := look(region))}
     if missing := [region for region in each if region not in found]:
-        return RuleAnswer(None, f"Nothing here finds {' and '.join(missing)} in the image."), whole
+        return RuleAnswer(None, f"The offline program cannot find {' and '.join(missing)} in the image."), whole
     asked = next(iter(each.values()))
     if not joint and len(found) == 2 and _COMPARES.search(asked.text):
         return yes_no_letter(options, places.compared_parts(asked, found)), whole
@@ -133,11 +133,11 @@ def _of_parts(
         shown = "; ".join(f"{region}: {more or said}" for region, (said, _, more) in by_region.items())
         return yes_no_letter(options, RuleAnswer(word if options else f"{word} ({shown})", reason)), whole
     shown = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
-    return RuleAnswer(None if joint or options else shown, reason if joint else f"The regions differ. {reason}"), whole
+    return RuleAnswer(None if joint or options else shown, reason if joint else f"The answers differ. {reason}"), whole
 
 
 def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The answer about one image or part: by its kind of question, or the one of the options that fits."""
+    """Return the answer about one image or part: the rule for its intent, or the option that fits."""
     rule, options = ANSWERS[asked.what], asked.options
     compares = choices.names_reference(asked.text)
     if rule is rules.not_measured and compares and look(REFERENCE) is None:
@@ -160,8 +160,8 @@ def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswe
 def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[str]) -> tuple[dict[str, str], str]:
     """Return the claim of a yes-no question for each of two parts, and the "and" or "or" between separate claims.
 
-    "Is the left half noisy and the right one sharp?" claims one thing of each, "Are the left and the right half noisy?"
-    the same of both; other questions claim nothing of them.
+    "Is the left half noisy and the right one sharp?" makes a separate claim about each part, "Are the left and the
+    right half noisy?" the same claim about both; other questions make no claims about parts.
     """
     text = question_alone(query)[:LONGEST_TEXT]
     verb, named = _VERB.match(text), sorted((text.find(region), region) for region in regions if region in text)
@@ -172,7 +172,7 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
     if not joints:
         return {}, ""
     begin, end = (start + len(one) + place for place in joints[-1].span())
-    if not terms_in(text[:begin]) and joints[-1][1].lower() == "and":  # the same of both
+    if not terms_in(text[:begin]) and joints[-1][1].lower() == "and":  # the same claim about both
         rest = text[next_start + len(other) :]
         return {region: f"{text[:start]}{region}{rest}" for region in (one, other)}, ""
     if not (terms_in(text[:begin]) and terms_in(text[end:])):
@@ -183,7 +183,7 @@ def _claims_of_parts(query: str, options: Mapping[str, str], regions: Sequence[s
 
 
 def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
-    """The answer with the words of the chosen option beside its letter, which the question may not show."""
+    """Insert the text of the chosen option after its letter, because the question may not show it."""
     letter = answer.answer or ""
     if letter not in options:
         return answer
@@ -192,10 +192,10 @@ def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
 
 
 def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
-    """The measurements with explanations about the kinds that a question names, where they were measured.
+    """Return the measurements with explanations of the kinds of distortion that a question names, if measured.
 
-    A finding explains the kind that fits best: of an image that is colorful and has no cast, its colorfulness. If it is
-    visible, the kind that was asked about is explained beside it.
+    A finding explains only the kind that fits best, for example the colorfulness of an image without a color cast. The
+    explanation of the kind in question replaces it, or is added to it if the finding is visible.
     """
     kinds = {without_hue(term.meaning.kind) for term in terms_in(question)} - {""}
     if _BALANCE.search(question):

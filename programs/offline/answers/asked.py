@@ -28,14 +28,14 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.lexicon import Meaning, Term, terms_in
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
-SURE, NAMED = 0.7, 0.6  # least probability of what is asked, and of what it is about
-OF_ALL = 0.7  # least probability that a question is about the whole image where some words may name a part of it
-OF_WHOLE = 0.85  # the same, where the words do name a part of it
-OF_SCALE = 0.4  # the same, that a number is asked for where a scale is stated, and which of its ends is the best
-OF_ANY = 0.8  # least probability of "which" where no word names a fault or the quality: "Describe what they are doing"
+SURE, NAMED = 0.7, 0.6  # minimum probabilities of the intent, and of the distortion
+OF_ALL = 0.7  # minimum probability that a question is about the whole image if some words may name a part of it
+OF_WHOLE = 0.85  # the same if the words do name a part of it
+OF_SCALE = 0.4  # minimum probability of a rating if the question states a scale and its best end
+OF_ANY = 0.8  # minimum probability of "which" if no word names a fault or quality: "Describe what they are doing"
 
-BRIEF = 3  # words of a question that says nothing without its options
-OF_OTHER = 0.8  # least probability that no measurement tells which of the options fits
+BRIEF = 3  # words of a question that has no meaning without its options
+OF_OTHER = 0.8  # minimum probability that no measurement determines which option fits
 
 WHOLE = frozenset(
     {"yes", "no", "degree", "which", "metric", "rating-high", "rating-low", "reference-yes", "reference-no"}
@@ -87,25 +87,25 @@ class Asked:
 
     @property
     def terms(self) -> list[Term]:
-        """The words for distortions and for the quality in it."""
+        """The words for distortions and for the quality in the question."""
         return terms_in(self.text)
 
     @property
     def senses(self) -> set[str]:
-        """What these words do: find fault, praise, or neither."""
+        """The senses of these words: fault, virtue, neutral or more."""
         return {term.meaning.sense for term in self.terms}
 
     @property
     def named(self) -> list[Meaning]:
-        """The distortions that it names."""
+        """The distortions that the question names."""
         return [term.meaning for term in self.terms if term.meaning.subject not in ("any", "quality")]
 
 
 def read_question(query: str, options: Mapping[str, str], regions: Sequence[str], listed: bool) -> Asked:
-    """The question that a query asks.
+    """Parse the question in a query.
 
-    ``options`` are the answers offered, by letter, of which some tell what is asked if they are ``listed`` with it.
-    ``regions`` are the parts of the image that are named, as far as they are known.
+    ``options`` are the offered answers, by letter. If ``listed``, the network reads them with the question, which they
+    may complete. ``regions`` are the named parts of the image, if known.
     """
     text = corrected(question_alone(query)[:LONGEST_TEXT])
     options = {letter: corrected(option) for letter, option in options.items()}
@@ -133,7 +133,7 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     if subject == "image" and parts and (of_part or not _is_about_all(reading)):
         subject = "part"
     if subject == "part" and not parts:
-        # What is no part that can be named is all of it, but for "noisier than the sea".
+        # A part without a name is the whole image, except in comparisons such as "noisier than the sea".
         subject, what = "image", "" if re.search(r"\bthan\b", text) else what
     is_denial = what == "no"
     if what in ("yes", "no"):
@@ -146,18 +146,18 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
 
 
 def question_alone(query: str) -> str:
-    """The words of a query without its options; "" if it has no others."""
+    """Return the words of a query without its options; "" if nothing else remains."""
     asked = question_part(query)
     return "" if asked == without_instructions(query) and parse_options(query) else asked
 
 
 def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
-    """What is asked where the network is not sure, but the words for distortions are clear; "" otherwise."""
+    """Return the intent if the network is unsure but the words for distortions are clear; "" otherwise."""
     terms = terms_in(text)
     if _WHY.search(text) and (terms or _QUALITY.search(text)):
         return "which"
     is_other = reading.intent.name == "unanswerable"
-    if options:  # they say what is asked, and all of it after "What is it?"
+    if options:  # they determine the question, completely if it is brief, such as "What is it?"
         is_other = is_other and len(text.split()) > BRIEF
         return "" if is_other and reading.intent.probability >= OF_OTHER else "which"
     kinds = {(term.meaning.scale, term.meaning.kind) for term in terms}
@@ -183,7 +183,7 @@ def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
 
 
 def _in_known_words(text: str) -> tuple[str, Meaning | None]:
-    """The question, of noise in place of a distortion that the network has not learned, and that distortion."""
+    """Replace a distortion that the network was not trained on by "noise"; return the text and that distortion."""
     new = [term for term in terms_in(text) if term.meaning.subject in {*DETECTABLE} - _learned()]
     for term in new:
         text = text.replace(term.text, "noise")
@@ -196,14 +196,14 @@ def _learned() -> frozenset[str]:
 
 
 def _of_image(text: str, regions: Sequence[str]) -> str:
-    """The question asked of the whole image: the network does not know which parts were found."""
+    """Replace the names of parts by "image", because the network does not know which parts were located."""
     for region in sorted(regions, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", "image", text, flags=re.I)
     return text
 
 
 def _fault(text: str, read: Read) -> Meaning | None:
-    """The distortion that is meant, of the kind that the words name; any where the network reads that none is named."""
+    """Return the distortion in question, with the kind that the words name; any distortion if none is named."""
     named = [term.meaning for term in terms_in(text) if term.meaning.subject not in ("any", "quality")]
     if read.name == NONE and read.probability >= NAMED and not named:
         return Meaning("any", "fault")
@@ -218,9 +218,9 @@ def _fault(text: str, read: Read) -> Meaning | None:
     if len(exact) == 1:
         return replace(fault, kind=exact.pop())
     if main_kind(name) == "blur" and any(each.subject == "clarity" for each in named):
-        return Meaning("clarity", "fault")  # of detail, which blur is not all of
+        return Meaning("clarity", "fault")  # detail is lost by more than blur
     if named and not kinds and fault.subject in (BLURS, NOISE, COMPRESSION):
-        return replace(fault, kind="")  # "focus" is of no kind
+        return replace(fault, kind="")  # "focus" names no kind of blur
     return fault
 
 
@@ -230,9 +230,9 @@ def _is_about_all(reading: Reading) -> bool:
 
 
 def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part", ""]:
-    """Return what the network reads a question to be about: the whole image or reference, or a part of it.
+    """Return the extent that the network predicts for a question: the whole image or reference, or a part of it.
 
-    "part" also covers what no measurement tells, such as questions about a thing that only a model finds.
+    "part" also covers questions that no measurement answers, such as those about an object that only a model finds.
     """
     intent = read_text(listing(_in_known_words(text)[0], options)).intent
     if intent.name in WHOLE and intent.category >= OF_WHOLE:
@@ -241,7 +241,7 @@ def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part",
 
 
 def side_named(text: str) -> str:
-    """The side, corner or middle of the image that a question names; "" for none or several."""
+    """Return the side, corner or middle of the image that a question names; "" for none or several."""
     found = [side for side, pattern in _SIDES.items() if pattern.search(text)]
     if {"left", "right"} <= {*found} or {"top", "bottom"} <= {*found}:
         return ""
@@ -249,7 +249,7 @@ def side_named(text: str) -> str:
 
 
 def _scale(text: str, stated: RatingScale | None, best: str) -> RatingScale | None:
-    """The scale of a rating: as stated, or from the lowest to the highest number of the question."""
+    """Return the scale of a rating: as stated, or from the lowest to the highest number in the question."""
     if stated is None:
         numbers = sorted({float(number) for number in _NUMBER.findall(in_digits(text))})
         stated = RatingScale(numbers[0], numbers[-1]) if len(numbers) > 1 else None

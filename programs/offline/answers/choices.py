@@ -40,13 +40,13 @@ from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES
 
-READ = 0.5  # least probability of what an option, or the question, is about
-ALONE = 0.9  # from which what an option names is clear without its question, whatever that is about
+READ = 0.5  # minimum probability of the subject of an option or of the question
+ALONE = 0.9  # minimum probability at which the subject of an option is clear without its question
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
-CLEARLY = 0.5  # severity by which an option must be nearer than the next one: what it claims is read no better
-ORDERED = 0.8  # least correlation of the levels with the order of the list for this to count
-TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # too much of these is a fault, and too little as well
-OPPOSITES = {"dark", "bright"}  # of one category, but no degrees of the same
+CLEARLY = 0.5  # severity by which an option must be nearer than the next one, given the error of the predicted level
+ORDERED = 0.8  # minimum correlation of the levels with their order in the list for this order to be used
+TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # both too much and too little of these is a fault
+OPPOSITES = {"dark", "bright"}  # kinds of one category, but not degrees of one kind
 _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
 _OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
@@ -67,7 +67,7 @@ _MUCH = re.compile(r"\b(?:much|far|a lot|considerably)\b", re.I)
 
 
 def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
-    """Which picture each option names, "image", "reference" or "same"; empty if one names none."""
+    """Return the picture that each option names, "image", "reference" or "same"; empty if one names none."""
     named = {
         letter: "reference" if _REFERENCE.search(text) else "same" if _SAME.search(text) else "image"
         for letter, text in options.items()
@@ -77,7 +77,7 @@ def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def names_reference(text: str) -> bool:
-    """Whether a text names the reference."""
+    """Return whether a text names the reference."""
     return bool(_REFERENCE.search(text))
 
 
@@ -112,7 +112,7 @@ def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     said = f"{asked.text} {' '.join(asked.options.values())}"
     if None in levels.values() or asked.named or (asked.text and not _QUALITY.search(said)):
         return None
-    return nearest(levels, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} between 1 and 5)")
+    return nearest(levels, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} of 5)")
 
 
 def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
@@ -133,7 +133,7 @@ def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
 
 
 def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
-    """The option, "High" or "Poor", nearest to how much there is of a property; ``None`` if not all are such."""
+    """Return the option ("High", "Poor") nearest to the amount of a property; ``None`` for other options."""
     levels = {letter: _level(text) for letter, text in asked.options.items()}
     if (
         None in levels.values()
@@ -148,7 +148,7 @@ def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
         places = {letter: 3.0 * ((level or 3) > 3) - 3.0 * ((level or 3) < 3) for letter, level in levels.items()}
         if signed is None:
             return cannot_tell(fault, measured)
-        return nearest(places, signed, fault.categories, f"{fault.subject.lower()} ({signed:+.1f} between -4 and 4)")
+        return nearest(places, signed, fault.categories, f"{fault.subject.lower()} ({signed:+.1f}, from -4 to 4)")
     severity = measured.severity(fault)
     if severity is None:
         return cannot_tell(fault, measured)
@@ -177,7 +177,7 @@ def _level(text: str) -> float | None:
 
 
 def _one_fault(asked: Asked, faults: set[str], clear: list[str]) -> Meaning | None:
-    """The one distortion that the question and its options are about."""
+    """Return the one distortion that the question and its options are about."""
     if asked.fault and asked.fault.subject != "any":
         named = [fault for name in faults if (fault := fault_named(name))]
         return asked.fault if all(fault.scale == asked.fault.scale for fault in named) else None
@@ -185,7 +185,7 @@ def _one_fault(asked: Asked, faults: set[str], clear: list[str]) -> Meaning | No
 
 
 def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -> RuleAnswer:
-    """The option that names the worst of several distortions; one that says none, or another, where none is there."""
+    """Return the option that names the worst of several distortions, or none or another one if none is visible."""
     named = {letter: faults for letter, option in read.items() if (faults := _faults(asked.options[letter], option))}
     every = list(dict.fromkeys(fault for faults in named.values() for fault in faults))
     rest = {letter: option.about.name for letter, option in read.items() if letter not in named}
@@ -195,7 +195,7 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     known = {fault: severity for fault, severity in severities.items() if severity is not None}
     highest, absent = max(known.values(), default=0.0), bool(ABSENT.search(asked.text))
     several = any(len(faults) > 1 for faults in named.values())
-    for fault in severities.keys() - known.keys():  # it may be the worst: the severity of its category is the bound
+    for fault in severities.keys() - known.keys():  # may be the worst: bounded by the severity of its category
         bound = measured.severity(replace(fault, kind=""))
         if bound is not None and (bound > highest - TIE or several or absent):
             return cannot_tell(fault, measured)
@@ -212,7 +212,7 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
         fits = len(none) == 1 and (
             of_one or measured.worst_severity < VISIBLE or _OF_THESE.search(asked.options[none[0]])
         )
-        reason = "None of the distortions offered is visible in the measurements."
+        reason = "None of the offered distortions is visible in the measurements."
         return RuleAnswer(none[0] if fits else None, reason, measured.visible[:1])
     if several:
         return _together(named, known)
@@ -222,34 +222,34 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     elsewhere = max((found.severity for name, found in measured.findings.items() if name not in covered), default=0.0)
     other = next((letter for letter, name in rest.items() if name == OTHER), "")
     if other and elsewhere >= VISIBLE and elsewhere > highest + TIE:
-        return RuleAnswer(other, "The worst distortion measured is none of those offered.", measured.visible[:1])
+        return RuleAnswer(other, "The worst measured distortion is not among the options.", measured.visible[:1])
     if others and highest - known.get(named[others[0]][0], 0.0) < TIE:
-        return RuleAnswer(None, f"Options {others[0]} and {best} are measured as equally severe.", about)
-    return RuleAnswer(best, f"Of the distortions offered, {best} has the worst measurement.", about)
+        return RuleAnswer(None, f"Options {others[0]} and {best} have the same measured severity.", about)
+    return RuleAnswer(best, f"{best} has the highest measured severity of the offered distortions.", about)
 
 
 def _together(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
-    """The option that names exactly the distortions that are there."""
+    """Return the option that names exactly the distortions that are present."""
     least = OBJECTIONABLE if max(known.values()) >= OBJECTIONABLE else VISIBLE
     present = {fault for fault, severity in known.items() if severity >= least}
     fitting = [letter for letter, faults in named.items() if {*faults} == present]
     if len(fitting) != 1:
-        return RuleAnswer(None, "No single option names exactly the distortions that were measured.")
-    return RuleAnswer(fitting[0], f"{fitting[0]} names exactly those that are {severity_word(least)} or worse.")
+        return RuleAnswer(None, "No single option names exactly the measured distortions.")
+    reason = f"{fitting[0]} names exactly the distortions that are {severity_word(least)} or worse."
+    return RuleAnswer(fitting[0], reason)
 
 
 def _absent(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
-    """The one option that names what is not there."""
+    """Return the one option that names a distortion that is not visible."""
     missing = [letter for letter, faults in named.items() if all(known.get(each, VISIBLE) < VISIBLE for each in faults)]
     if len(missing) != 1:
-        return RuleAnswer(
-            None, f"Not visible are {', '.join(missing) or 'none of the options'}, so that no one option fits."
-        )
-    return RuleAnswer(missing[0], f"{missing[0]} is the only one offered that is not visible in the measurements.")
+        shown = f"The measurements do not show {', '.join(missing)}" if missing else "The measurements show all options"
+        return RuleAnswer(None, f"{shown}, so no single option fits.")
+    return RuleAnswer(missing[0], f"{missing[0]} is the only option that is not visible in the measurements.")
 
 
 def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:
-    """The distortions that an option names: several only where its words say so."""
+    """Return the distortions that an option names; several only if its words name several."""
     terms = terms_in(text)
     words = list(dict.fromkeys(term.meaning for term in terms if term.meaning.sense == "fault"))
     if {term.meaning.sense for term in terms} == {"virtue"}:
@@ -261,15 +261,15 @@ def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:
 
 
 def _exact(text: str, fault: Meaning) -> Meaning:
-    """The distortion, of the kind that the words of an option name."""
+    """Return the distortion with the kind that the words of an option name."""
     kinds = {term.meaning.kind for term in terms_in(text) if {*term.meaning.categories} & {*fault.categories}} - {""}
     return replace(fault, kind=kinds.pop()) if len(kinds) == 1 else fault
 
 
 def _severity(fault: Meaning, offered: list[Meaning], measured: MeasuredImage) -> float | None:
-    """As ``MeasuredImage.severity``, but if one of several kinds offered was measured, the others have severity 0.
+    """Return ``MeasuredImage.severity``, but 0 if another of several offered kinds was measured.
 
-    If the kind of the finding is unknown, the only distortion offered of a category stands for the whole category.
+    If the kind of the finding is unknown, the only offered distortion of a category stands for the whole category.
     """
     severity = measured.severity(fault)
     if severity is not None or len(fault.categories) != 1 or fault.categories[0] not in measured.findings:
@@ -295,12 +295,12 @@ def _nearest_degree(
         return nearest_degree(places | words, severity, fault, measured)
     nearer, other, *_ = sorted(abs(place - severity) for place in places.values())
     if other - nearer < CLEARLY:
-        return RuleAnswer(None, f"Two options fit the measured severity ({severity:.1f} between 0 and 4) equally well.")
+        return RuleAnswer(None, f"Two options fit the measured severity ({severity:.1f} of 4) equally well.")
     return nearest_degree(places, severity, fault, measured)
 
 
 def _degree(text: str) -> float | None:
-    """The severity that an option says in a word of the vocabulary, beside the name of the distortion."""
+    """Return the severity that an option states as a word of the vocabulary, besides the name of the distortion."""
     for term in terms_in(text):
         text = text.replace(term.text, "")
     word = fold_severity(re.sub(r"^\W*(?:yes|it is|is)?\W*|\W+$", "", text))

@@ -1,8 +1,8 @@
 """Answer kinds of questions that fixed words identify, before the network reads the question.
 
 ``RULES`` has a function for each kind. It takes a ``UserQuestion`` and returns its answer, or ``None`` for any other
-question. ``look(IMAGE)`` gives it the measurements on demand. To add a kind, write its function and add it to
-``RULES``; no network has to be trained.
+question. ``look(IMAGE)`` returns the measurements on demand. To add a kind, write its function and add it to
+``RULES``; no training is needed.
 """
 
 import re
@@ -29,14 +29,14 @@ from agenticiqa.programs.tools.tool_names import asks_about_tools, names_tools
 from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 
-SHORT = 3  # words of a query that asks for a metric's value by its name alone
+SHORT = 3  # maximum words of a query that requests a metric's value by its name alone
 
 
 @dataclass(frozen=True)
 class UserQuestion:
-    """A question with the answers offered, by letter, and what is known beside the measurements.
+    """A question with its options by letter, the evidence, and facts about the image.
 
-    ``size`` is the image's width and height in pixels, ``None`` if unknown; ``alone`` says that there is no reference.
+    ``size`` is the image's width and height in pixels, ``None`` if unknown; ``alone`` means that there is no reference.
     """
 
     query: str
@@ -75,7 +75,7 @@ def size_of_image(question: UserQuestion, look: Look) -> RuleAnswer | None:
     megapixels = width * height / 1e6
     shown = f"{megapixels:.1f}" if megapixels >= 1 else f"{megapixels:.2g}"
     answer = f"{width} x {height} pixels ({shown} megapixels)"
-    return RuleAnswer(answer, "This is the size of the image as it was read.")
+    return RuleAnswer(answer, "This is the size of the image after decoding.")
 
 
 def best_of_several(question: UserQuestion, look: Look) -> RuleAnswer | None:
@@ -83,8 +83,8 @@ def best_of_several(question: UserQuestion, look: Look) -> RuleAnswer | None:
     asked = _without_politeness(question)
     if question.options or not question.alone or not _ASKS_WHICH.fullmatch(asked) or _LISTS.search(asked):
         return None
-    needed = "`agenticiqa compare IMAGE IMAGE...`, which ranks several images"
-    return RuleAnswer(None, "The question is about several images, and one is given.", needed=needed)
+    needed = "the command `agenticiqa compare IMAGE IMAGE...`, which ranks images"
+    return RuleAnswer(None, "The question is about several images, but only one was given.", needed=needed)
 
 
 def _without_politeness(question: UserQuestion) -> str:
@@ -128,12 +128,12 @@ def level_of_score(question: UserQuestion, look: Look) -> RuleAnswer | None:
         return None
     (score,) = scores
     if not 1 <= score <= 5 or abs(score % 1 - 0.5) < TIE:
-        return RuleAnswer(None, f"A score of {score:g} is between two levels, or not on the scale.")
+        return RuleAnswer(None, f"A score of {score:g} is halfway between two levels or outside the scale.")
     level = level_name(score).lower()
     letters = [letter for letter, option in question.options.items() if option.strip(" .").lower() == level]
     if len(letters) != 1:
         return None
-    return RuleAnswer(letters[0], f"A score of {score:g} on the scale of 1 to 5 is {level}.")
+    return RuleAnswer(letters[0], f"A score of {score:g} on a scale of 1 to 5 means {level} quality.")
 
 
 _QUOTED = re.compile(r"(['\"])(?:(?!\1).)*\1(?!\w)", re.S)
@@ -154,23 +154,23 @@ def metric_without_reference(question: UserQuestion, look: Look) -> RuleAnswer |
     if not _TOOL.search(asked) or not _WITHOUT_REFERENCE.search(asked) or _DENIED.search(asked):
         return None
     if any(term.meaning.subject not in ("any", "quality") for term in terms_in(asked)):
-        return None  # whether a metric follows a distortion is another question
+        return None  # the question is whether a metric responds to a distortion
     if is_yes_no(options):
-        named = names_tools(text, TOOLS)[:1]  # a description may compare it with others
+        named = names_tools(text, TOOLS)[:1]  # the first one, because a description may mention others
         if not named:
             return None
         alone = TOOLS[named[0]].kind == "NR"
-        needs = "needs no reference picture" if alone else "compares with a reference picture"
+        needs = "needs no reference" if alone else "compares the image with a reference"
         return yes_no_letter(options, RuleAnswer(YES if alone else NO, f"{named[0]} {needs}."))
     tools = {letter: find_tool(option.strip(), TOOLS) for letter, option in options.items()}
     alone_of = [letter for letter, tool in tools.items() if tool and TOOLS[tool].kind == "NR"]
     if None in tools.values() or len(alone_of) != 1:
         return None
-    return RuleAnswer(alone_of[0], f"Of the metrics offered, only {tools[alone_of[0]]} needs no reference picture.")
+    return RuleAnswer(alone_of[0], f"Of the offered metrics, only {tools[alone_of[0]]} needs no reference.")
 
 
 def _unquoted(question: UserQuestion) -> str:
-    """The text of a question with options; "" for one that quotes a query."""
+    """Return the text of a question with options; "" if it quotes a query."""
     text = readable(question_part(question.query)) if question.options else ""
     return "" if _QUERY.search(text) else text
 
@@ -178,7 +178,7 @@ def _unquoted(question: UserQuestion) -> str:
 def about_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """Explain what a metric measures."""
     if asks_about_tools(question.query) and (not question.options or is_yes_no(question.options)):
-        return RuleAnswer(None, "The question is about the metrics themselves.")
+        return RuleAnswer(None, "The question is about metrics, not about this image.")
     return None
 
 
@@ -202,8 +202,8 @@ def values_of_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
         if call.tool in named and call.raw is not None and call.calibrated is not None
     ]
     if not values:
-        return RuleAnswer(None, "The metric gave no value.")
-    reason = " ".join(["The question asks for what the tool measured.", *as_measured(scores_in_words(evidence))])
+        return RuleAnswer(None, "The metric returned no value.")
+    reason = " ".join(["The question asks for the value of a metric.", *as_measured(scores_in_words(evidence))])
     return RuleAnswer("; ".join(dict.fromkeys(values)), reason)
 
 
@@ -221,5 +221,5 @@ RULES: tuple[Rule, ...] = (
 
 
 def fixed_answer(question: UserQuestion, look: Look) -> RuleAnswer | None:
-    """The answer to a question of one of these kinds; ``None`` for any other."""
+    """Return the answer to a question of one of these kinds; ``None`` for any other question."""
     return next((answer for rule in RULES if (answer := rule(question, look))), None)

@@ -1,4 +1,4 @@
-"""The findings about an image, queried in the terms of a question."""
+"""The findings of an image, queried by the terms of a question."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -9,32 +9,34 @@ from agenticiqa.signatures.lexicon import LOWER, UPPER, Meaning, Subject, terms_
 from agenticiqa.signatures.vocabulary import DetectableDistortion, everyday_name
 
 VISIBLE = 0.5  # the severity from which "slight" is the nearest word
-PRESENT = 1.0  # the severity from which a distortion other than noise and blur is said to be there
-OBJECTIONABLE = 1.5  # the severity from which "moderate" is: from here an image counts as blurry, noisy, ...
+PRESENT = 1.0  # the severity from which a distortion other than noise and blur counts as present
+OBJECTIONABLE = 1.5  # the severity from which "moderate" is the nearest word: the image counts as blurry, noisy, ...
 UNDERESTIMATED = frozenset({"color cast", UPPER["Color distortions"], LOWER["Color distortions"], UPPER["Contrast"]})
-"""Kinds whose severity is too low without a reference: a scene may have such colors and tones by itself.
+"""Kinds with a severity that is too low without a reference, because a scene may have such colors and tones itself.
 
-Of 60 images with a visible severity below ``CERTAIN`` 8 had the degree that was measured (study at commit 0a7818c).
+Of 60 images with a visible severity below ``CERTAIN``, 8 had the measured degree (study at commit 0a7818c).
 """
-CERTAIN = 2.5  # the severity from which these are as severe as measured
-NO_COLOR = 4.0  # what a question about missing color is answered by in a gray picture
-TONING = 2.0  # what a question about a tint is answered by in sepia
+CERTAIN = 2.5  # the severity from which the measured degree of these kinds is reliable
+NO_COLOR = 4.0  # the severity of missing color in a gray picture, if a question is about it
+TONING = 2.0  # the severity of a tint in a sepia picture, if a question is about it
 
-IMAGE = ""  # the whole image, against the reference if there is one
-REFERENCE = "the reference"  # by itself
-REFERENCE_BESIDE_IMAGE = "the reference beside the image"  # against the image: what only the reference has
+IMAGE = ""  # the whole image, compared with the reference if there is one
+REFERENCE = "the reference"  # measured alone
+REFERENCE_BESIDE_IMAGE = (
+    "the reference beside the image"  # compared with the image: distortions that only the reference has
+)
 
 HUE_ANGLE = 0.5  # cosine of the largest angle between a tint and the hue that names it
 
 
 @dataclass(frozen=True)
 class MeasuredImage:
-    """What was measured of one image or part: the findings by category and the estimated ``level`` (1..5).
+    """The measurements of one image or part: the findings by category and the estimated ``level`` (1..5).
 
-    ``has_reference``: the findings are of what differs from the reference. ``tint`` is the shift of what should be
-    neutral on CIELAB's a* (red) and b* (yellow), ``None`` if unknown. ``unsure`` are kinds of color distortion that may
-    be there although no finding says so: without a reference they cannot be told from the colors of the scene.
-    ``remark`` is a sentence for an image that is outside of what the networks were trained on.
+    With ``has_reference``, the findings are differences from the reference. ``tint`` is the shift of neutral colors on
+    CIELAB's a* (red) and b* (yellow), ``None`` if unknown. ``unsure`` are kinds of color distortion that may be present
+    although no finding shows them: without a reference they cannot be distinguished from the colors of the scene.
+    ``remark`` is a sentence about an image unlike the training images of the networks.
     """
 
     findings: Mapping[DetectableDistortion, Finding]
@@ -45,10 +47,10 @@ class MeasuredImage:
     remark: str = ""
 
     def severity(self, meaning: Meaning) -> float | None:
-        """The severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements cannot tell.
+        """Return the severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements do not show it.
 
-        The worst of its categories counts. A finding has the worst kind of its category: the severity of the opposite
-        kind is then 0. That of any other kind, or with an unknown kind of the finding, is not known.
+        The worst of its categories counts. A finding has the worst kind of its category, so the opposite kind has the
+        severity 0. The severity of other kinds, or if the kind of the finding is unknown, is ``None``.
         """
         severities = [self._one(category, meaning) for category in meaning.categories]
         known = [severity for severity in severities if severity is not None]
@@ -56,14 +58,14 @@ class MeasuredImage:
         return max(known) if enough else None
 
     def may_hide(self, meaning: Meaning) -> bool:
-        """Whether what ``meaning`` names may be there although its severity is low."""
+        """Return whether the distortion that ``meaning`` names may be present although its severity is low."""
         kind = without_hue(meaning.kind)
         if meaning.categories != ("Color distortions",):
             return False
         return kind in self.unsure or (not kind and bool(self.unsure))
 
     def may_be_more(self, meaning: Meaning) -> bool:
-        """Whether what ``meaning`` names is visible, but may be more severe than measured."""
+        """Return whether the distortion that ``meaning`` names is visible but may be worse than measured."""
         about = self.about(meaning)
         if self.has_reference or not about or meaning.subject == "any" or self.findings[about[0]].local:
             return False
@@ -71,7 +73,7 @@ class MeasuredImage:
         return kind in UNDERESTIMATED and VISIBLE <= (self.severity(meaning) or 0.0) < CERTAIN
 
     def signed_severity(self, subject: Subject) -> float | None:
-        """The severity with a sign: positive for too much (light, saturation, contrast), negative for too little."""
+        """Return the severity, positive for too much (light, saturation, contrast), negative for too little."""
         category = next(iter(Meaning(subject, "fault").categories), None)
         if category is None or category not in self.findings:
             return None
@@ -85,7 +87,7 @@ class MeasuredImage:
         return None if sign is None else sign * finding.severity
 
     def kind_of(self, category: DetectableDistortion) -> str:
-        """The kind that a finding's subtype names, as the lexicon spells it; empty if it does not name exactly one."""
+        """Return the kind that a finding's subtype names, in the lexicon's spelling; empty unless it is exactly one."""
         kinds = kinds_in(self.findings[category].subtype)
         return next(iter(kinds)) if len(kinds) == 1 else ""
 
@@ -101,12 +103,12 @@ class MeasuredImage:
         return max((finding.severity for finding in self.findings.values()), default=0.0)
 
     def about(self, meaning: Meaning) -> list[DetectableDistortion]:
-        """The category with the worst finding of those that are meant, in a list; empty if none was measured."""
+        """Return a list with the category of the worst finding that is meant; empty if none was measured."""
         measured = [name for name in meaning.categories if name in self.findings]
         return sorted(measured, key=lambda name: -self.findings[name].severity)[:1]
 
     def describe(self, category: DetectableDistortion) -> str:
-        """The finding in words, "moderate motion blur" or "no visible noise"."""
+        """Return the finding in words, such as "moderate motion blur" or "no visible noise"."""
         finding = self.findings[category]
         if finding.subtype in (GRAY, TONED):
             return f"a {finding.subtype}"
@@ -115,23 +117,23 @@ class MeasuredImage:
         return f"{severity_word(finding.severity)} {finding.subtype or everyday_name(category)}"
 
     def described(self, categories: Iterable[DetectableDistortion]) -> str:
-        """Several findings in words."""
+        """Return several findings in words."""
         return " and ".join(map(self.describe, categories))
 
     def named(self, category: DetectableDistortion) -> str:
-        """The finding by its category, "Blurs (moderate, motion blur)"."""
+        """Return the finding with its category, such as "Blurs (moderate, motion blur)"."""
         finding = self.findings[category]
         return f"{category} ({', '.join(filter(None, (severity_word(finding.severity), finding.subtype)))})"
 
     def explained(self, category: DetectableDistortion) -> str:
-        """The explanation of a finding, to stand inside a sentence."""
+        """Return the explanation of a finding without its final period, for use inside a sentence."""
         return self.findings[category].explanation.strip().rstrip(".")
 
     def _one(self, category: DetectableDistortion, meaning: Meaning) -> float | None:
         if category not in self.findings:
             return None
         severity, kind = self.findings[category].severity, self.kind_of(category)
-        # A gray image has no color distortion, but a question whether color is missing is answered with yes.
+        # A gray image has no color distortion, but the answer to "Is color missing?" is yes.
         if self.findings[category].subtype == GRAY and meaning.kind == LOWER["Color distortions"]:
             return NO_COLOR
         if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):
@@ -146,22 +148,22 @@ class MeasuredImage:
         shares = [share for name, share in self.findings[category].kinds.items() if meaning.kind in kinds_in(name)]
         if meaning.kind and shares:
             return severity * max(shares)
-        if not meaning.kind:  # an over-sharpened picture is not an unclear one
+        if not meaning.kind:  # an oversharpened picture does not lack clarity
             return 0.0 if meaning.subject == "clarity" and kind == UPPER["clarity"] else severity
         return 0.0 if {kind, meaning.kind} == {UPPER.get(category), LOWER.get(category)} else None
 
 
 Look = Callable[[str], MeasuredImage | None]
-"""What was measured under a name: one of those above, or a part of the image; ``None`` for what is not there."""
+"""A function that returns the measurements of a name above or of a part of the image; ``None`` if there is none."""
 
 
 def without_hue(kind: str) -> str:
-    """The kind of distortion; of a cast of any hue that it is a color cast."""
+    """Return the kind of distortion, or "color cast" for a cast of any hue."""
     return "color cast" if kind in HUES else kind
 
 
 def kinds_in(subtype: str) -> set[str]:
-    """The kinds, as the lexicon spells them, that the name of a finding's subtype has; without any, the name itself."""
+    """Return the kinds, in the lexicon's spelling, that the name of a subtype contains, or else the name itself."""
     return {term.meaning.kind for term in terms_in(subtype) if term.meaning.kind} or {subtype} - {""}
 
 

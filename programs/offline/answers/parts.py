@@ -29,18 +29,18 @@ from agenticiqa.signatures.types import Box, Boxes
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # Below these a color distortion can be excluded without a reference; chosen on the dev photos of eval/research.
-NEUTRAL_TINT = 10.0  # CIELAB units between what should be neutral and gray
-USUAL_COLORFULNESS = 45.0  # Hasler and Süsstrunk's
+NEUTRAL_TINT = 10.0  # CIELAB units between neutral colors of the image and gray
+USUAL_COLORFULNESS = 45.0  # on the scale of Hasler and Süsstrunk
 FADED = 0.25  # severity of desaturation
-LEAST_SHARE = 0.25  # of a part that local damage must cover to count for it
+LEAST_SHARE = 0.25  # minimum share of a part that local damage must cover to count for it
 
 
 def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Boxes) -> Look:
-    """Return a function that gives what is measured of an image, its reference or a part, by name; each once.
+    """Return a cached function that measures an image, its reference or a part, by name.
 
-    ``IMAGE`` is the whole image (against the reference, if there is one), ``REFERENCE`` the reference by itself,
-    ``REFERENCE_BESIDE_IMAGE`` it against the image. Any other name is a part: one that has a box, or a place in the
-    frame ("left half"). ``None`` stands for what is not there.
+    ``IMAGE`` is the whole image (compared with the reference, if there is one), ``REFERENCE`` the reference alone,
+    ``REFERENCE_BESIDE_IMAGE`` the reference compared with the image. Any other name is a part: one with a box, or a
+    place in the frame ("left half"). The function returns ``None`` if there is no such part or reference.
     """
 
     @cache
@@ -66,9 +66,9 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
 
 
 def with_local_damage(part: MeasuredImage, whole: Mapping[DetectableDistortion, Finding], box: Box) -> MeasuredImage:
-    """Return the measurements of a part, with the local damage of the image that lies in ``box``.
+    """Return the measurements of a part, raised by local damage of the image inside ``box``.
 
-    The measurements of a crop are robust, so damage in less than half of it has almost no effect on them.
+    The measurements of a crop are robust statistics, so damage in less than half of it hardly affects them.
     """
     findings = dict(part.findings)
     for name, finding in whole.items():
@@ -84,7 +84,7 @@ def with_local_damage(part: MeasuredImage, whole: Mapping[DetectableDistortion, 
 def measured_image(
     findings: Mapping[DetectableDistortion, Finding], image: LoadedImage, reference: LoadedImage | None
 ) -> MeasuredImage:
-    """The findings of an image in the terms of a question, with its estimated level and tint."""
+    """Return the findings of an image in the terms of a question, with its estimated level and tint."""
     red, yellow = neutral_tint(tone_of(image))
     if reference is not None:
         before = neutral_tint(tone_of(reference))

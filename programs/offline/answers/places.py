@@ -1,4 +1,4 @@
-"""Answers about parts of an image: where a distortion is, in which half, and which of two parts has more of it."""
+"""Answer where a distortion is, in which half, and which of two parts has more of it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,10 +10,10 @@ from agenticiqa.programs.offline.answers.rule_answer import NOT_UNDERSTOOD, Rule
 from agenticiqa.signatures.lexicon import Meaning
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
-MARGIN = 0.6  # severity by which a part must be worse than the others to be named
+MARGIN = 0.6  # severity by which a part must be worse than the others to be the answer
 HALVES = ("left half", "right half", "top half", "bottom half")
 _ROWS = "top left, top middle, top right, left middle, center, right middle, bottom left, bottom middle, bottom right"
-# The nine parts by their place (column and row), and which of them a side has.
+# The nine parts with their place (column and row), and the parts of each side.
 NINTHS = {f"{name} ninth": (index % 3, index // 3) for index, name in enumerate(_ROWS.split(", "))}
 SIDES = {side: [part for part in NINTHS if side in part] for side in ("left", "right", "top", "bottom")}
 _PLACE = re.compile(
@@ -24,8 +24,8 @@ _ACROSS = re.compile(r"\bleft\b|\bright\b", re.I)
 _UPRIGHT = re.compile(r"\btop\b|\bbottom\b|\bupper\b|\blower\b|\babove\b|\bbelow\b", re.I)
 _LESS = re.compile(r"\b(?:least|less|fewer|fewest|lowest|weakest|not)\b", re.I)
 _BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", re.I)
-_NO_PART = "No part shows it visibly."
-_NO_ONE_PART = "No one part stands out."
+_NO_PART = "The distortion is not visible in any part."
+_NO_ONE_PART = "No single part stands out."
 
 
 def where(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
@@ -40,7 +40,7 @@ def where(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def half(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """The half of the image that shows more, or for "half-clean" less, of the distortion than the opposite one."""
+    """Return the half with more of the distortion than the opposite half (for "half-clean", with less)."""
     names = HALVES[:2] if _ACROSS.search(asked.text) else HALVES[2:] if _UPRIGHT.search(asked.text) else HALVES
     severities = _measured(names, asked, look)
     if isinstance(severities, RuleAnswer):
@@ -76,10 +76,10 @@ def compared_parts(asked: Asked, parts: Mapping[str, MeasuredImage]) -> RuleAnsw
     fault = asked.fault or Meaning("any", "fault")
     worse, better = first.severity(fault), second.severity(fault)
     if worse is None or better is None or re.search(r"\b(?:equal\w*|same)\b", asked.text):
-        return RuleAnswer(None, "The difference that the question asks for was not measured.")
+        return RuleAnswer(None, "The requested difference was not measured.")
     reason = f"The severity is {worse:.1f} in {one} and {better:.1f} in {other}."
     if VISIBLE / 2 < abs(worse - better) < VISIBLE:
-        return RuleAnswer(None, f"{reason} That is too near to call.")
+        return RuleAnswer(None, f"{reason} The difference is too small for an answer.")
     holds = abs(worse - better) >= VISIBLE and (worse > better) != asked.is_denial
     return yes_or_no(holds, reason, fault, first)
 
@@ -90,13 +90,13 @@ def name_places(options: Mapping[str, str]) -> bool:
 
 
 def place_named(text: str) -> str:
-    """The name of a place, as ``place_in_frame`` takes it: "In the upper-left corner" is "upper-left corner"."""
+    """Return the name of a place for ``place_in_frame``: "In the upper-left corner" becomes "upper-left corner"."""
     before = r"^\W*(?:(?:it is|mostly|only|in|on|at|near|to|towards?)\s+)*(?:the\s+)?"
     return re.sub(before, "", text.lower()).strip(" .")
 
 
 def _wants_least(asked: Asked) -> bool:
-    """Whether the part is asked for that shows it least: "sharper", "less noisy", but not "less sharp"."""
+    """Return whether the question requests the part with the least: "sharper", "less noisy", not "less sharp"."""
     assessed = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
     if assessed is None:
         return bool(_BEST.search(asked.text) or _LESS.search(asked.text))
@@ -105,7 +105,7 @@ def _wants_least(asked: Asked) -> bool:
 
 
 def _measured(names: Iterable[str], asked: Asked, look: Look) -> dict[str, float] | RuleAnswer:
-    """The severity in each part; or why it is not known."""
+    """Return the severity in each part, or the reason why it is unknown."""
     if asked.fault is None:
         return NOT_UNDERSTOOD
     found: dict[str, float] = {}
@@ -114,14 +114,14 @@ def _measured(names: Iterable[str], asked: Asked, look: Look) -> dict[str, float
         severity = measured.severity(asked.fault) if measured else None
         if severity is None:
             whole = look(IMAGE)
-            unknown = RuleAnswer(None, "Not every part that is offered can be found in the image.")
+            unknown = RuleAnswer(None, "Not every part in question can be found in the image.")
             return cannot_tell(asked.fault, whole) if measured and whole else unknown
         found[name] = severity
     return found
 
 
 def _unless_alike(severities: Mapping[str, float], asked: Asked) -> RuleAnswer | None:
-    """That no part shows the distortion, or all of them alike; ``None`` where the parts differ."""
+    """Return the answer if no part or every part shows the distortion; ``None`` if the parts differ."""
     highest, lowest, reason = max(severities.values()), min(severities.values()), _reason(severities)
     if highest < VISIBLE:
         return RuleAnswer(None, f"{reason} {_NO_PART}", _about(asked))
@@ -132,7 +132,7 @@ def _unless_alike(severities: Mapping[str, float], asked: Asked) -> RuleAnswer |
 
 
 def _reason(severities: Mapping[str, float]) -> str:
-    return f"Measured part by part: {', '.join(f'{name} {value:.1f}' for name, value in severities.items())} of 4."
+    return f"Severity by part (0 to 4): {', '.join(f'{name} {value:.1f}' for name, value in severities.items())}."
 
 
 def _about(asked: Asked) -> Sequence[DetectableDistortion]:
@@ -140,7 +140,7 @@ def _about(asked: Asked) -> Sequence[DetectableDistortion]:
 
 
 def _worst_part(severities: Mapping[str, float]) -> str:
-    """The side, if all of it is worse than the rest; otherwise the single worst part."""
+    """Return a side if all of it is worse than the rest, otherwise the single worst part."""
     worst = max(severities, key=lambda name: severities[name])
     bad = {name for name, value in severities.items() if value > (severities[worst] + min(severities.values())) / 2}
     for side, parts in SIDES.items():

@@ -1,9 +1,9 @@
-"""Plan by rules over the words of the question (those of the paper, arXiv 2509.26006, Appendix A.2).
+"""Plan by rules over the words of the question (paper, arXiv 2509.26006, Appendix A.2).
 
-They say whether the question is about quality (``query_type_of``), and which regions, distortions and tools it names.
-Places in the frame, the subject and the background have words of their own. For any other thing the network that reads
-questions decides whether the question is about one; the words after "the" or "my" are then its name. Nothing offline
-locates such a thing, but the answer can say so.
+The rules determine whether the question is about quality (``query_type_of``), and which regions, distortions and tools
+it names. Places in the frame, the subject and the background are recognized by fixed words. For any other object, the
+network of ``question_reader`` decides whether the question is about one; the words after "the" or "my" are its name.
+The offline program cannot locate such an object, but the answer says so.
 """
 
 import re
@@ -23,7 +23,7 @@ from agenticiqa.signatures.lexicon import distortions_in, terms_in
 from agenticiqa.signatures.types import GLOBAL, Distortions, PlannerOutput, QueryType
 from agenticiqa.signatures.vocabulary import Distortion
 
-# Phrases in which a distortion word does not name one, but describes the answer, the subject or an attribute.
+# Phrases in which a word for a distortion describes the answer, the subject or an attribute instead.
 _IDIOMS = re.compile(
     r"\bend(?:s|ed)? up\b|\bin (?:more |great |full |further )?details?\b"
     r"|\bdetailed(?= (?:description|explanation|analysis|assessment|answer|report|feedback|review|evaluation))"
@@ -32,7 +32,7 @@ _IDIOMS = re.compile(
     r"|\b(?:in|by) contrast\b|\bclear (?=evidence|signs?\b|indication|that|whether|why)",
     re.I,
 )
-# What a question leaves out: "apart from the noise".
+# Phrases that exclude something from a question: "apart from the noise".
 _EXCLUDED = re.compile(
     r"\b(?:ignor(?:e|es|ing)|disregard(?:ing)?|apart from|aside from|other than|besides|except(?: for)?|regardless of"
     r"|not counting|leaving aside|never mind|(?:enough|suitable|usable|good|fit|ready) for(?= (?:the|an?|my) ))\b"
@@ -46,14 +46,14 @@ _ASKS = re.compile(
     r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
     re.I,
 )
-# What introduces the matter of a request: "let me know about ...", "I was told that ...".
+# Introductions of a request: "let me know about ...", "I was told that ...".
 _WHETHER = re.compile(
     r"\A.*\b(?:if|whether|about|regarding|concerning|as to"
     r"|(?:told|tell|thinks?|believe|says?|said|claims?|true|sure|certain)(?: \w+)? that)\s+(?=\S)",
     re.I | re.S,
 )
 
-# What comes before a pause and names no distortion is no part of the question.
+# Text before a pause that names no distortion is not part of the question.
 _PAUSE = re.compile(
     r"[,;:]\s+(?=(?:is|are|was|does|do|did|has|have|can|would|how|what|which|where|why|any|it|this)\b)", re.I
 )
@@ -62,11 +62,11 @@ _PAUSE = re.compile(
 def plan_question(
     query: str, *, reference_given: bool, known_tools: Collection[str], feedback: str = ""
 ) -> PlannerOutput:
-    """The plan for a question, by rules.
+    """Plan a question by rules.
 
     ``feedback`` is the reason why the evidence of an earlier plan was not sufficient. With feedback the plan is wider:
     analysis, selection and execution run, and detection unless the question names the distortions. Raises ToolError if
-    the question asks for a tool that is not in ``known_tools``. The same question is read once, as of a whole folder.
+    the question asks for a tool that is not in ``known_tools``. Plans are cached, because a run often has one question.
     """
     return _planned(query, reference_given, tuple(known_tools), feedback).model_copy(deep=True)
 
@@ -97,7 +97,7 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
 
 
 def prepared(query: str, options: Mapping[str, str]) -> str:
-    """The question without its options, instructions and idioms, with its spelling corrected."""
+    """Return the question with corrected spelling, without options, instructions and idioms."""
     question = without_instructions(query)
     if options and lists_options(query, options):
         listing, question = question, question_part(query)
@@ -119,7 +119,7 @@ def distortions_by_region(question: str, options: Mapping[str, str], regions: Co
 
 
 def asking_part(text: str) -> str:
-    """The part of a text that asks: its last asking sentence that names something, without what introduces that.
+    """Return the last sentence that asks about a distortion or the quality, without its introduction.
 
     >>> asking_part("I took this on a trip to Rome. Hey, could you tell me whether it is noisy?")
     'it is noisy?'
@@ -136,7 +136,7 @@ def asking_part(text: str) -> str:
     return chosen.strip()
 
 
-# A question with one of these is about more than technical quality ...
+# A question with one of these words is about more than technical quality ...
 _AESTHETIC = re.compile(
     r"\b(?:emotion\w*|mood\w*|feel\w*|atmospher\w*|beaut\w*|pretty|aesthetic\w*|attractive\w*|appeal\w*|artistic\w*"
     r"|style\w*|stylish|genre|compos\w*|symmetr\w*|rule of thirds|perspective|framing|emphasi\w*|story|stories"
@@ -153,7 +153,7 @@ _TECHNICAL = re.compile(
     r"|(?:to|can|cannot) read|make out|discern\w*|recogni[sz]able|visibility|preserv\w*|over-?processed|hdr|iqa)\b",
     re.I,
 )
-# Words of judgment: a question with one is about quality if it has no aesthetic word.
+# Words of assessment: a question with one of them is about quality if it has no aesthetic word.
 _ASSESSMENT = re.compile(
     r"\b(?:rat(?:e|es|ed|ing|ings)|scor(?:e|es|ed|ing)|assess\w*|evaluat\w*|grade[ds]?|judg\w*|good|bad|poor|better"
     r"|best|worse|worst|wrong|issues?|problems?|improve\w*|usable|acceptable|natural|unnatural|realistic|great"
@@ -161,7 +161,7 @@ _ASSESSMENT = re.compile(
     r"|how does (?:it|this) look|looks? ok\w*|hold up|print\w*|ok|okay|suitable|affected)\b",
     re.I,
 )
-# Lighting, color and contrast can be part of an image's style as well as faults.
+# Lighting, color and contrast can be a matter of style as well as faults.
 _AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
 
 
@@ -197,7 +197,7 @@ _PLACE = re.compile(
     r"|(?:main|primary|central|principal) (?:subject|object|figure)|subject|foreground|background|backdrop)\b",
     re.I,
 )
-# What is no thing in the image: the image itself, another one, or a property.
+# Names that are not objects in the image: the image itself, another image, or a property.
 _NO_THING = re.compile(
     rf"(?:\w+ )?(?:{PICTURES}|reference|original|file|copy|version|one|camera|lens|metric|tool|score|level|half|part"
     r"|region|edge|contour|shadow|highlight|tone|colou?r|composition)s?(?: \w+)?",
@@ -215,8 +215,8 @@ def regions_named(question: str, options: Mapping[str, str]) -> list[str]:
     rest = _PLACE.sub(lambda place: "," * len(place[0]), text)
     named = [*_NAME.finditer(rest)] or ([] if places else [*_BARE_NAME.finditer(rest)])
     things = {name.start(1): name[1] for name in named if not _NO_THING.fullmatch(name[1])}
-    extent = extent_of(question, options) if places or things else ""  # else the network need not load
-    if extent == "whole":  # the words that look like a region's name are none
+    extent = extent_of(question, options) if places or things else ""  # otherwise the network is not loaded
+    if extent == "whole":  # the question names no region after all
         return []
     found = places | things if extent == "part" else places
     return list(dict.fromkeys(found[start] for start in sorted(found)))

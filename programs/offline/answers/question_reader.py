@@ -27,10 +27,10 @@ SHA256 = "0775a9f0fa098240c638f4704fb35044658dd7e9a8f6e54700bc0328db745221"
 VOCABULARY = Path(__file__).with_name("question_reader.json")
 VOCABULARY_SHA256 = "0c73789c42b1cefe0fd96273d412d47678880b7d1c164d5957781f6c44b25f23"
 OUTPUT = "read"
-LONGEST_TEXT, LONGEST = 2_000, 96  # characters, and tokens of them, that are read: nobody asks at greater length
-KEPT = 256  # texts whose reading is kept: the same question is asked of all images of a folder
+LONGEST_TEXT, LONGEST = 2_000, 96  # characters of a question that are read, and tokens of these
+KEPT = 256  # cached texts, because all images of a folder often have the same question
 
-_CUT_OFF = re.compile(r"\s*[,;:-]\s*$")  # what its options have left of a question
+_CUT_OFF = re.compile(r"\s*[,;:-]\s*$")  # the end of a question without its options
 
 INTENTS = (
     "yes",
@@ -56,11 +56,11 @@ INTENTS = (
     "rating-low",
     "unanswerable",
 )
-"""What may be asked for. "yes" and "no" are the true answers where the distortion is there: "no" for "Is it sharp?".
+"""The intents of questions. "yes" and "no" are the true answers if the distortion is present: "no" for "Is it sharp?".
 
-With "part" of a part of the image, with "reference" of the reference; "compare" is with the reference: whether there is
-more of it, which of the two has it ("image", "reference"), or what differs. "half" is which half has it, "half-clean"
-which one has less. "rating" is a number on a scale whose best end is the high or the low one.
+"part" is for a part of the image, "reference" for the reference. "compare" is with the reference: whether the image has
+more of it, which of the two has more ("image", "reference"), or what differs. "half" requests the half that has more of
+it, "half-clean" the half that has less. "rating" requests a number on a scale with its best end at "high" or "low".
 """
 EXTENT = {
     **dict.fromkeys(("yes", "no", "degree", "which"), "whole"),
@@ -68,7 +68,7 @@ EXTENT = {
     **dict.fromkeys(("half", "half-clean"), "half"),
     **dict.fromkeys(("compare-yes", "compare-no"), "compare"),
 }
-"""What an intent is about: all of the image, a part, its halves, or the image and the reference."""
+"""The extent of an intent: the whole image, a part, its halves, or the image and the reference."""
 NOUNS = {
     "blur": "blur",
     "defocus": "defocus blur",
@@ -89,26 +89,26 @@ NOUNS = {
     "cast": "color cast",
     "oversharpened": "oversharpening",
 }
-"""The distortions that may be meant, with words for them that the rules know."""
+"""The distortions that the network recognizes, with words for them from the lexicon."""
 KINDS = {
     **dict.fromkeys(("blur", "defocus", "motion_blur"), "blur"),
     **dict.fromkeys(("noise", "grain", "impulse_noise"), "noise"),
     **dict.fromkeys(("compression", "blocking", "banding"), "compression"),
     **dict.fromkeys(("dark", "bright", "exposure"), "exposure"),
 }
-"""The distortions that are kinds of one category, and the one that stands for all of them."""
+"""The distortions that are kinds of one category, and the one that represents them."""
 NONE, OTHER, AMOUNT = "none", "other", "amount"
 MEANINGS = (*NOUNS, NONE, OTHER, AMOUNT)
-"""What a text may be about: a distortion, none or any of them, something else, or only how much of it there is."""
+"""The subjects of a text: a distortion, none or any of them, something else, or only an amount."""
 READINGS: Mapping[str, int] = {"intent": len(INTENTS), "meaning": len(MEANINGS), "level": 1}
-"""What the network reads, in the order of its output, and how many values that is."""
+"""The outputs of the network, in order, with the number of values of each."""
 
 
 @dataclass(frozen=True)
 class Read:
-    """One of ``INTENTS`` or ``MEANINGS``, and how probable it is (0..1); ``category`` is that of it and its like.
+    """One of ``INTENTS`` or ``MEANINGS`` with its probability; ``category`` is the probability of its group.
 
-    Alike are intents of the same ``EXTENT``, and meanings of the same of ``KINDS``.
+    A group has the intents with the same ``EXTENT``, or the meanings with the same entry in ``KINDS``.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text asks for, and what it is about; ``level`` is how much of that an option claims, 0 (none) to 5."""
+    """The predicted intent and meaning of a text; ``level`` is the amount that an option states, 0 (none) to 5."""
 
     intent: Read
     meaning: Read
@@ -126,23 +126,23 @@ class Reading:
 
 
 def fault_named(name: str) -> Meaning | None:
-    """One of ``NOUNS`` in the terms of the rules; ``None`` for another name."""
+    """Return the meaning of one of ``NOUNS`` in the lexicon; ``None`` for another name."""
     terms = terms_in(NOUNS.get(name, ""))
     return replace(terms[0].meaning, sense="fault") if terms else None
 
 
 def main_kind(name: str) -> str:
-    """The distortion that stands for all kinds of its category; any other name as it is."""
+    """Return the distortion that represents all kinds of its category; other names are returned unchanged."""
     return KINDS.get(name, name)
 
 
 def in_context(asked: str, option: str) -> str:
-    """An option behind the question that it answers, so that "over" means something."""
+    """Return an option after its question, so that an option such as "over" has a meaning."""
     return f"{asked} {option}".strip()
 
 
 def listing(asked: str, options: Mapping[str, str]) -> str:
-    """A question and all its options, of which some tell what it asks: "It is ... A. sharp B. blurred"."""
+    """Return a question with all its options, because they may complete it: "It is ... A. sharp B. blurred"."""
     return " ".join([asked, *(f"{letter}. {text}" for letter, text in options.items())]).strip()
 
 
@@ -157,7 +157,7 @@ def read_text(text: str) -> Reading:
 
 
 def is_word(word: str) -> bool:
-    """Whether the network's vocabulary has a word, in lower case, whole: it has the common English words."""
+    """Return whether the network's vocabulary has a lower-case word as one token, as for common English words."""
     return _vocabulary().token_to_id(word) is not None
 
 
@@ -182,7 +182,7 @@ def _loaded() -> "Tokenizer":
     return Tokenizer.from_str(read_checked(VOCABULARY, VOCABULARY_SHA256).decode())
 
 
-# --- misspelled words, corrected to those that questions about image quality are made of
+# --- misspelled words, corrected to those that are frequent in questions about image quality
 
 SHORTEST = 4  # letters of a word that is corrected
 LONGEST_WORD = 30  # letters of a word that is corrected
@@ -200,16 +200,16 @@ _MEANT = """
     subject picture photo image halos vignetting aliasing what cast bottom center middle corner
     """
 TARGETS = frozenset(_MEANT.split())
-_OTHERS = frozenset({"cant", "contour", "contours"})  # correct words that are as near to one of those
+_OTHERS = frozenset({"cant", "contour", "contours"})  # correct words that are similar to one of those
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 
 
 def corrected(text: str) -> str:
-    """The text with misspelled words for distortions, degrees and qualities replaced.
+    """Replace misspelled words for distortions, degrees and qualities in a text.
 
-    A word is replaced that the network's vocabulary does not have whole and from which a known word with the same first
-    letter is one edit away (an added, missing, changed or swapped letter), from eight letters on two. Words in capitals
-    stay.
+    A word is replaced if it is not a token of the network and a known word with the same first letter is one edit away
+    (an added, missing, changed or swapped letter), or two edits for words of at least eight letters. Words in capitals
+    are unchanged.
 
     >>> corrected("Is it bluury, or is the contarst low?")
     'Is it blurry, or is the contrast low?'
@@ -237,13 +237,13 @@ def _corrected(word: str) -> str:
 
 
 def _inflected(word: str) -> bool:
-    """Whether a known word is in it, with an ending."""
+    """Return whether a word is a known word with an ending."""
     stems = {word.removesuffix(ending) for ending in ("s", "es", "ed", "d", "ing", "ly", "er", "est")} - {word}
     return any(stem in TARGETS or is_word(stem) for stem in stems)
 
 
 def distance(one: str, other: str, most: int) -> int:
-    """Edits between two words (Damerau-Levenshtein with adjacent swaps); more than ``most`` are not counted exactly."""
+    """Return the edits between two words (Damerau-Levenshtein), exact only up to ``most``."""
     if not (one and other) or abs(len(one) - len(other)) > most:
         return max(len(one), len(other))
     if one[0] == other[0]:

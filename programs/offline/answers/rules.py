@@ -1,4 +1,4 @@
-"""Answer a question about one image or one part of it from what was measured: a function for each kind of question."""
+"""Answer a question about one image or part from its measurements, with a function for each intent."""
 
 import re
 from dataclasses import replace
@@ -33,10 +33,10 @@ from agenticiqa.programs.offline.measured.findings import GRAY, TONED, severity_
 from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.lexicon import CLARITY, LOWER, UPPER, Meaning, any_of
 
-DOUBTFUL = 0.5  # severity below the line between yes and no in which the measurements are not precise enough for a no
+DOUBTFUL = 0.5  # range of severity below the limit for yes in which the measurements are too imprecise for a no
 _ANY = any_of(["no", "without", "free of", "free from", "any", "some", "at all", "zero"])
 _EXCESS = any_of(["too", "overly", "excessive*"])
-# Words that name a degree exactly, and those that name the least one.
+# Words that name an exact degree, and those that name a minimum degree.
 _EXACT = {1.0: any_of(["barely", "slight*", "mild*", "minor"]), 2.0: any_of(["moderate*", "medium"])}
 _LEAST = {
     4.0: any_of(["extreme*", "very severe*", "very strong*"]),
@@ -52,9 +52,9 @@ _SEVERAL = re.compile(r"\b(?:all|any|list|distortions|art[ei]facts|defects|fault
 _CODING = re.compile(r"compress|jpe?g|webp|cod(?:ing|ec)|block|band|ring|posteri|mosquito", re.I)
 _OR = re.compile(r"\b(?:or|nor)\b", re.I)
 _THAN = re.compile(r"\bthan\b", re.I)
-AGAINST_REFERENCE = "Against the reference, a difference counts from slight on."
+AGAINST_REFERENCE = "Compared with the reference, a difference counts if it is slight or worse."
 _OTHERS = re.compile(r"\b(?:last|previous|earlier) (?:image|picture|photo|one|version|copy|file|shot)\b", re.I)
-# Levels of quality, 1 to 5, as options have them.
+# Quality levels, 1 to 5, by the words of options.
 LEVEL_OF = {
     **dict.fromkeys(("excellent", "perfect", "superb", "outstanding"), 5.0),
     **dict.fromkeys(("good", "great", "high", "fine", "very good"), 4.0),
@@ -76,8 +76,8 @@ def presence(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     faults = list(dict.fromkeys(term.meaning for term in asked.terms if term.meaning.sense == "fault"))
     if len({each.scale for each in faults} - {"any"}) < 2 or asked.senses != {"fault"}:
         return _presence(asked, asked.fault, measured) if asked.fault else NOT_UNDERSTOOD
-    # Of several distortions joined by "or" one must be there, otherwise all of them: one answer decides, else one that
-    # is not known does.
+    # Of distortions joined by "or", one must be present, otherwise all of them. One decisive answer is enough; without
+    # it, an unknown one leaves the question open.
     decisive = YES if bool(_OR.search(asked.text)) != asked.is_denial else NO
     answers = [_presence(asked, fault, measured) for fault in faults]
     deciding = [each for each in answers if (each.answer or "").startswith(decisive)]
@@ -98,16 +98,16 @@ def _presence(asked: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnsw
     if exact is not None:
         word = severity_word(exact)
         holds = (severity_word(severity) == word) != asked.is_denial
-        return yes_or_no(holds, f"Only {word} counts.", fault, measured)
+        return yes_or_no(holds, f"The question asks for {word} severity only.", fault, measured)
     usual = OBJECTIONABLE if {*fault.categories} & {NOISE, BLURS} else PRESENT
     limit = VISIBLE if _ANY.search(asked.text) else usual if least is None else least - 0.5
     if severity < limit and measured.may_hide(fault):
         return cannot_exclude(fault, measured)
     unsure = not measured.has_reference and limit in (PRESENT, OBJECTIONABLE)
     if unsure and limit - DOUBTFUL <= severity < limit:
-        reason = f"What is measured is too slight to tell ({severity:.1f} of 4)."
+        reason = f"The measured severity is too close to the limit for an answer ({severity:.1f} of 4)."
         return RuleAnswer(None, reason, measured.about(fault))
-    reason = f"The line between yes and no is drawn at {severity_word(limit)}."
+    reason = f"A distortion counts here if it is {severity_word(limit)} or worse."
     return yes_or_no((severity >= limit) != asked.is_denial, reason, fault, measured)
 
 
@@ -140,22 +140,22 @@ def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     one, hidden = ONE.search(asked.text), "" if named else _hidden(measured)
     shown = [name for name in measured.visible if name in named or not named]
     if not shown and hidden:
-        reason = "Without a reference, nobody knows which colors the scene had."
+        reason = "Without a reference, the original colors of the scene are unknown."
         return RuleAnswer(f"{NOTHING_VISIBLE}, but {hidden}", reason)
     if not shown and one and not named:
-        return RuleAnswer(None, "No distortion is visible in the measurements, so that none is the worst.")
+        return RuleAnswer(None, "No distortion is visible in the measurements, so there is no worst one.")
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
-        return RuleAnswer(answer, "Every severity in question is below slight.")
+        return RuleAnswer(answer, "All measured severities in question are below slight.")
     worst = measured.findings[shown[0]].severity
     if worst < OBJECTIONABLE and hidden and shown[0] != COLOR and (one or not _SEVERAL.search(asked.text)):
-        reason = f"Only {measured.describe(shown[0])} was measured, and {hidden}."
+        reason = f"The measurements show only {measured.describe(shown[0])}, but {hidden}."
         return RuleAnswer(None, reason, shown[:1], REFERENCE_OR_MODEL)
     if one or (len(named) > 1 and re.search(r"\bor\b", asked.text)):
         shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
-        return RuleAnswer(" and ".join(map(measured.named, shown)), "It has the worst measurement.", shown)
+        return RuleAnswer(" and ".join(map(measured.named, shown)), "This is the highest measured severity.", shown)
     answer = "; ".join(f"{measured.named(name)}: {measured.explained(name)}" for name in shown)
-    return RuleAnswer(answer, "These are the measured distortions that are slight or worse, the worst first.")
+    return RuleAnswer(answer, "Listed are the distortions with a measured severity of slight or worse, worst first.")
 
 
 def _hidden(measured: MeasuredImage) -> str:
@@ -163,13 +163,13 @@ def _hidden(measured: MeasuredImage) -> str:
     if measured.has_reference:
         return ""
     if measured.findings[COLOR].subtype in (GRAY, TONED):
-        return f"whether {measured.describe(COLOR)} is meant cannot be told"
+        return f"it is unknown whether {measured.describe(COLOR)} is intended"
     kinds = " or ".join(sorted(measured.unsure))
-    return f"{kinds} cannot be told from the colors of the scene" if kinds else ""
+    return f"{kinds} cannot be distinguished from the colors of the scene" if kinds else ""
 
 
 def rating(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """A number on the question's scale: of quality, or of one distortion."""
+    """Return a number on the question's scale, for the quality or for one distortion."""
     scale, fault = asked.scale, asked.fault
     if scale is None or fault is None:
         return NOT_UNDERSTOOD
@@ -189,7 +189,7 @@ def rating(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def quality_claim(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
-    """Yes or no to a claim about the level of quality; ``None`` for any other question."""
+    """Return yes or no for a claim about the quality level; ``None`` for any other question."""
     found = _CLAIM.search(asked.text)
     if not found or asked.named or re.search(r"\b(?:than|or)\b", asked.text):
         return None
@@ -206,8 +206,8 @@ def quality_claim(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
 
 
 def quality_estimate(measured: MeasuredImage) -> str:
-    """The estimated quality as a reason."""
-    return f"The quality is estimated at {measured.level:.1f} on the scale of 1 to 5."
+    """Return the estimated quality as a reason."""
+    return f"The estimated quality is {measured.level:.1f} on a scale of 1 to 5."
 
 
 def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAnswer:
@@ -220,7 +220,7 @@ def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAns
     if reference is None or not measured.has_reference:
         return NO_REFERENCE
     if fault is None or _OTHERS.search(asked.text):
-        reason = "The question compares with something other than the reference picture, or several things."
+        reason = "The question compares several properties, or an image other than the reference."
         return RuleAnswer(None, reason)
     more = measured.severity(fault)
     upper, lower = UPPER.get(fault.subject, ""), LOWER.get(fault.subject, "")
@@ -262,10 +262,10 @@ def changes(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
 
 
 def not_measured(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Return that no measurement gives the answer."""
-    return RuleAnswer(None, "No measurement tells what the question asks.")
+    """Return the result for a question that no measurement answers."""
+    return RuleAnswer(None, "No measurement answers this question.")
 
 
 def no_value(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Return that the metric was not measured."""
-    return RuleAnswer(None, "The metric gave no value.")
+    """Return the result for a metric without a value."""
+    return RuleAnswer(None, "The metric returned no value.")

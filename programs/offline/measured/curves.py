@@ -117,7 +117,7 @@ def _blurs(given: Measured) -> Finding:
         return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
     edges = image["edge_sharpness"]
     if edges == 0:
-        return Finding(0.0, kind, "There is no edge in the image by which blur could be judged.")
+        return Finding(0.0, kind, "The image has no edges by which blur could be measured.")
     severity = max(severity_at(image["blur_extent"], BLUR_BY_EXTENT), severity_at(edges, BLUR_BY_EDGES))
     return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
 

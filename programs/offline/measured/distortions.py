@@ -24,13 +24,10 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 RIM = 32  # pixels
 INVERTED, SWAPPED = 4.0, 3.0  # severities of colors that are the reference's mixed up
+INTENDED = "This may be intended, so it does not count as a distortion."
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
-    "gray": Finding(
-        0.0, GRAY, "The picture is gray, without any color; that may be meant, and counts as no distortion."
-    ),
-    "toned": Finding(
-        0.0, TONED, "The picture is toned in one hue, as sepia is; that may be meant, and counts as no distortion."
-    ),
+    "gray": Finding(0.0, GRAY, f"The picture is gray, without any color. {INTENDED}"),
+    "toned": Finding(0.0, TONED, f"The picture is toned in one hue, such as sepia. {INTENDED}"),
 }
 
 

@@ -14,7 +14,7 @@ NETWORK_SHARE: dict[DetectableDistortion, float] = {row.name: row.network_share 
 SUBTYPE = {subtype.name: subtype for row in CATEGORIES for subtype in row.subtypes}
 WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
 NO_DISTORTION = SEVERITIES[0]
-BY_NETWORK = "A trained network finds this; no measured value shows it by itself."
+BY_NETWORK = "A trained network detects this distortion; no single measured value shows it."
 # Subtypes of color distortions in a picture without color or with one hue, which are no distortion; severity 0.
 GRAY, TONED = "gray picture", "toned picture"
 # The direction of each hue on CIELAB's a* and b*.

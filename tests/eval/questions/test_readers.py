@@ -56,7 +56,7 @@ def test_what_cannot_be_asked_is_left_out_and_told(tmp_path: Path) -> None:
     found = read_items(QUESTION_TASKS["qbench"], tmp_path)
     assert len(found.usable) == 5
     assert found.skipped == [
-        "0 00000.png: two options are the same: give each once",
+        "0 00000.png: two options have the same letter or text: give each only once",
         "1 00001.png: its true answer is unknown",
     ]
 

@@ -167,8 +167,8 @@ def test_what_a_row_leaves_out_is_that_of_the_run(album: Path) -> None:
         ({"image": ""}, "line 2: image is empty, expected a path"),
         ({"image": "a.jpg", "query": ["Sharp?"]}, "line 2: query is a list, expected a str"),
         ({"image": "a.jpg", "resize_reference": "yes"}, "line 2: resize_reference is a str, expected a bool"),
-        ({"image": "a.jpg", "options": ["Blur"]}, "line 2: options are 1: give 2 to 26"),
-        ({"image": "a.jpg", "options": "Blur"}, "line 2: options are a str"),
+        ({"image": "a.jpg", "options": ["Blur"]}, "line 2: the number of options is 1: give 2 to 26"),
+        ({"image": "a.jpg", "options": "Blur"}, "line 2: options must be a list"),
     ],
 )
 def test_a_row_that_is_no_job_is_named(album: Path, row: Any, words: str) -> None:

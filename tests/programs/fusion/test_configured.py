@@ -71,8 +71,8 @@ def test_a_profile_stands_alone_and_without_one_nothing_changed(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"backend": "openai.gpt-4o"}, "fitted for openai.gpt-4o, and the score is asked of vllm.test"),
-        ({"toolset": ("TOPIQ",)}, "fitted for TOPIQ, which is no tool here"),
+        ({"backend": "openai.gpt-4o"}, "fitted for openai.gpt-4o, but vllm.test gives the score"),
+        ({"toolset": ("TOPIQ",)}, "fitted with unavailable tools (TOPIQ)"),
         ({"curves": "0123456789abcdef"}, "fitted with another calibration of LEARNED-IQA"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
     tuned = tmp_path / "tuned"
     program.save(tuned / "prompts.json")
     written(tmp_path, tuned=scoring_prompt(program), model_error=0.4)
-    with pytest.raises(UserError, match="fitted with tuned prompts, and these are others"):
+    with pytest.raises(UserError, match="fitted with other tuned prompts"):
         AgenticIQA.from_config(configured(tmp_path))
     (tmp_path / "profile.yaml").rename(tuned / "fusion.yaml")
     stage = {"backend": "vllm.test", "api_base": SERVER}
@@ -179,7 +179,7 @@ def test_a_profile_of_other_tools_than_the_evidence_has_is_not_used_and_the_reas
     assert fused("LEARNED-IQA").score == ScoreFusion(profile=profile).fuse_scores([2.5], p)
     assert "profile" not in fused("LEARNED-IQA").how
     assert fused("HaarPSI").score == default_fusion().fuse_scores([2.5], p)
-    assert "the fusion profile, of LEARNED-IQA, is not for these tools" in fused("HaarPSI").how
+    assert "the fusion profile is not used: it was fitted with other tools (LEARNED-IQA)" in fused("HaarPSI").how
 
 
 def test_a_fallback_that_answers_in_place_of_the_profiles_model_is_fused_by_the_default(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_fallback_that_answers_in_place_of_the_profiles_model_is_fused_by_the_
         by_itself = Config.model_validate({"summarizer": {**stage, "api_base": healthy.url}, "fusion": file})
         of_its_own = AgenticIQA.from_config(by_itself)(photo)
     assert result.answered_by["scoring"] == ["vllm/other"]
-    assert "the fusion profile, of vllm.test, is not for vllm.other" in result.quality_reasoning
+    assert "the fusion profile is not used: it was fitted for vllm.test, not vllm.other" in result.quality_reasoning
     assert of_its_own.answered_by["scoring"] == ["vllm/test"]
     assert "fusion profile" not in of_its_own.quality_reasoning
     assert result.quality_score != of_its_own.quality_score

@@ -96,7 +96,7 @@ def test_without_the_denominator_the_papers_example_could_not_be_reached(log_p: 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.99, 5.01])
 def test_a_tool_score_that_is_none_is_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match=r"a tool score lies in \[1, 5\]"):
+    with pytest.raises(ValueError, match=r"a tool score must lie in \[1, 5\]"):
         FUSION.fuse_scores([3.0, bad], UNIFORM)
 
 
@@ -200,7 +200,7 @@ def test_a_better_score_never_has_a_worse_level(one: float, other: float) -> Non
 
 @pytest.mark.parametrize("score", [0.99, 5.01, math.nan, math.inf])
 def test_what_is_off_the_scale_has_no_level(score: float) -> None:
-    with pytest.raises(ValueError, match="a score lies in"):
+    with pytest.raises(ValueError, match="a score must lie in"):
         level_name(score)
 
 

@@ -46,7 +46,7 @@ def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
     assert fused.without_model == pytest.approx(4.2, abs=0.15)
     assert fused.score < fused.without_model - 0.5
     assert fused.disagreement == pytest.approx(3.1)
-    assert f"The model (1.1) is far from the tools (4.2): without the model {fused.without_model:.1f}." in fused.how
+    assert f"The model (1.1) is far from the tools (4.2); the tools alone give {fused.without_model:.1f}." in fused.how
 
 
 @pytest.mark.parametrize(("p", "source"), [(GOOD, "logprobs"), (dict.fromkeys(range(1, 6), 0.2), "uniform")])

@@ -34,9 +34,9 @@ def test_it_is_in_neither_the_findings_nor_the_evidence(program, picture):
 def test_the_result_says_so_and_that_it_counts_as_no_distortion(program, picture, word):
     reasoning = program(picture).quality_reasoning
     assert f"The picture is {word}" in reasoning
-    assert "that may be meant, and counts as no distortion." in reasoning
-    assert "counts as no distortion" not in program(COFFEE).quality_reasoning
-    assert "counts as no distortion" not in program(picture, reference=COFFEE).quality_reasoning
+    assert "This may be intended, so it does not count as a distortion." in reasoning
+    assert "not count as a distortion" not in program(COFFEE).quality_reasoning
+    assert "not count as a distortion" not in program(picture, reference=COFFEE).quality_reasoning
 
 
 @pytest.mark.parametrize("photo", [skimage.data.coffee(), skimage.data.astronaut(), skimage.data.chelsea()])
