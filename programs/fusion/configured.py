@@ -21,10 +21,10 @@ AGAIN = "fit one with 'agenticiqa calibrate', or remove fusion from the configur
 def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None) -> ScoreFusion:
     """Return the fusion of a configuration. ``backend`` is the summarizer's, ``None`` offline.
 
-    Raises UserError, in one line, for an invalid file and for a profile of another model or of other tools. Offline a
-    profile describes no model in use, so it is ignored with a log message. DSPy's own model is not compared, because
-    it is unknown before the call. Other prompts change a model's error only a little, so they cause just a warning at
-    the start of a run (``warn_of_other_prompts``).
+    Raises UserError, in one line, for an invalid file and for a profile of another model or of other tools. The offline
+    program uses no model, so it ignores a profile with a log message. DSPy's own model is not compared, because it is
+    unknown before the call. Other prompts hardly change a model's error, so they cause only a warning at the start of
+    a run (``warn_of_other_prompts``).
     """
     if config.fusion.profile is None:
         return default_fusion(config.fusion) if backend else offline_fusion(config.fusion)
@@ -53,7 +53,7 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
 def refuse_other_prompts(config: Config, scoring: str) -> None:
     """Raise UserError if the profile was fitted with another tuned scorer prompt than that with digest ``scoring``.
 
-    A tuned prompt changes a model's levels much more than another release does, for which there is only a warning.
+    A tuned prompt changes a model's levels much more than the prompts of another release, which cause only a warning.
     """
     name, profile = _profile_in_use(config)
     if profile and profile.tuned and profile.tuned != scoring:

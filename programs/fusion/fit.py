@@ -26,12 +26,12 @@ from agenticiqa.programs.tools.srcc_table import errors_by_source, mos_srcc
 from agenticiqa.programs.tools.tool import MOS_STD
 from agenticiqa.signatures.vocabulary import ImageKind
 
-FEWEST_IMAGES = 10  # under which the prior's numbers are returned
-LEAST, MOST = 0.05, 0.97  # of a reliability
-SMALLEST_STD = 0.05  # of scores in levels, and of positions
-LEAST_WEIGHT = 0.02  # of the tools, relative to their reliability
+FEWEST_IMAGES = 10  # with fewer images, the prior's numbers are returned
+LEAST, MOST = 0.05, 0.97  # limits of a reliability
+SMALLEST_STD = 0.05  # minimum deviation of scores, in levels, and of positions
+LEAST_WEIGHT = 0.02  # minimum weight of the tools, relative to their reliability
 # Of the 15 models of the fusion study (docs/fusion.md) three are at chance, with correlations of -0.03 to 0.07.
-AT_CHANCE, CHANCE_STD = 0.2, 0.1  # share of models at chance before anything is known, deviation of their reliability
+AT_CHANCE, CHANCE_STD = 0.2, 0.1  # prior share of models at chance, deviation of their reliability
 # The correlation of the errors of tools and model, and its deviation between models: chosen on half of the models and
 # half of the images of that study. For AI-generated images it was measured on half of AGIQA-3K's even prompts, where
 # both tools and models depend on the look of the generator.
@@ -40,7 +40,7 @@ SHARED_ERROR_OF_GENERATED = 0.23
 LARGEST_SHARED_ERROR = 0.5
 # Ordinary images do not show how often a model obeys text in an image; if it did in the fit, its reliability is lower.
 UNRELATED_ANSWERS = 0.05
-ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # of the score's error and the opinions' variance: estimates err themselves
+ERROR_MARGIN, MOST_EXPLAINED = 1.1, 0.8  # factor on the score's error, maximum explained variance of the MOS
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ def estimated_reliability(
 ) -> dict[str, float]:
     """Return the reliabilities of ``tool`` and ``model`` without labels, and each estimate for the model by name.
 
-    ``agreement`` is the estimate from the most reliable tool of known reliability, ``three_way`` the mean estimate over
-    the further tools; ``three_way`` is used only if no reliability is known.
+    ``agreement`` is the estimate from the tool with the highest known reliability, ``three_way`` the mean estimate over
+    the further tools, which is used only if no reliability is known.
     """
     names = sorted({name for row in rows for name in row.others})
     having = {name: [row for row in rows if name in row.others] for name in names}
     having = {name: of for name, of in having.items() if len(of) >= FEWEST_IMAGES}
-    known = {"": tool_reliability} if tool_reliability else {}  # "" is the tools' mean
+    known = {"": tool_reliability} if tool_reliability else {}  # "" is the tool score
     known |= {name: srcc for name in having if (srcc := known_reliability(name, rows[0].image_kind))}
     estimates: dict[str, float] = {}
     if triples := [found for name, of in having.items() if (found := three_way(name, of))]:

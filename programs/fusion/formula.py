@@ -19,9 +19,9 @@ Name = TypeVar("Name", bound=Hashable)
 Source = Literal["quality_probs", "reasoning", "uniform"]
 
 SMOOTHED = 0.7
-# The levels 1 to 5 are the middles of 0.5 to 5.5.
+# Each level from 1 to 5 is the middle of an interval; together they span 0.5 to 5.5.
 FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
-SMALLEST_ERROR = 1e-3  # levels; smaller ones only cost digits
+SMALLEST_ERROR = 1e-3  # levels; smaller errors only lose numerical precision
 OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
@@ -33,7 +33,7 @@ class ScoreFusion:
     ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
     omits the denominator, but its example (two tools at 2.9871, result 2.9542) is correct only with it.
-    Without any tool score, the profile's mean MOS and its deviation replace the tools.
+    Without a tool score, the mean and deviation of the MOS in the profile replace it.
 
     Args:
         eta: ``1 / (2 sigma^2)`` of Bayes' rule; sigma is the standard deviation of the tools' error in levels.
@@ -177,11 +177,11 @@ class ScoreFusion:
         values = vlm_probabilities.values()
         if not all(math.isfinite(p) and p >= 0 for p in values) or not math.isclose(math.fsum(values), 1, abs_tol=1e-6):
             raise ValueError(f"probabilities must be at least 0 and sum to 1, got {dict(vlm_probabilities)}")
-        # With a profile both are Gaussian, and the sum over five levels would snap to them where the errors are small.
+        # With a profile both are Gaussian; if the errors are small, a sum over five levels would be rounded to a level.
         levels = FINE_LEVELS if self.profile else self.quality_levels
         closeness = self._closeness(tool_scores, levels, tool_error)
         model_log_likelihood = self.log_likelihood(vlm_probabilities, levels, alone=not tool_scores)
-        # In logarithms, so that a large eta does not take every level to zero.
+        # In logarithms, so that a large eta does not underflow for every level.
         joint = softmax({c: closeness[c] + log for c, log in model_log_likelihood.items()})
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
@@ -214,7 +214,7 @@ class ScoreFusion:
         return {level: _log_sum([_log_density(level, answer) for answer in answers]) for level in levels}
 
     def place(self, expectation: float) -> float:
-        """Map the model's expected level to the scale, as the profile says.
+        """Map the model's expected level to the scale by the profile.
 
         Args:
             expectation: The expected level, in [1, 5].
@@ -302,13 +302,13 @@ def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
 
 
 def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:
-    """Return the range that holds the MOS of 80 of 100 images with this score; empty if a row has none."""
+    """Return the 80 % interval of the MOS as text; empty if a row has none."""
     low, high = (ends or {}).get("80") or (0, 0)
     return f"{low:.1f} to {high:.1f} with 80 %" if low < high else ""
 
 
 def level_name(score: float) -> Level:
-    """Return the name of the level nearest to a score in [1, 5]; the better one if it is half-way."""
+    """Return the name of the level nearest to a score in [1, 5]; the better one if the score is halfway."""
     if not 1 <= score <= 5:
         raise ValueError(f"a score must lie in [1, 5], got {score}")
     nearest = math.floor(score + 0.5)

@@ -16,12 +16,12 @@ Interval = dict[Literal["80", "95"], tuple[float, float]]
 NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600}  # two-sided
 OFFLINE = ("learned", "measurements")  # sources of probabilities that do not come from a model
 FAR = 1.0  # difference between tools and model, in levels, from which it is reported
-FAR_FOR_FITTED = 1.25  # times the usual distance, of a model whose error was fitted
-LEVERAGE_ERROR = 0.5  # share of the change by a model that nobody measured which counts as error
+FAR_FOR_FITTED = 1.25  # the same for a fitted model, as a multiple of the usual difference
+LEVERAGE_ERROR = 0.5  # share of the change by a model without measured error that counts as error
 # Factor on the deviation that the learned scorer reports for photos: the smallest with which the 80 % interval covers
 # at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
 PHOTO_SHARE = 0.8
-UNKNOWN_ERROR = 0.8  # levels; as wide as opinions of photos differ
+UNKNOWN_ERROR = 0.8  # levels; the deviation of the MOS of photos
 KINDS: dict[ImageKind, str] = {"photo": "photos", "generated": "AI-generated images"}
 SOURCES = {  # each probability_source in words
     "logprobs": "the log-probabilities of the level's token",
@@ -75,14 +75,14 @@ def fused_score(
     fusion, note = _for_this_image(fusion, evidence, model)
     profile, mean = fusion.profile, evidence.overall_mean
     stated = max(filter(None, (evidence.overall_spread, least_spread)), default=None)
-    if source == "learned" and spread is not None:  # the same estimate as the tool's, with what is known of the image
+    if source == "learned" and spread is not None:  # the estimate is the tool's, with a spread for this image
         stated = max(stated or spread, spread)
-    scores = [] if mean is None else [mean]  # the mean by weights, not the plain one of the scores
+    scores = [] if mean is None else [mean]  # the tool score is a weighted mean
     tool_error = stated if profile else None
     score = fusion.fuse_scores(scores, probabilities, tool_error=tool_error)
     expectation = sum(level * share for level, share in probabilities.items())
     if source == "learned" and evidence.local_damage:
-        # Tool and MOS estimate are then the same model, which hardly reacts to local damage; only the estimate has it.
+        # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
         score = min(score, expectation)
     made_of = ", from the level expectation alone, because no tool gave a score"
     if mean is not None:

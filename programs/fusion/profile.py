@@ -20,9 +20,9 @@ HEADER = """\
 # mapping of the model's expected level to the scale. To use it, write "fusion: THIS_FILE" in a configuration.
 """
 LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
-NEAREST_END = 0.005  # share of the scale; nearer to its ends an expectation is taken to be this near
+NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance
 LARGEST_POSITION = 6.0  # a little more than position(5)
-# Levels. This and the share in ``fit`` were chosen on simulated models that obey, beside CLIVE's photos.
+# Levels. This and the share in ``fit`` were chosen with CLIVE and simulated models that obey text in images.
 UNRELATED_ERROR = 2.0
 
 
@@ -35,23 +35,22 @@ class NormalAnswer(NamedTuple):
 
 
 class FusionProfile(BaseModel):
-    """What the fusion knows of a backend, and of the images that it was fitted to.
+    """The errors of the tools and of one model for a kind of images, and the data that they were fitted to.
 
     ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the MOS around the tool
-    mean, of the model's mapped expectation around the MOS, and of the MOS around the fused score. ``tool_spread`` is
-    the root mean square of the deviations that the tools stated for the images, ``None`` where they state none.
-    ``unrelated_answers`` is the share of the model's answers that do not assess their image (the model obeyed a text,
-    say) and err by ``UNRELATED_ERROR`` more; 0 in the prior, and in profiles of earlier versions.
-    The expectation ``e`` of the model's level probabilities means ``model_center + model_slope * (position(e) -
-    model_location)`` on the scale, which may lie outside 1..5; with the ``model_axis`` "level" ``e`` itself stands in
-    place of its logit, ``position(e)``.
-    ``quality_mean`` and ``quality_std`` describe the opinions of the images; they stand in for the tools where none
-    gave a score. ``reliability`` has the correlations with the true opinion, of ``tool`` and ``model``, and each
-    estimate of the model's. ``images`` is 0 for the prior, ``labels`` the number of images whose opinion scores were
-    used. ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
-    digest), ``toolset`` and ``curves`` (a digest of the toolset's curves) say what it was fitted to; they are empty in
-    the prior, which serves any. ``image_kind`` is what the tools took the images for, ``None`` where they do not tell.
-    ``tuned`` is the digest of the scorer's prompt, empty for the prompt that ships.
+    score, of the model's mapped expectation around the MOS, and of the MOS around the fused score. ``tool_spread`` is
+    the root mean square of the deviations that the tools report for the images, ``None`` if they report none.
+    ``unrelated_answers`` is the share of the model's answers that do not assess their image (for example because the
+    model obeyed a text in it) and have ``UNRELATED_ERROR`` in addition; 0 in the prior and in earlier versions.
+    The model's expectation ``e`` is mapped to ``model_center + model_slope * (position(e) - model_location)`` on the
+    scale, which may lie outside 1..5. With the ``model_axis`` "level", ``e`` replaces its logit ``position(e)``.
+    ``quality_mean`` and ``quality_std`` are the mean and the deviation of the MOS of the images; they replace the tool
+    score if there is none. ``reliability`` has the correlations of ``tool`` and ``model`` with the true MOS, and each
+    estimate for the model. ``images`` is 0 for the prior, ``labels`` the number of images with MOS in the fit.
+    ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
+    digest), ``toolset`` and ``curves`` (a digest of the tools' curves) identify the model and the tools; they are empty
+    in the prior, which fits any. ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
+    ``tuned`` is the digest of a tuned scorer prompt, empty for the shipped prompt.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -98,7 +97,7 @@ class FusionProfile(BaseModel):
         return stated * self.tool_error / self.tool_spread if self.tool_spread else stated
 
     def answers(self, place: float) -> list[NormalAnswer]:
-        """Return the mixture for an answer at ``place`` on the scale: it does or does not assess the image.
+        """Return the mixture for an answer at ``place`` on the scale, which may or may not assess the image.
 
         A place far outside of the scale is moved to one ``model_error`` outside, because no image is better than 5.
         """
@@ -112,7 +111,7 @@ class FusionProfile(BaseModel):
         ]
 
     def estimates(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
-        """Return the mixture for the true MOS, given the tools' mean and the model's place: one per ``answers``."""
+        """Return the mixture for the true MOS, given the tool score and the model's place: one per ``answers``."""
         error, answers = self.tool_error_of(stated), self.answers(place)
         found = []
         for share, near, model_error in answers:

@@ -214,7 +214,7 @@ def _offer(query: str) -> _Listed | None:
 
 
 def _block(query: str) -> _Listed | None:
-    """The lines that ``with_options`` writes."""
+    """Return the options in the lines that ``with_options`` writes."""
     match = _BLOCK.search(query)
     lines = match["lines"].strip().split("\n") if match else []
     options = {line[0]: _tidy(line[3:]) or line[3:].strip() for line in lines}
@@ -223,7 +223,7 @@ def _block(query: str) -> _Listed | None:
 
 
 def _marked(query: str) -> Iterator[_Listed]:
-    """Lists whose items have letters or numbers, those with letters first."""
+    """Yield the lists with lettered or numbered items, those with letters first."""
     plain = query.translate(_WIDE)
     for pattern in (_LETTER, _DASHED, _NUMBER):
         for run in _runs(plain, pattern):
@@ -234,7 +234,7 @@ def _marked(query: str) -> Iterator[_Listed]:
 
 
 def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]:
-    """Markers A, B, C, ... or 1, 2, 3, ... of one style; of each style first those that begin lines, then all."""
+    """Yield runs of markers A, B, C, ... or 1, 2, 3, ... of one style, first those at the beginning of lines."""
 
     def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
         bracketed = bool(marker["open"]) and marker["close"] in ")]"  # not in "[A. sharp, B. soft]"
@@ -253,13 +253,13 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
 
 
 def _begins_line(plain: str, at: int) -> bool:
-    """Whether only blanks and marks stand before a place in its line; in many of them none is looked for."""
+    """Return whether only blanks and marks precede a position in its line, within a limited distance."""
     _, line_end, before = plain[max(at - LONGEST_BULLET, 0) : at].rpartition("\n")
     return (bool(line_end) or at <= LONGEST_BULLET) and not before.strip(" \t-*•")
 
 
 def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
-    """Whether letters are options; an initial ("of A. Smith") and a label ("image A: ...") stand within a sentence."""
+    """Return whether letters mark options, unlike an initial ("of A. Smith") or a label ("image A: ...")."""
     first, before = run[0], plain[: run[0].start()]
     bare_paren = first["close"] == ")" and not first["open"]
     if bare_paren or not before.strip() or re.search(r"[?:：.!;,)\"'\n][\s*•-]*$", before[-LONGEST_BEFORE:]):
@@ -294,7 +294,7 @@ def _numbers_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> 
 
 
 def _of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed | None:
-    """The texts between the markers, and the rest of the last one's line."""
+    """Return the texts between the markers, and the rest of the last marker's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
     if "?" not in query[: run[0].start()]:  # "A. left B. right - which half is darker?"
@@ -308,7 +308,7 @@ def _of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed 
 
 
 def _worded(query: str) -> _Listed | None:
-    """What follows "Choose from:", "Options:" and the like, in one sentence or one a line."""
+    """Return the options after "Choose from:", "Options:" and the like, in one sentence or one per line."""
     lead_in = _LEAD_IN.search(query)
     if not lead_in:
         return None
@@ -338,7 +338,7 @@ def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = Fa
 
 
 def _without_letters(texts: list[str]) -> list[str]:
-    """The texts without the letters A, B, ... that all of them begin with, if they do."""
+    """Remove the letters A, B, ... from the texts if all texts begin with them in order."""
     matches = [_WITH_LETTER.fullmatch(text) for text in texts]
     letters = [match[1].upper() for match in matches if match]
     return [match[2] for match in matches if match] if letters == list(ascii_uppercase[: len(texts)]) else texts

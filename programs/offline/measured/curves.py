@@ -3,11 +3,11 @@
 Without a reference, severity 0.5, the upper end of "none", is where the range of good photos ends: in each category at
 least about 80 % of the best-rated fifth of two sets of authentic photos are below it, and nearly all undistorted test
 photos. Below 0.5 a curve rises slowly, so that good and better images still differ. Above, it follows the five levels
-of synthetic distortions, and for blur, noise and blocking also the opinion scores of a set of synthetic distortions.
+of synthetic distortions, and for blur, noise and blocking also the MOS of a set of synthetic distortions.
 
 With a reference, a change of tone also scales other measurements: a darker image has less contrast, color and noise.
 Each finding is about the change that the others do not explain. The curves (``BESIDE_...``) follow the five levels of
-synthetic distortions, of which the last is "extreme"; their first points allow for changes that nobody sees.
+synthetic distortions, of which the last is "extreme"; their first points allow for invisible changes.
 """
 
 import math
@@ -42,7 +42,7 @@ USUAL: dict[DetectableDistortion, float] = {row.name: row.usual for row in CATEG
 BLUR_BY_EXTENT: Curve = ((0.22, 0), (0.42, 0.4), (0.52, 0.8), (0.62, 1.8), (0.75, 3.1), (0.87, 4))
 BLUR_BY_EDGES: Curve = ((0.12, 4), (0.17, 3.2), (0.22, 2.3), (0.30, 1.5), (0.38, 0.8), (0.48, 0.4), (0.75, 0))
 OVERSHARPENING: Curve = ((0.78, 0), (0.86, 1.2), (0.93, 2.4), (1.0, 3.5))
-HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # factor on the above: steep edges without halos are drawn, not sharpened
+HALO_SHARE: Curve = ((0.15, 0), (0.45, 1))  # factor on OVERSHARPENING; steep edges without halos are mostly drawn
 USUAL_STEPS = 1.8
 DARK_MEAN: Curve = ((10, 4), (20, 3), (34, 2), (48, 1), (62, 0.35), (80, 0))
 DARK_HIGHLIGHTS: Curve = ((45, 4), (70, 3), (95, 2), (125, 1), (160, 0.4), (255, 0))
@@ -50,7 +50,7 @@ BRIGHT_MEAN: Curve = ((60, 0), (165, 0.4), (185, 0.85), (205, 1.45), (225, 2.0),
 BRIGHT_CLIPPED: Curve = ((0, 0), (0.05, 0.4), (0.1, 0.9), (0.2, 1.6), (0.35, 2.5), (0.55, 3.3), (0.8, 4))
 LOW_CONTRAST: Curve = ((0.12, 4), (0.26, 3.2), (0.40, 2.3), (0.54, 1.1), (0.62, 0.35), (0.72, 0))
 DESATURATION: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0.9), (0.2, 0.6), (0.3, 0.4), (0.5, 0.2), (1.5, 0))
-COLORLESS: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0))  # at least this, whatever the networks predict for a gray image
+COLORLESS: Curve = ((0, 1.6), (0.06, 1.2), (0.12, 0))  # minimum severity, whatever the networks predict
 
 BESIDE_BLUR_BY_EXTENT: Curve = ((0.015, 0), (0.07, 0.8), (0.16, 1.6), (0.30, 2.5), (0.44, 3.3), (0.58, 4))
 BESIDE_BLUR_BY_EDGES: Curve = ((0.17, 4), (0.25, 3.3), (0.33, 2.5), (0.46, 1.6), (0.67, 0.8), (0.92, 0))
@@ -64,19 +64,19 @@ BESIDE_COLOR_LOSS: Curve = ((0.03, 0), (0.2, 0.8), (0.4, 1.6), (0.6, 2.5), (0.8,
 BESIDE_COLOR_GAIN: Curve = ((0.05, 0), (0.2, 0.8), (0.45, 1.6), (0.8, 2.5), (1.3, 3.3), (2.0, 4))
 BESIDE_TINT: Curve = ((1, 0), (4, 0.8), (8, 1.6), (15, 2.5), (24, 3.3), (35, 4))
 
-# Shares of the severity of blur that lack of sharpness gets, alone and beside a reference: blur is the cause.
+# Lack of sharpness has these shares of the severity of blur, its cause, without and with a reference.
 SOFTNESS, BESIDE_SOFTNESS = 0.7, 0.6
 NOISE_PER_STEEPNESS = 5.0  # sharpening that makes edges 10 % steeper amplifies existing noise by 50 %
-NEARLY_GRAY = 5.0  # colorfulness; below this a relative loss means nothing
-FAINT_COLOR = 15.0  # colorfulness that Hasler and Süsstrunk call slightly colorful; gains are relative to at least this
-# The value to which a measurement is raised before it is compared with the reference's: below, a change means nothing.
+NEARLY_GRAY = 5.0  # colorfulness below which a relative loss has no meaning
+FAINT_COLOR = 15.0  # colorfulness: slightly colorful by Hasler and Süsstrunk; the minimum divisor of gains
+# Measurements are raised to these values before they are compared, because changes below them have no meaning.
 FLOORS = {"edge_sharpness": 0.1, "mean_luma": 1.0, "rms_contrast": 1.0, "blockiness": 1.0, "colorfulness": NEARLY_GRAY}
 
 
 def findings_from(
     image: Measurements, reference: Measurements | None = None, predictions: Predictions | None = None
 ) -> dict[DetectableDistortion, Finding]:
-    """The findings for an image, from measurements by name (``tools.statistics``) and the networks' predictions.
+    """Return the findings for an image, from named measurements (``tools.statistics``) and predictions.
 
     With predictions, the measurements must also have "lost_detail" and "color_noise" of the features.
     """
@@ -101,7 +101,7 @@ def findings_from(
 
 
 def beyond_usual(category: DetectableDistortion, severity: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Severities in 0..4, rescaled monotonically so that the category's ``USUAL`` severity becomes 0.5."""
+    """Rescale severities in 0..4 monotonically so that the category's ``USUAL`` severity becomes 0.5."""
     return np.interp(np.asarray(severity), (0, USUAL[category], 4), (0, 0.5, 4))
 
 
@@ -158,7 +158,7 @@ def _noise(given: Measured) -> Finding:
 
 
 def _added(noise: float, before: float) -> float:
-    """The severity of noise that came to what was there before."""
+    """Return the severity of noise that was added to the noise before."""
     return severity_at(math.sqrt(max(noise**2 - before**2, 0)), BESIDE_NOISE)
 
 
@@ -200,7 +200,7 @@ def _contrast(given: Measured, brightness: Finding) -> Finding:
 
 
 def _unexplained(brightness: Finding) -> float:
-    """The share of another finding that overexposure does not explain."""
+    """Return the share of another finding that overexposure does not explain."""
     return 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
 
 
@@ -230,7 +230,7 @@ def _color(given: Measured, brightness: Finding) -> Finding:
 
 
 def _added_tint(image: Measurements, was: Measurements, gain: float) -> float:
-    """The shift of the mean color in CIELAB's a*b* plane that no scaling of it by 0 to ``gain`` explains."""
+    """Return the shift of the mean color (CIELAB a*, b*) that scaling it by 0 to ``gain`` does not explain."""
     old = complex(was["red_tint"], was["yellow_tint"])
     new = complex(image["red_tint"], image["yellow_tint"])
     along = (new * old.conjugate()).real / abs(old) ** 2 if old else 0.0

@@ -34,10 +34,10 @@ MAX_DEVIATION = 4.0  # standard deviations: features farther from the training m
 
 
 def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
-    """The predictions of each head that is named, from the values that it takes (see ``features``).
+    """Return the predictions of each named head for its input values (see ``features``).
 
-    ``texture`` and ``tone`` are features of an image; ``compared`` is all of its features minus the reference's, and
-    without any difference its severities are 0. Raises ToolError for damaged weights.
+    ``texture`` and ``tone`` are features of an image; ``compared`` is all of its features minus the reference's. If
+    this is zero, all severities are 0. Raises ToolError for damaged weights.
     """
     weights = read_weights(WEIGHTS, SHA256)
     found: dict[DetectableDistortion, Prediction] = {}
@@ -49,7 +49,7 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
 
 
 def severities_from_features(weights: Weights, head: str, values: Values) -> dict[DetectableDistortion, Prediction]:
-    """The predictions of one head for the features of one image, or for the differences of the features of two."""
+    """Return the predictions of one head for the features of an image, or for differences of features."""
     severities = iter(severities_from_outputs(head_outputs(weights, head, values)).tolist())
     of_category = {name: next(severities) for name in HEADS[head]}
     return {
@@ -58,7 +58,7 @@ def severities_from_features(weights: Weights, head: str, values: Values) -> dic
 
 
 def head_outputs(weights: Weights, head: str, values: Values) -> Values:
-    """The mean output of a head's networks, not clipped: (.., features) to (.., outputs).
+    """Return the mean output of a head's networks, not clipped: (.., features) to (.., outputs).
 
     The outputs are the severities of the head's categories, followed by those of their subtypes, both in order.
     """
@@ -75,6 +75,6 @@ def head_outputs(weights: Weights, head: str, values: Values) -> Values:
 
 
 def severities_from_outputs(outputs: Values) -> Values:
-    """Severities in 0..4: nearly the output itself from 0.5 to 3.5, with a smooth bend towards both ends."""
+    """Map outputs to severities in 0..4: almost unchanged from 0.5 to 3.5, with a smooth bend at both ends."""
     above = BEND * np.logaddexp(0, outputs / BEND)
     return np.maximum(4 - BEND * np.logaddexp(0, (4 - above) / BEND), 0)

@@ -2,8 +2,8 @@
 
 With a reference, severity is based on the difference between both images; without one, on the distance from the usual
 values of photos. Severities combine curves over single measurements (``curves``)
-with the outputs of trained networks (``detector``); the explanations state the measured values. Whether the color of a
-gray or toned picture was lost or never meant cannot be seen without a reference, so that is no distortion.
+with the outputs of trained networks (``detector``); the explanations state the measured values. A gray or toned picture
+counts as undistorted without a reference, because the missing color may be intended.
 """
 
 from dataclasses import replace
@@ -23,7 +23,7 @@ from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 RIM = 32  # pixels
-INVERTED, SWAPPED = 4.0, 3.0  # severities of colors that are the reference's mixed up
+INVERTED, SWAPPED = 4.0, 3.0  # severities of the reference's colors, inverted or with swapped channels
 INTENDED = "This may be intended, so it does not count as a distortion."
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
     "gray": Finding(0.0, GRAY, f"The picture is gray, without any color. {INTENDED}"),
@@ -32,16 +32,16 @@ WITHOUT_COLOR: dict[Monochrome, Finding] = {
 
 
 def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
-    """A finding for each of the seven categories, in the order of ``DETECTABLE``; where it is about a part, it says so.
+    """Return a finding for each of the seven categories, in the order of ``DETECTABLE``, with its local damage.
 
-    A part is measured by itself, and its severity counts less, the smaller it is (``findings.severity_of_whole``).
-    Where a part alone differs from the reference, the rest is measured without it. Else it is as for
-    ``findings_of_whole``, of what is judged of the image; boxes are in pixels of the whole image.
+    A damaged part is measured alone, and the smaller it is, the less its severity counts
+    (``findings.severity_of_whole``). If only a part differs from the reference, the rest is measured without it.
+    Otherwise the result is that of ``findings_of_whole`` for the assessed part; boxes are in pixels of the whole image.
     """
     assessed, (x, y) = image.assessed, (image.assessed_box or (0, 0))[:2]
     parts, undamaged = damaged_parts(assessed, reference), assessed
     if reference is not None and parts:
-        # To the network, blur of a third looks like coding: part of the detail is gone. So the rest is measured alone.
+        # Blur in a third of the image looks like coding to the network (less detail), so the rest is measured alone.
         undamaged = _undone(assessed, reference, next(iter(parts.values())).box)
     found = findings_of_whole(undamaged, reference)
     for name, damage in parts.items():
@@ -53,10 +53,10 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
 
 
 def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
-    """A finding for each of the seven categories, in the order of ``DETECTABLE``, from the image as a whole.
+    """Return a finding for each of the seven categories, in the order of ``DETECTABLE``, for the whole image.
 
     Without a reference a monochrome image has no color distortions; their subtype is then ``GRAY`` or ``TONED``. A
-    reference must be of the same size. An image compared with itself has severity 0 in every category. Images with a
+    reference must have the same size. An image compared with itself has severity 0 in every category. Images with a
     side below 64 pixels have no features, so that only the curves count. Raises ToolError for damaged weights.
     """
     own = features(image) if has_features(image) else None
@@ -75,7 +75,7 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
 
 
 def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
-    """The distortions that are in a part of the image only; empty for most images. Raises ToolError as findings_of."""
+    """Return the distortions in only a part of the image; empty for most images. Raises ToolError as findings_of."""
     if reference is None:
         kind = monochrome_of(image)
         return {name: part for name, part in local_damage(image).items() if kind is None or name != COLOR}
@@ -90,7 +90,7 @@ def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
 
 
 def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage:
-    """The image with a changed part, and the rim of it, as the reference has it."""
+    """Return the image with a changed part and its rim replaced by the reference."""
     left, top, right, bottom = box
     rows, columns = slice(max(top - RIM, 0), bottom + RIM), slice(max(left - RIM, 0), right + RIM)
     pixels = image.pixels.copy()
@@ -99,7 +99,7 @@ def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage
 
 
 def _inside(image: LoadedImage, reference: LoadedImage | None, box: Box) -> tuple[LoadedImage, LoadedImage | None]:
-    """A damaged part of both without its rim, which is partly undamaged, where the part is large enough."""
+    """Return a damaged part of both images without its rim, which is partly undamaged, if it is large enough."""
     left, top, right, bottom = box
     across, down = (min(RIM, max(side - SMALLEST, 0) // 2) for side in (right - left, bottom - top))
     inside = (left + across, top + down, right - across, bottom - down)

@@ -27,13 +27,13 @@ MIN_SIDE = 64  # pixels
 SCALES = 4
 CHROMA_SCALES = 2
 BLOCK = 16  # pixels
-ROUNDING = 0.6  # gray levels: smaller coefficients are rounding
-MAX_FILL = 0.3  # share of the gray levels in use that counts as full: stretched tones leave gaps as well
+ROUNDING = 0.6  # gray levels; smaller coefficients are rounding errors
+MAX_FILL = 0.3  # share of gray levels in use that counts as all, because stretched tones have gaps, too
 PERCENTILES = (5, 25, 50, 75, 95)
 TEXTURE_FEATURES = 78  # number of texture features; the rest are of tone
 SMOOTHEST_COLOR = 63  # index of that texture feature
 LOG_OFFSET = 0.2  # gray levels, added before a logarithm is taken
-# Measurements that are compared by their ratio, so by the logarithm, and the offset added before it is taken.
+# Measurements that are compared by ratio, so by logarithm, with the offset that is added before.
 LOG_OFFSETS = {"noise_sigma": 0.2, "isolated_pixels": 2e-4, "blockiness": 0.05, "edge_sharpness": 0.05}
 
 
@@ -62,12 +62,12 @@ class Features:
 
 
 def has_features(image: LoadedImage) -> bool:
-    """Whether both sides of an image have the 64 pixels that the features need."""
+    """Return whether both sides of an image have at least the 64 pixels that the features need."""
     return min(image.size) >= MIN_SIDE
 
 
 def features(image: LoadedImage) -> Features:
-    """The features of an image of at least 64 x 64 pixels; computed once per loaded image.
+    """Return the features of an image of at least 64 x 64 pixels, computed once per loaded image.
 
     Texture features depend on the scale of the image, so a large image is not scaled down: above two megapixels they
     are the mean over parts, as for the spatial measurements.
@@ -97,7 +97,7 @@ def _texture(pixels: RGB, plane: Luma) -> list[float]:
 
 
 def _band(magnitudes: Plane) -> list[float]:
-    """Logarithm of the mean magnitude, peakedness, and share of magnitudes below rounding."""
+    """Return the log of the mean magnitude, the peakedness, and the share of magnitudes below rounding."""
     mean, rms = float(magnitudes.mean()), float(np.sqrt(np.mean(magnitudes * magnitudes)))
     return [np.log(mean + 0.05), np.log((rms + 0.05) / (mean + 0.05)), _share(magnitudes < ROUNDING)]
 
@@ -130,7 +130,7 @@ def _color_detail(chroma: Plane) -> list[float]:
 
 
 def _diagonals(plane: Plane) -> list[float]:
-    """Difference between the gradients along both diagonals, for steps of 1 and 3 pixels: diagonal motion blur."""
+    """Return the differences of the gradients along both diagonals, which show diagonal motion blur."""
     found = []
     for step in (1, 3):
         falling = np.abs(plane[step:, step:] - plane[:-step, :-step]).mean()
@@ -140,7 +140,7 @@ def _diagonals(plane: Plane) -> list[float]:
 
 
 def _fill(pixels: RGB) -> list[float]:
-    """Share of equal neighbors, and logarithm of the share of values in use between the darkest and the brightest."""
+    """Return the share of equal neighbors, and the log of the share of gray levels in use."""
     green = np.ascontiguousarray(pixels[..., 1])
     present = np.flatnonzero(np.bincount(green.ravel(), minlength=256) > 1e-4 * green.size)
     filled = len(present) / (present[-1] - present[0] + 1)
@@ -167,7 +167,7 @@ def _tone(tone: Tone) -> list[float]:
 
 
 def _clipping(pixels: RGB) -> list[float]:
-    """Logarithms of the shares of channels or pixels at black or white: channel, saturated color, all channels."""
+    """Return log shares of black or white: in a channel, in a saturated color, in all channels."""
     step = math.ceil(math.sqrt(pixels.shape[0] * pixels.shape[1] / WHOLE_PIXELS))
     red, green, blue = np.ascontiguousarray(np.moveaxis(pixels[::step, ::step], -1, 0))
     lowest, highest = np.minimum(np.minimum(red, green), blue), np.maximum(np.maximum(red, green), blue)

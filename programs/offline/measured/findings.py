@@ -12,10 +12,10 @@ Measurements = Mapping[str, float]
 
 NETWORK_SHARE: dict[DetectableDistortion, float] = {row.name: row.network_share for row in CATEGORIES if row.head}
 SUBTYPE = {subtype.name: subtype for row in CATEGORIES for subtype in row.subtypes}
-WORST_PART = 0.5  # how much of an image's severity its worst part has, whatever its size
+WORST_PART = 0.5  # share of the severity of local damage that counts regardless of its size
 NO_DISTORTION = SEVERITIES[0]
 BY_NETWORK = "A trained network detects this distortion; no single measured value shows it."
-# Subtypes of color distortions in a picture without color or with one hue, which are no distortion; severity 0.
+# Subtypes of color distortions with severity 0: pictures without color or with one hue, which are not distorted.
 GRAY, TONED = "gray picture", "toned picture"
 # The direction of each hue on CIELAB's a* and b*.
 HUES: dict[str, tuple[float, float]] = {
@@ -57,10 +57,10 @@ class Finding:
 
     ``severity`` is continuous from 0 (none) to 4 (extreme). ``subtype`` is the kind that fits the measurements best; it
     is set even if the severity is 0. ``explanation`` is one sentence with the measured values and the usual ones.
-    ``kinds`` has, for every kind that was measured, its share of the severity, 0 to 1; the subtype's is 1. ``local`` is
-    the part of the image that the finding is about, ``None`` for all of it. ``measured`` is the severity that the
-    values of the explanation have alone, ``None`` if that is the severity. ``explanations`` has that of every kind that
-    was measured.
+    ``kinds`` has the share of the severity, 0 to 1, of every measured kind; it is 1 for the subtype. ``local`` is the
+    part of the image that the finding is about, ``None`` for the whole image. ``measured`` is the severity from the
+    values of the explanation alone, ``None`` if it is the severity. ``explanations`` has the explanation of every
+    measured kind.
     """
 
     severity: float
@@ -78,23 +78,23 @@ class Finding:
 
 
 def severity_word(severity: float) -> Severity:
-    """The word nearest to a severity in 0..4; half-way between two words, the more severe one."""
+    """Return the word nearest to a severity in 0..4; halfway between two words, the more severe one."""
     return SEVERITIES[min(len(SEVERITIES) - 1, int(severity + 0.5))]
 
 
 def severity_of_whole(severity: float, share: float) -> float:
-    """The severity for a whole image of damage of a severity (0 to 4) in a share (0 to 1) of its area: 0 to 4.
+    """Return the severity (0..4) for the whole image of damage with this severity in this share of its area.
 
-    Metrics that average lose about the square root of the share. People also rate by the worst part, which the other
-    half models; no MOS of locally damaged photos were available to fit it.
+    Metrics that average fall with about the square root of the share. Observers also rate by the worst part, which is
+    the other half; no MOS of locally damaged photos were available to fit this.
     """
     return severity * (WORST_PART + (1 - WORST_PART) * share**0.5)
 
 
 def with_source(finding: Finding, severity: float | None = None) -> Finding:
-    """The finding; if it is visible, and its values alone would not be, its explanation names what found it instead.
+    """Return the finding; if it is visible but its values do not show it, the explanation names the network.
 
-    ``severity`` is that to go by, if it is not the finding's own.
+    ``severity`` replaces the finding's own severity for this decision.
     """
     claimed = finding.severity if severity is None else severity
     if finding.measured is None or severity_word(claimed) == NO_DISTORTION:
@@ -103,7 +103,7 @@ def with_source(finding: Finding, severity: float | None = None) -> Finding:
 
 
 def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
-    """The finding for an image of which a part is damaged, from those for the whole image and for the part alone."""
+    """Return the finding for an image with a damaged part, from the findings for the image and for the part."""
     severity = max(damage.severity, part.severity)
     part = with_source(part, severity)
     return replace(
@@ -115,7 +115,7 @@ def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
 
 
 def severity_at(value: float, curve: Curve) -> float:
-    """The severity of a measured value: linear between the curve's points (value, severity), constant beyond its ends.
+    """Return the severity of a value: linear between the points (value, severity) of the curve, constant outside.
 
     The values of the points must increase. The severities may decrease, for measurements whose low values are bad.
     """
@@ -125,23 +125,23 @@ def severity_at(value: float, curve: Curve) -> float:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured of an image, and of its reference if there is one: by name, and the networks' predictions."""
+    """The named measurements of an image and of its reference, if any, with the networks' predictions."""
 
     image: Measurements
     was: Measurements | None
     predictions: Predictions
 
     def finding(self, subtype: str, severity: float, *, by_value: float | None = None, **derived: float) -> Finding:
-        """A finding of a subtype with its sentence, which may name values that are ``derived`` from the measured ones.
+        """Return a finding of a subtype with its sentence, which may contain ``derived`` values.
 
-        ``by_value`` is the severity that the values of the sentence have alone, if it is another one.
+        ``by_value`` is the severity from the values of the sentence alone, if it differs.
         """
         row = SUBTYPE[subtype]
         sentence = row.alone if self.was is None else row.beside
         return Finding(severity, subtype, sentence.format(**self.image, **derived, was=self.was), measured=by_value)
 
     def by_value(self, subtype: str) -> float:
-        """The severity of a subtype that one measurement decides."""
+        """Return the severity of a subtype that one measurement determines."""
         row = SUBTYPE[subtype]
         value = self.image[row.measure]
         return (
@@ -151,27 +151,27 @@ class Measured:
         )
 
     def plain(self, category: Category) -> Finding:
-        """The finding for a category of which each subtype is decided by one measurement."""
+        """Return the finding for a category with subtypes that are each determined by one measurement."""
         measured = [self.finding(each.name, self.by_value(each.name)) for each in category.subtypes]
         return self.combined(category.name, *measured)
 
     def each_category(self, special: Mapping[DetectableDistortion, Finding]) -> dict[DetectableDistortion, Finding]:
-        """The findings in the order of ``DETECTABLE``: those that code makes, and the plain ones of all others."""
+        """Return the findings in the order of ``DETECTABLE``: the special ones and the plain ones of all others."""
         rows = [row for row in CATEGORIES if row.is_detectable]
         return {row.name: special[row.name] if row.name in special else self.plain(row) for row in rows}
 
     def combined(self, category: DetectableDistortion, *measured: Finding) -> Finding:
-        """``combine`` with the predictions."""
+        """Return ``combine`` with the predictions."""
         return combine(category, self.predictions, *measured)
 
 
 def worst(*findings: Finding) -> Finding:
-    """The finding with the highest severity; the first of them if several have it."""
+    """Return the finding with the highest severity, or the first one of several."""
     return max(findings, key=lambda finding: finding.severity)
 
 
 def combine(category: DetectableDistortion, predictions: Predictions, *measured: Finding) -> Finding:
-    """One finding for a category from those measured for its subtypes and the networks' prediction, if there is one.
+    """Return one finding for a category from those of its subtypes and the networks' prediction, if there is one.
 
     The subtype has the largest sum of measured and predicted severity. The severity is the mean of the highest measured
     severity and the predicted one, weighted by ``NETWORK_SHARE``.

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy  # its parts load when used, which is beside a reference only
+import scipy  # loads its modules on use, which is only with a reference
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.boxes import name_of_place
@@ -34,30 +34,30 @@ FEWEST = 4  # patches of a region
 LARGEST_SHARE = 0.75  # of the image: a larger region is not local
 LEAST_SEVERITY = 0.8  # "slight"
 # Log odds, chosen on the training photos (``eval/research/train_patches.py``) so that one in sixty has a false alarm.
-# Plain skies are more often taken for low contrast than anything for noise.
+# Plain skies are often mistaken for low contrast, and little is mistaken for noise.
 LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {row.name: row.least_confidence for row in CATEGORIES if row.head}
-# Of the straight edges of blur:
-ENCLOSED = 3.0  # log odds from which blur inside a sharp frame needs none
-STRAIGHT = 0.35  # share of a line; lines of blur that was planted have 0.4 to 1, outlines of what is in focus under 0.2
+# For the straight edges of blur:
+ENCLOSED = 3.0  # log odds from which blur inside a sharp frame needs no straight edge
+STRAIGHT = 0.35  # share of a line; synthetic blur has 0.4 to 1, outlines of objects in focus have less than 0.2
 REACH, SEGMENT, BESIDE = 40, 16, 5  # pixels to either side of a box's side, along it, and compared across it
-FAINT, CLEAR_STEP = 0.3, 0.6  # gray levels of detail that mean nothing; logarithm of the ratio that is seen
-# Of differences from a reference:
+FAINT, CLEAR_STEP = 0.3, 0.6  # gray levels of detail without meaning; log of a visible ratio of detail
+# For differences from a reference:
 CHANGE_CELL = 16  # pixels
 LEAST_CHANGE = 1.0  # gray levels, the mean over a cell
 CHANGED_FROM = 0.2  # of the change that a cell in twenty exceeds
-UNCHANGED_BELOW = 0.05  # of the mean change: a local change leaves the rest alone
+UNCHANGED_BELOW = 0.05  # of the mean change; a local change does not affect the rest
 
 
 @dataclass(frozen=True)
 class Region:
-    """A connected set of patches, ``mask`` (rows, columns), and what tells damage from the scene: (features,)."""
+    """A connected set of patches, ``mask`` (rows, columns), with the features (n,) that show if it is damage."""
 
     mask: Mask
     evidence: Values
 
 
 def local_damage(image: LoadedImage) -> Damage:
-    """The distortions that are in a part of an image, the likeliest region of each; computed once per image.
+    """Return the distortions in only a part of an image, the likeliest region of each; computed once per image.
 
     Raises ToolError for damaged weights.
     """
@@ -113,23 +113,23 @@ def local_change(image: RGB, reference: RGB) -> LocalDamage | None:
 
 
 def regions(severities: Values) -> Iterator[Region]:
-    """The regions of one distortion by its severities in each patch, (rows, columns), that may be local damage."""
+    """Yield the regions of one distortion that may be local damage, from its severity per patch (rows, columns)."""
     if severities.max() < FROM:
-        return  # most images have none, and neither mean below can be above the largest
+        return  # most images have no region, and the mean below cannot exceed the maximum
     for mask in _connected((severities + _around(severities).mean(axis=0)) / 2 >= FROM):
         if FEWEST <= np.count_nonzero(mask) <= LARGEST_SHARE * mask.size:
             yield Region(mask, _evidence(severities, mask))
 
 
 def _around(cells: NDArray[Any]) -> NDArray[Any]:
-    """Each cell of a grid (rows, columns) and the eight around it, (9, rows, columns); borders are mirrored."""
+    """Return each cell of a grid (rows, columns) with its eight neighbors, (9, rows, columns); borders are mirrored."""
     padded = np.pad(cells, 1, mode="symmetric")
     rows, columns = cells.shape
     return np.stack([padded[down : down + rows, right : right + columns] for down in range(3) for right in range(3)])
 
 
 def _connected(cells: Mask) -> Iterator[Mask]:
-    """The sets of chosen cells that touch along a side, each as a mask, from the top left."""
+    """Yield the sets of chosen cells that touch along a side, each as a mask, from the top left."""
     left = dict.fromkeys(map(tuple, np.argwhere(cells).tolist()))
     while left:
         mask, edge = np.zeros_like(cells), [next(iter(left))]
@@ -143,7 +143,7 @@ def _connected(cells: Mask) -> Iterator[Mask]:
 
 
 def confidence(evidence: Values, weights: Values) -> float:
-    """The log odds that a region is damage; ``weights`` (3, features + 1) are means, deviations, weights and a bias."""
+    """Return the log odds that a region is damage; ``weights`` (3, features + 1) has means, deviations and weights."""
     mean, deviation, weight = weights
     return float(np.sum((evidence - mean[:-1]) / deviation[:-1] * weight[:-1]) + weight[-1])
 
@@ -168,7 +168,7 @@ def _evidence(severities: Values, mask: Mask) -> Values:
 
 
 def _quantile(values: Values, share: float) -> float:
-    """As NumPy's quantile of one dimension, in a fifth of its time for the few values of a region."""
+    """Return NumPy's quantile of one dimension, five times as fast for the few values of a region."""
     ranked = np.sort(values)
     place = share * (len(ranked) - 1)
     below = int(place)
@@ -206,7 +206,7 @@ def straight_edge(plane: NDArray[np.uint8], box: Box) -> float:
 
 
 def _core(severities: Values, mask: Mask) -> Mask:
-    """The patches of a region without a rim that is only beside damage: features are partly those of neighbors."""
+    """Return the patches of a region without its rim, because features partly depend on neighboring patches."""
     return mask & (severities >= CORE_FROM * _quantile(severities[mask], 0.8))
 
 

@@ -1,10 +1,10 @@
 """Predict the severities of distortions in each patch of an image without a reference, by a small network.
 
 A patch is 32 x 32 pixels. An image of more than two megapixels is not scaled down, which would hide noise: its grid is
-coarser, and one patch at its own resolution stands for each cell. The features are what each patch measures, and what
-surrounds it. The network has one hidden layer and was trained on photos with damage planted in a part of them, half of
-which were saved as JPEG afterwards. The shipped one was made of 1,500 authentic and 43 pristine photos in three sizes
-by ``eval/research/train_patches.py`` with the labels of CLIVE and BIQ2021, which also prints how well it does.
+coarser, and each cell has one patch at full resolution. The features are measured in each patch and its surroundings.
+The network has one hidden layer and was trained on photos with synthetic damage in a part of them, half of which were
+saved as JPEG afterwards. The shipped network was trained on 1,500 authentic and 43 pristine photos in three sizes by
+``eval/research/train_patches.py`` with the labels of CLIVE and BIQ2021, which also prints its accuracy.
 """
 
 import math
@@ -33,15 +33,15 @@ SHA256 = "aa6018995597a9f7a2fb9f6f912080e2ab8cfca58c1d0fe0ae23a9de0fd32ba8"
 SMALLEST_SIDE = 64  # pixels
 WORST = 4.0  # the highest severity
 SIDE = 32  # pixels of a patch
-ROUNDING = 0.6  # gray levels: smaller Haar coefficients are rounding
-NEAR, FAR = 3, 7  # cells of the two neighborhoods that a patch is compared with
+ROUNDING = 0.6  # gray levels; smaller Haar coefficients are rounding errors
+NEAR, FAR = 3, 7  # sides, in cells, of the two neighborhoods that a patch is compared with
 SCALES = 3
-AT_ONCE = 96  # patches, few enough for a processor's cache
+AT_ONCE = 96  # patches per step, few enough for a processor's cache
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A cell is a square of ``side`` pixels, from the image's top left; the last ones may reach beyond the image.
+    """A grid of square cells of ``side`` pixels, from the image's top left; the last cells may exceed the image.
 
     ``values`` (rows, columns, n) are finite: features, or the severities of the categories of ``TRAINED``, 0 (none) to
     4 (extreme).
@@ -52,7 +52,7 @@ class Grid:
 
 
 def patch_severities(image: LoadedImage) -> Grid | None:
-    """The severities in each patch of an image, computed once per image; ``None`` for a side below 64 pixels.
+    """Return the severities of each patch, computed once per image; ``None`` for a side below 64 pixels.
 
     Raises ToolError for damaged weights.
     """
@@ -67,12 +67,12 @@ def _severities(pixels: RGB) -> Grid:
 
 
 def region_weights() -> Values:
-    """The weights by which ``local_damage`` tells damage from the scene: (categories, 3, features + 1)."""
+    """Return the weights by which ``local_damage`` decides if a region is damage: (categories, 3, features + 1)."""
     return read_weights(WEIGHTS, SHA256)["region"]
 
 
 def patch_grid(image: RGB) -> Grid:
-    """The features of each patch beside those around it, of an image, uint8 (H, W, 3), both sides at least 32."""
+    """Return the features of each patch and its surroundings, for an image, uint8 (H, W, 3), of at least 32 x 32."""
     patches, (rows, columns), side = _tiles(image)
     found = [_of_themselves(patches[:, first : first + AT_ONCE]) for first in range(0, rows * columns, AT_ONCE)]
     own, steps = (np.concatenate(each).reshape(rows, columns, -1) for each in zip(*found, strict=True))
@@ -87,7 +87,7 @@ def patch_grid(image: RGB) -> Grid:
 
 
 def _of_themselves(colors: NDArray[np.uint8]) -> tuple[Values, Values]:
-    """The features of patches (3, N, 32, 32), each by itself: (N, features), and their steps on the grid: (N, 16)."""
+    """Return the own features of patches (3, N, 32, 32): (N, features), and their steps on the grid: (N, 16)."""
     red, _, blue = planes = colors.astype(np.float32)
     luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, planes, strict=True))
     own = np.stack([*_tone(luma), *_detail(luma), *_noise(luma), *_color(colors, red, blue, luma)], axis=-1)
@@ -96,7 +96,7 @@ def _of_themselves(colors: NDArray[np.uint8]) -> tuple[Values, Values]:
 
 
 def _tiles(image: RGB) -> tuple[NDArray[np.uint8], tuple[int, int], int]:
-    """The patches (3, N, 32, 32), the rows and columns of the grid, and the side of its cells in pixels."""
+    """Return the patches (3, N, 32, 32), the rows and columns of the grid, and the side of its cells in pixels."""
     height, width = image.shape[:2]
     coarser = max(1, math.ceil(math.sqrt(height * width / WHOLE_PIXELS)))
     side = SIDE * coarser
@@ -131,7 +131,7 @@ def _deviation(plane: Patches) -> Values:
 
 
 def _share(chosen: NDArray[np.bool_]) -> Values:
-    """Of each patch the share of its pixels that are chosen."""
+    """Return the share of chosen pixels of each patch."""
     flat = chosen.reshape(len(chosen), -1)
     found: Values = (
         np.add.reduce(flat.view(np.uint8), axis=1, dtype=np.uint32) / flat.shape[1]
@@ -158,7 +158,7 @@ def _detail(luma: Patches) -> list[Values]:
 
 
 def _noise(luma: Patches) -> list[Values]:
-    """Immerkaer's residual: its median, and the least of four blocks; the share of pixels unlike all neighbors."""
+    """Return features of Immerkaer's residual, and the shares of isolated and of equal pixels."""
     down = luma[:, :-2] + luma[:, 2:] - 2 * luma[:, 1:-1]
     rough = np.abs(down[:, :, :-2] + down[:, :, 2:] - 2 * down[:, :, 1:-1])
     blocks = [rough[:, y : y + 15, x : x + 15].reshape(len(luma), -1) for y in (0, 15) for x in (0, 15)]
@@ -188,7 +188,7 @@ def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches
 
 
 def _grid_steps(luma: Patches) -> Values:
-    """For each of the eight places on the grid of JPEG, by how much rows differ more than those beside them: (N, 8)."""
+    """Return the excess difference of rows over their neighbors, for each of the eight offsets on the grid: (N, 8)."""
     step = np.abs(luma[:, 1:] - luma[:, :-1])
     beyond = step[:, :-2] + step[:, 2:]
     beyond *= np.float32(-0.5)
@@ -198,7 +198,7 @@ def _grid_steps(luma: Patches) -> Values:
 
 
 def _blocking(steps: Values) -> Values:
-    """The logarithm of the strongest of the eight grids over the others, the mean of both axes; steps (.., 16)."""
+    """Return the log ratio of the strongest of the eight grids to the others, mean of both axes; steps (.., 16)."""
     ratios = []
     for each in (steps[..., :GRID], steps[..., GRID:]):
         highest = each.max(axis=-1)
@@ -207,7 +207,7 @@ def _blocking(steps: Values) -> Values:
 
 
 def _around(grid: Values, size: int) -> Values:
-    """The means of ``size`` x ``size`` cells around each cell of a grid (rows, columns, n); the border is a mirror."""
+    """Return the means of ``size`` x ``size`` cells around each cell of a mirrored grid (rows, columns, n)."""
     reach = size // 2
     for axis in (0, 1):
         sides = [(reach, reach) if each == axis else (0, 0) for each in range(3)]
