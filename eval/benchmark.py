@@ -83,7 +83,7 @@ def evaluate(
     """
     assessed_by = program if isinstance(program, AgenticIQA) else scorer_of(program, lower_is_better, shorter_side)
     if isinstance(program, AgenticIQA) and (lower_is_better, shorter_side) != (None, None):
-        raise UserError("lower_is_better and shorter_side are of a scorer: of the program's score higher is better")
+        raise UserError("lower_is_better and shorter_side are for scorers: leave them out, or name a scorer")
     query = scoring_question(query) if isinstance(assessed_by, AgenticIQA) else NO_QUERY
     data = _labels(task, root, split, partial)
     labels = data.labels
@@ -109,14 +109,16 @@ def scoring_question(query: str) -> str:
     """Return the question without surrounding blanks. Raises UserError if it does not ask for a score."""
     query = query.strip()
     if detect_query_type(query) is not QueryType.SCORING:
-        raise UserError(f"evaluate compares scores, and {query!r} does not ask for one; ask to rate the quality")
+        raise UserError(f"{query!r} does not ask for a score: evaluate needs a question that asks to rate the quality")
     return query
 
 
 def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage]) -> None:
     """Raise UserError for a full-reference scorer if no image has a reference."""
     if isinstance(program, Scorer) and program.compares == "always" and not any(label.reference for label in labels):
-        raise UserError(f"{program.name} compares with references, and none of the {len(labels)} images has one")
+        raise UserError(
+            f"{program.name} needs references, but none of the {len(labels)} images has one; add a column reference"
+        )
 
 
 def backend_of(program: AgenticIQA | Scorer) -> str:
@@ -133,8 +135,8 @@ def _labels(
     if isinstance(task, str | os.PathLike):
         return labeled_images(Path(task), Path(root) if root is not None else None, split, partial=partial)
     if root is not None:
-        raise UserError("root is for the name of a data set, and the task is a sequence of labeled images")
+        raise UserError("root is for a data set or a table, but task is a sequence of labeled images: leave root out")
     labels = [label for label in task if split is None or label.split == split]
     if not labels:
-        raise UserError(f"there are no labeled images{f' of split {split}' if split else ''}")
+        raise UserError(f"no labeled images{f' of split {split}' if split else ''} found: give at least one")
     return LabeledSet(GIVEN, labels_sha256(labels), labels)

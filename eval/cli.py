@@ -1,4 +1,4 @@
-"""The commands of ``agenticiqa``: those of the program, and those that measure and tune it."""
+"""List all commands of ``agenticiqa``: those of the program, and those that evaluate and tune it."""
 
 from collections.abc import Sequence
 
@@ -10,30 +10,32 @@ from agenticiqa.programs.cli.main import main as run_one
 COMMANDS: dict[str, Command] = {
     "assess": commands.COMMANDS["assess"],
     "compare": Command(
-        "rank images, or compare runs of evaluate",
+        "rank images, or compare results of evaluate",
         arguments.COMPARE,
         "agenticiqa.eval.commands.compare",
         arguments.COMPARE_EXAMPLES,
     ),
     **commands.COMMANDS,
     "evaluate": Command(
-        "measure the agreement with labeled images",
+        "measure how well scores agree with labeled images",
         arguments.EVALUATE,
         "agenticiqa.eval.commands.evaluate",
+        arguments.EVALUATE_EXAMPLES,
     ),
     "report": Command(
-        "write a page, or tables, of runs of evaluate",
+        "write a page or tables from results of evaluate",
         arguments.REPORT,
         "agenticiqa.eval.commands.report",
         arguments.REPORT_EXAMPLES,
     ),
     "datasets": Command(
-        "list the data sets that evaluate knows; check a copy",
+        "list the public data sets; check your copy of one",
         arguments.DATASETS,
         "agenticiqa.eval.commands.datasets",
+        arguments.DATASETS_EXAMPLES,
     ),
     "calibrate": Command(
-        "fit the fusion, or the tools' curves, to your images",
+        "fit the scores to your own images and labels",
         arguments.CALIBRATE,
         "agenticiqa.eval.commands.calibrate",
         arguments.CALIBRATE_EXAMPLES,

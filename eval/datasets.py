@@ -45,7 +45,7 @@ class LabeledImage:
         level: The level of the distortion.
         split: The split that the image belongs to, such as "test".
         source: Where the image comes from.
-        content: The scene: as the file says, else the file name of the reference or of the image. Images of one content
+        content: The scene: as given in the file, else the file name of the reference or of the image. Images of one content
             are not independent, so they are resampled together and never split between training and test.
         generator: The model that made an AI-generated image.
         raters: The number of people who rated the image.
@@ -91,7 +91,7 @@ class LabeledImage:
 
 @dataclass(frozen=True)
 class MosScale:
-    """A data set's opinion scale: ``low`` is the score that stands for 1 (bad) and ``high`` the one for 5 (excellent).
+    """The MOS scale of a data set: ``low`` is the score that corresponds to 1 (bad), ``high`` to 5 (excellent).
 
     Raises UserError unless low < high: in a ``labels.csv`` higher is better.
     """
@@ -102,8 +102,7 @@ class MosScale:
     def __post_init__(self) -> None:
         if not self.low < self.high:
             raise UserError(
-                f"the scale of the labels runs from {self.low:g} to {self.high:g}; "
-                "its low end has to be below its high end"
+                f"the scale of the labels cannot run from {self.low:g} to {self.high:g}; give the lower end first"
             )
 
     def to_1_5(self, mos: float) -> float:
@@ -115,8 +114,8 @@ class MosScale:
 def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosScale:
     """Return the scale with the given ends, or else the first of 0..1, 1..5 and 0..100 that holds all scores.
 
-    Raises UserError if none of them does, or if the scores span less than a quarter of it: then they are on another
-    scale, or do not identify it.
+    Raises UserError if none of them does, or if the scores span less than a quarter of it, because they may then be on
+    another scale.
     """
     if ends is not None:
         return MosScale(*ends)
@@ -124,8 +123,8 @@ def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosS
     found = next((ends for ends in USUAL_SCALES if ends[0] <= lowest and highest <= ends[1]), None)
     if found is None:
         raise UserError(
-            f"scores from {lowest:g} to {highest:g} are on none of the scales 0..1, 1..5 and 0..100: "
-            "give the scale's ends with --mos-range LOW HIGH"
+            f"scores from {lowest:g} to {highest:g} fit none of the scales 0..1, 1..5 and 0..100: "
+            "give the ends of the scale with --mos-range LOW HIGH"
         )
     if highest - lowest < LEAST_SPAN * (found[1] - found[0]):
         filled = [
@@ -135,7 +134,7 @@ def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosS
         ]
         fitting = [f"{low:g} {high:g}" for low, high in filled or [found]]
         raise UserError(
-            f"scores from {lowest:g} to {highest:g} fill less than a quarter of {found[0]:g}..{found[1]:g} and may be "
+            f"scores from {lowest:g} to {highest:g} span less than a quarter of {found[0]:g}..{found[1]:g} and may be "
             f"on another scale: give its ends with --mos-range, such as {' or '.join(fitting)}"
         )
     return MosScale(*found)
@@ -191,8 +190,8 @@ def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[
         return placed
     if other := next((place for place, _ in placed if place not in named), None):
         raise UserError(
-            f"{title}: {other}: mos is {dict(placed)[other].get('mos', '')!r}, but {next(iter(named))} has the name of "
-            f"a level; expected only {', '.join(LEVEL_SCORES)}, or only numbers"
+            f"{title}: {other}: mos is {dict(placed)[other].get('mos', '')!r}, but {next(iter(named))} has a level; "
+            f"use only levels ({', '.join(LEVEL_SCORES)}) or only numbers"
         )
     return [(place, {**row, "mos": named[place]}) for place, row in placed]
 
@@ -204,7 +203,7 @@ def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | Non
     known = sorted({row["split"] for _, row in placed if row.get("split")})
     chosen = [(place, row) for place, row in placed if row.get("split") == split]
     if not chosen:
-        raise UserError(f"{title}: no row has split {split!r}; splits in it: {', '.join(known) or 'none'}")
+        raise UserError(f"{title}: no row has split {split!r}; splits found: {', '.join(known) or 'none'}")
     return chosen
 
 
@@ -215,7 +214,7 @@ def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
     """
     title = files.title
     if "image" not in row:
-        raise UserError(f"{title}: {place}: the cell of image is empty")
+        raise UserError(f"{title}: {place}: the column image is empty; add a path, or remove the row")
     image = files.find(row["image"])
     reference = files.find(row["reference"]) if "reference" in row else None
     return LabeledImage(
@@ -244,17 +243,17 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
     for label, place in zip(labels, places, strict=True):
         earlier = first.setdefault((label.image, label.reference), place)
         if earlier != place:
-            raise UserError(f"{title}: {place}: {label.name} is in {earlier} already; remove one of them")
+            raise UserError(f"{title}: {place}: {label.name} is already in {earlier}; remove one of the two rows")
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:
         shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         references = {label.reference for label in labels} & {*missing}
-        leave_out = ", or leave the references out with --reference-column none" if references else ""
+        leave_out = ", or ignore the references with --reference-column none" if references else ""
         raise UserError(
             f"{title}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}. Paths are relative to "
-            f"{files.folder}; name another folder with --root{leave_out}"
+            f"{files.folder}; name the right folder with --root{leave_out}"
         )
     if note := files.note():
         logger.warning("%s: %s", title, note)
@@ -263,8 +262,8 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     """Return a one-line warning if contents come from file names that are unlikely to be scenes, else ``None``.
 
-    It applies to files without references or contents in two cases: the images have several distortions or levels, so
-    they are copies of scenes (a single name such as "authentic" does not count), or two folders share file names.
+    Images without reference and content cause it in two cases: they have several distortions or levels, so they are
+    copies of scenes (a single name such as "authentic" does not count), or two folders share file names.
     """
     by_name = [label for label in labels if label.reference is None and label.content == label.image.name]
     paths: dict[str, Path] = {}
@@ -272,10 +271,10 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     if twice:
         why = f"{paths[twice.content]} and {twice.image} count as one scene"
     elif len({(label.distortion, label.level) for label in by_name if label.distortion}) > 1:
-        why = f"each of {len(by_name)} images with a distortion counts as a scene of its own"
+        why = f"each of {len(by_name)} distorted images counts as a separate scene"
     else:
         return None
-    return f"contents look like files: {why}, so intervals may be too narrow; add a column content (or reference)"
+    return f"{why}, as the labels name no scenes; add a column content (or reference) for correct intervals"
 
 
 def read_columns(
@@ -292,14 +291,16 @@ def read_columns(
         columns = {name: np.array([float(rows[item.name][name]) for item in items]) for name in names}
     except KeyError as error:
         raise UserError(
-            f"{path}: there is no {error}; every labeled image needs a row and every column its name"
+            f"{path}: {error} not found; the file needs a row for each labeled image and a name for each column"
         ) from error
     except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: expected a CSV with the column image and columns of numbers: {error}") from error
     for name, values in columns.items():
         if not np.isfinite(values).all():
             first = items[int(np.flatnonzero(~np.isfinite(values))[0])].name
-            raise UserError(f"{path}: {name} of {first} is not a finite number; leave the image out of the labels")
+            raise UserError(
+                f"{path}: {name} of {first} is not a finite number; correct it, or remove the image from the labels"
+            )
     return columns
 
 
@@ -318,7 +319,7 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
             return [(place, {name: cell for name, cell in row.items() if cell}) for place, row in table.rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(f"{path}: expected a labels file (CSV, UTF-8), but it cannot be read: {why}") from error
+        raise UserError(f"{path}: cannot be read as a table of labels (CSV, UTF-8): {why}") from error
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:
@@ -328,6 +329,6 @@ def number_of(title: str, place: str, column: str, cell: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        levels = f", or a level: {', '.join(LEVEL_SCORES)}" if column == "mos" else ""
+        levels = f" or a level ({', '.join(LEVEL_SCORES)})" if column == "mos" else ""
         raise UserError(f"{title}: {place}: {column} is {cell!r}, expected a number{levels}")
     return value

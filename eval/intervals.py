@@ -5,7 +5,7 @@ transformed to Fisher's z = atanh(r), where its error is nearly symmetric. From 
 the variance is ``(G - 1) / G * sum((z_g - z)^2)``, and the interval ``z +- t * sqrt(variance)`` is transformed back
 (Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents vary with long tails, so the variance
 of a few contents is less certain than that of normal values. Student's t therefore has (G - 1) / 2 degrees of freedom,
-at least 2; for differences, where tails cancel, G - 1. ``tests/eval/test_intervals.py`` simulates the coverage.
+at least 2; for differences, in which the tails cancel, G - 1. ``tests/eval/test_intervals.py`` simulates the coverage.
 """
 
 import math
@@ -26,9 +26,9 @@ FEWEST_CONTENTS = 4
 MOST_BLOCKS = 200  # more contents than that are deleted in this many random blocks with a fixed seed
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
-FEW_CONTENTS = 25  # up to which a curve is fitted anew without each content, and intervals hold a little less often
+FEW_CONTENTS = 25  # up to this number the curve is refitted without each content, and coverage is slightly too low
 COMPLETE = 1 - 1e-9  # a correlation that counts as 1, where Fisher's z is infinite
-NOT_FITTED = "too few images to fit a curve: this is the raw PLCC"
+NOT_FITTED = "too few images to fit a curve, so this is the raw PLCC"
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def correlation_interval(
 ) -> Interval:
     """Return a correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
     if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
-        where = "" if abs(value) >= COMPLETE else "without one content "
-        return Interval(value, None, None, n, f"no interval: {where}the agreement is complete")
+        where = "" if abs(value) >= COMPLETE else " without one of the contents"
+        return Interval(value, None, None, n, f"no interval: the correlation is perfect{where}")
     return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), tails=True)
 
 
@@ -82,7 +82,7 @@ def share_interval(value: float | None, without: Sequence[float | None], n: int)
     The number of trials is chosen to match the variance of the jackknife, then divided by (t / z) squared as in
     ``accuracy``. Without variance, or if all or none are right, each block counts as one trial.
     """
-    found = _jackknife(value, without, n, None, _as_it_is, _as_it_is)
+    found = _jackknife(value, without, n, None, _unchanged, _unchanged)
     if value is None or found.low is None:
         return found
     count = len(without)
@@ -100,7 +100,7 @@ def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, con
     figure = _on_rows(measure, x, y)
     value = figure(np.arange(len(x)))
     without = jackknife(figure, value, blocks_of(contents))
-    return _jackknife(value, without, len(x), undefined, _as_it_is, lambda e: max(e, 0.0), tails=True)
+    return _jackknife(value, without, len(x), undefined, _unchanged, lambda e: max(e, 0.0), tails=True)
 
 
 def rmse_interval(predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
@@ -163,7 +163,7 @@ def difference_interval(
 
     value = difference(np.arange(len(a)))
     without = jackknife(difference, value, blocks_of(contents))
-    return _jackknife(value, without, len(a), why_undefined(a, y) or why_undefined(b, y), _as_it_is, _as_it_is)
+    return _jackknife(value, without, len(a), why_undefined(a, y) or why_undefined(b, y), _unchanged, _unchanged)
 
 
 def wilson(count: float, n: float) -> tuple[float, float]:
@@ -210,13 +210,13 @@ def fisher_z(correlation: float) -> float:
     return float(np.arctanh(np.clip(correlation, -COMPLETE, COMPLETE)))
 
 
-def _as_it_is(value: float) -> float:
+def _unchanged(value: float) -> float:
     return value
 
 
 def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:
     if value is not None and any(each is not None and each <= 0 for each in (value, *without)):
-        return Interval(value, None, None, n, "no interval: there is no error")
+        return Interval(value, None, None, n, "no interval: the error is 0")
     return _jackknife(value, without, n, undefined, math.log, math.exp, tails=True)
 
 
@@ -228,7 +228,7 @@ def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.i
 def jackknife(
     figure: Callable[[NDArray[np.intp]], float | None], value: float | None, blocks: NDArray[np.intp]
 ) -> list[float | None]:
-    """Return the figure without each block; nothing if it is undefined or there are too few blocks."""
+    """Return the figure without each block; all are ``None`` if it is undefined or there are too few blocks."""
     count = int(blocks.max()) + 1 if len(blocks) else 0
     if value is None or count < FEWEST_CONTENTS:
         return [None] * count
@@ -252,7 +252,7 @@ def _jackknife(
         return Interval(value, None, None, n, f"too few contents for an interval ({count}, at least {FEWEST_CONTENTS})")
     defined = [onto(each) for each in without if each is not None]
     if len(defined) < count:
-        return Interval(value, None, None, n, "too few contents for an interval: the figure rests on one of them")
+        return Interval(value, None, None, n, "no interval: the figure is undefined without one of the contents")
     at = onto(value)
     variance = (count - 1) / count * float(np.square(np.array(defined) - at).sum())
     half = _quantile(count, tails) * variance**0.5

@@ -66,5 +66,5 @@ def checked(predictions: ArrayLike, mos: ArrayLike) -> tuple[Numbers, Numbers]:
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"expected as many predictions as labels, got shapes {x.shape} and {y.shape}")
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("predictions and labels have to be finite numbers: leave out images without a score")
+        raise ValueError("predictions and labels must be finite numbers: remove images without a score")
     return x, y

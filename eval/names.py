@@ -7,34 +7,34 @@ from typing import Literal, TypeVar, get_args
 
 T = TypeVar("T")
 
-GROUPS = ("distortion", "level", "generator", "split")  # columns of labels that figures are broken down by
+GROUPS = ("distortion", "level", "generator", "split")  # columns of labels by which figures are grouped
 Part = Literal["planner", "detection", "analysis", "replan", "regions"]  # parts of the program that --ablate leaves out
 PARTS: tuple[Part, ...] = get_args(Part)
 TABLE_FORMS = ("markdown", "latex", "csv")
-SCORER_FORMS = "the name of an embedded metric (agenticiqa tools), pyiqa:METRIC, or module:function"
+SCORER_FORMS = "the name of an embedded metric (see agenticiqa tools), pyiqa:METRIC, or module:function"
 MOS_RANGE_HELP = (
-    "the scores that mean 1 and 5 (default: of 0..1, 1..5 and 0..100 the first that holds them all, if they fill a "
-    "quarter of it)"
+    "the scores that correspond to 1 (bad) and 5 (excellent); default: the first of 0..1, 1..5 and 0..100 that holds "
+    "all scores, if they span a quarter of it"
 )
 TUNED_STAGES = ("scoring", "answering", "planning", "detection", "all")
 OPTIMIZERS = ("reflect", "gepa", "mipro", "simba", "bootstrap")
 
 
 def plain(name: str) -> str:
-    """Return a name without case, blanks and punctuation: "Image Name" and "image_name" are "imagename"."""
+    """Return a name in lower case without blanks and punctuation: "Image Name" and "image_name" give "imagename"."""
     return re.sub(r"[\W_]+", "", name).lower()
 
 
 def named(name: str, known: Mapping[str, T]) -> T | None:
-    """Return what has this name, whatever its case, blanks and hyphens; ``None`` without."""
+    """Return the entry with this name, ignoring case, blanks and hyphens; ``None`` if there is none."""
     names = {plain(each): each for each in known}
     return known[name] if name in known else known.get(names.get(plain(name), ""))
 
 
 def unknown_text(name: str, known: Iterable[str]) -> str:
-    """Return what to say of a name that is none of the known ones: those that are like it, and all of them."""
+    """Return a message about an unknown name: the most similar known names, and all known names."""
     names, wanted = {plain(each): each for each in known}, plain(name)
     like = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
     like = like or get_close_matches(wanted, names)
     meant = f" (did you mean {' or '.join(names[each] for each in like)}?)" if like else ""
-    return f"no data set is named {name!r}{meant}; there are: {', '.join(names.values())}"
+    return f"no data set is named {name!r}{meant}; known names: {', '.join(names.values())}"

@@ -32,12 +32,12 @@ def default_folder(data: str, split: str | None, backend: str) -> Path:
 
 
 def made_with(program: dspy.Module, config: Config, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what determines a run's results, as JSON types: ``run_settings``, the labels' hash and ``options``."""
+    """Return what determines a run's results, as JSON types: settings, hash of the labels and ``options``."""
     return {**run_settings(program, config), "labels": labels_sha256, **options}
 
 
 def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same for a scorer, or for a program without its configuration, from its parts."""
+    """Return the same as ``made_with`` for a scorer, or for a program whose configuration is unknown."""
     if isinstance(program, Scorer):
         direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
         direction |= {"shorter_side": program.shorter_side} if program.shorter_side else {}
@@ -61,14 +61,14 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
 def pin(folder: Path, description: Mapping[str, Any]) -> None:
     """Write a run's description into its folder, while its ``results.jsonl`` is locked.
 
-    Raises UserError, naming the first difference, if there is another description, and for results without one.
+    Raises UserError, with the first difference, if the folder has another description, or results without one.
     """
     file, results = folder / "run.json", folder / "results.jsonl"
     if not file.exists():
         if results.exists() and results.stat().st_size:
             raise UserError(
-                f"{folder} has results but no run.json, so what they were made with is unknown; name another folder, "
-                "or put the file back"
+                f"{folder}: there are results but no run.json with their settings; name another folder, or restore "
+                "run.json"
             )
         write_atomically(file, json.dumps(description, indent=2) + "\n")
         return
@@ -80,7 +80,7 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
 
 
 def shown_path(path: str | Path) -> str:
-    """Return a path for a page: relative paths unchanged, of others only the file with its folder, or the folder."""
+    """Return a path for a page: a relative one unchanged, an absolute one as FOLDER/FILE, or as FOLDER."""
     given = Path(path)
     if not given.is_absolute():
         return given.as_posix()
@@ -102,7 +102,7 @@ def prompts_named(config: Config, description: Mapping[str, Any]) -> str | None:
 def report_name(folder: Path, limit: int | None) -> str:
     """Return the name, without extension, for a report on the first ``limit`` rows (``None``: all) of a run.
 
-    It is "report", unless a report on more rows has that name. ``limit`` in a report says how many rows it covers.
+    It is "report", unless a report on more rows has that name. ``limit`` in a report is the number of its rows.
     """
     try:
         earlier = json_value((folder / "report.json").read_text(encoding="utf-8")).get("limit")

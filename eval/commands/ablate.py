@@ -17,13 +17,13 @@ from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli.expected_cost import print_estimate
 
-OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # what the figures need
+OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  # keys that the figures need
 
 
 def print_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
-    """Print the cost of another assessment without each part, before anything is sent."""
+    """Print the cost of assessing the images again without each part, before any request is sent."""
     for part in parts:
-        print(f"without {part}, at most, as what is asked as before comes from the cache:")
+        print(f"Cost without {part}, at most (unchanged requests are answered from the cache):")
         print_estimate(estimate_without(config, part, jobs))
 
 
@@ -61,7 +61,7 @@ def ablate(
     report = ablation_report(runs)
     report.write(out, "ablations")
     report.show()
-    print(f"Kept in {out}: ablations.json, ablations.md")
+    print(f"Saved in {out}: ablations.json, ablations.md")
 
 
 def _needed(rows: Iterable[Row]) -> list[Row]:

@@ -10,173 +10,208 @@ from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MO
 
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
-    "a table (.csv, .tsv, .jsonl, .parquet) with columns image and mos, a folder with labels.csv or metadata.csv, a "
-    "folder of save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set, see `agenticiqa datasets`"
+    "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
+    "metadata.csv. Also a folder written by save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set (see "
+    "`agenticiqa datasets`)"
 )
-CALIBRATE_EXAMPLES = """\
-Three things can be fitted. With --adapt it is an adapter of the learned scorer. With --backend or --config, or to the
-rows of a finished run (.jsonl), it is the fusion; else it is the tools' curves.
+EVALUATE_EXAMPLES = """\
+examples:
+  agenticiqa evaluate labels.csv                                score your images offline and compare with their MOS
+  agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate what the same costs with a model
+  agenticiqa evaluate labels.csv --scorer NIQE --out runs/niqe  evaluate a metric instead of the program
+  agenticiqa evaluate kadid10k --root /data --by distortion     evaluate on a public data set
+  agenticiqa evaluate qbench --root /data --backend openai.gpt-4o   ask a benchmark of questions
 
-AN ADAPTER: the offline score corrected by your own labels; 50 to 200 images are enough, and no model is asked.
+exit status: 0 all images have a score, 1 some images failed, 2 wrong usage, 3 some images have no score
+"""
+CALIBRATE_EXAMPLES = """\
+The command fits one of three things:
+
+  --adapt                                an adapter, which corrects the offline score
+  --backend, --config or results.jsonl   a fusion profile, which sets the weight of a model beside the tools
+  otherwise                              tool curves, which map the values of each tool to 1..5
+
+ADAPTER: correct the offline score with your own labels. 50 to 200 labeled images are enough. No model is used.
 
   agenticiqa calibrate mine/labels.csv --adapt --out mine.npz
-      columns image and mos; optional: raters or mos_std, which weight the labels, and content, the scene of an image
+      columns image and mos; optional columns: raters or mos_std (weight of a label), content (scene of an image)
   agenticiqa calibrate mine/pairs.csv --adapt --out mine.npz
-      columns better and worse: two images in each row
+      pairwise comparisons: columns better and worse, with two images in each row
   agenticiqa assess album/ --adapter mine.npz
+      use the adapter
 
-It is tested on held-out labels, and saved only if it helps there; else the exit status is 1.
+The adapter is tested on held-out labels and saved only if it helps there. Otherwise the exit status is 1.
 
-THE FUSION: how far a model is to be trusted beside the tools, and where its levels lie. No labels are needed: it is
-found out from how the model, the tools and further tools agree over the images (50 and more; with fewer a prior
-decides).
+FUSION PROFILE: estimate how reliable a model is, and which scores its quality levels stand for. No labels are needed,
+because the estimate compares the model with the tools. Use 50 images or more; with fewer, a prior decides.
 
   agenticiqa calibrate --backend openai.gpt-4o photos/ --out profile.yaml
-      the model rates each photo, after the cost was told; --dry-run only tells it; --max-usd, --max-calls stop before
+      the model rates each photo; the cost is printed first (--dry-run prints only the cost, --max-usd limits it)
   agenticiqa calibrate scores.jsonl --out profile.yaml
-      from the rows of "assess --jsonl" or "evaluate", at no cost
+      use results of "assess --jsonl" or "evaluate", at no cost; MOS in them are used unless you add --no-labels
   agenticiqa calibrate --config mine.yaml mine/labels.csv --out profile.yaml
-      with opinion scores; also "scores.jsonl mine/labels.csv"; the rows of "evaluate" have them (--no-labels: without)
+      rate the labeled images and use their MOS; "scores.jsonl mine/labels.csv" combines results with labels
 
-Ratings are kept beside the profile, in a file that ends in .rows.jsonl: after Ctrl-C or a limit the same command
-continues. A profile is of one model, its prompts and the tools. Name it in a configuration:
+Ratings are saved beside the profile (profile.rows.jsonl). After Ctrl-C or a limit, the same command continues.
+A profile is valid for one model, its prompts and the tools. Name it in a configuration:
 
   fusion: profile.yaml
 
-THE TOOLS' CURVES: every tool measures on its own scale; a curve per tool maps it to 1..5. The shipped curves were
-fitted on public sets. Fit them to opinion scores of your own images:
+TOOL CURVES: each tool measures on its own scale, and a curve maps it to 1..5. The shipped curves were fitted to public
+data sets. Fit them to the MOS of your own images:
 
   agenticiqa calibrate mine/labels.csv --out mine.yaml
-      all tools that apply: full-reference ones where references are given, else no-reference ones
+      all full-reference tools if there are references, otherwise all no-reference tools
   agenticiqa calibrate mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
-      two tools, on scores from 1 to 10, replacing an earlier mine.yaml
+      two tools, with scores from 1 to 10; replaces an earlier mine.yaml
   agenticiqa calibrate mine/labels.csv --split train --name "my set" --base other.yaml
-      some of the rows; the name of the data in the profile; where the curves of all other tools come from
+      only rows of one split; the profile calls the data "my set" and copies all other curves from other.yaml
   agenticiqa calibrate photos/ --tool NOISE-SIGMA
-      tools for one distortion need no scores: pristine photos are distorted step by step
+      tools for a single distortion need no MOS: the command distorts pristine photos step by step
 
-Measured values are kept beside the output as they come, in a file that ends in .raw.jsonl: after Ctrl-C the same
-command continues, and another fit of the same images is quick. A tool is refused, and keeps its curve of --base, if it
-could measure fewer than 20 images or does not follow the scores in its own direction. A full-reference curve gives an
-undistorted image 5 and extreme distortions at most about 2, which may shift the middle of the curve away from the
-points: look at the picture. Then name the profile in a configuration:
+Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, the same command continues. A tool keeps
+its curve of --base if it measured fewer than 20 images, or if its values do not follow the MOS. A full-reference curve
+maps an undistorted image to 5 and extreme distortions to 2 or less. This can pull the middle of the curve away from the
+points, so check the plot. Then name the profile in a configuration:
 
   calibration: mine.yaml
 
-Labels are what "agenticiqa evaluate" takes: labels.csv (columns image and mos, higher is better, and optionally
-reference and split), a .tsv, .jsonl or .parquet table, a folder with such a table or of save_to_disk,
-hub:OWNER/NAME@REVISION, or a data set by its name:
+LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional. A
+data set is named with its folder:
 
   agenticiqa calibrate kadid10k --root /data --out mine.yaml
 
-exit status: 0 all was fitted, 1 some tools were refused, or some images not rated (named on stderr), 2 usage
+exit status: 0 all was fitted, 1 the adapter or some tools were refused, or some images were not rated, 2 wrong usage
 """
 OPTIMIZE_EXAMPLES = """\
 examples:
   agenticiqa optimize labels.csv --backend openai.gpt-4o-mini --reflection-backend openai.gpt-4o --out tuned/ --dry-run
-      what it would cost; without --dry-run it tunes the scorer's prompt, by 400 judgments
+      estimate the cost; without --dry-run, tune the scoring prompt with 400 assessments
   agenticiqa optimize labels.csv --config mine.yaml --reflection-backend openai.gpt-4o --reflection-price 2.5,10 \\
       --max-usd 5 --out tuned/
-      never spends more; the best that was found until then is compared and written
-  agenticiqa optimize labels.csv ... --out tuned/ --budget 800      continues a search of 400; nothing is judged twice
-  agenticiqa optimize more.csv ... --from tuned/ --out better/      begins with prompts that were tuned before
-  agenticiqa assess photo.jpg --config mine.yaml --prompts tuned/   uses the outcome
+      spend 5 USD at most; the search stops early enough to pay for the final comparison
+  agenticiqa optimize labels.csv ... --out tuned/ --budget 800
+      continue a search of 400 assessments; finished assessments are not repeated
+  agenticiqa optimize more.csv ... --from tuned/ --out better/
+      start from prompts that were tuned before
+  agenticiqa assess photo.jpg --config mine.yaml --prompts tuned/
+      use the tuned prompts
 
-The folder has prompts.json, fusion.yaml (the fusion fitted with these prompts, which changes scores also where the
-original prompts are saved) and report.html. After Ctrl-C or an outage the same command continues.
+The folder contains prompts.json, fusion.yaml and report.html. fusion.yaml is a fusion profile for the saved prompts;
+it changes scores even if the original prompts are kept. After Ctrl-C or an outage, the same command continues.
 
-exit status: 0 the tuned prompts are kept, 1 not shown to help on held-out labels: the original prompts are saved,
-2 usage
+exit status: 0 the tuned prompts were saved, 1 they did not clearly improve the held-out labels, so the original prompts
+were saved, 2 wrong usage
 """
 COMPARE_EXAMPLES = """\
 examples:
-  agenticiqa compare runs/mine runs/tuned                    leaderboard, differences, p values, power
-  agenticiqa compare runs/* --markdown - > comparison.md     the same as Markdown
-  agenticiqa compare runs/niqe runs/brisque                  folders with runs of several sets: scorers by sets
-  agenticiqa compare a.jpg b.webp --reference original.png   images: ranking, bytes, every metric
-  agenticiqa compare shot1.jpg shot2.jpg --html both.html    images and their maps side by side
+  agenticiqa compare runs/mine runs/tuned                    ranking of two runs, differences, p values, power
+  agenticiqa compare runs/* --markdown - > comparison.md     the same tables as Markdown
+  agenticiqa compare runs/niqe runs/brisque                  runs on several data sets, a table for each figure
+  agenticiqa compare a.jpg b.webp --reference original.png   rank images, with size in bytes and all metrics
+  agenticiqa compare shot1.jpg shot2.jpg --html both.html    a page that shows the images and maps side by side
 """
 REPORT_EXAMPLES = """\
 examples:
-  agenticiqa report runs/live --html report.html               one page, to be opened from disk
-  agenticiqa report runs/live runs/other --html both.html      several runs, compared with the first
-  agenticiqa report runs/live --latex table.tex --csv table.csv
+  agenticiqa report runs/live --html report.html                 a page that opens from disk, without a server
+  agenticiqa report runs/live runs/other --html both.html        several runs, each compared with the first
+  agenticiqa report runs/live --latex table.tex --csv table.csv  the table of figures in two formats
+"""
+DATASETS_EXAMPLES = """\
+examples:
+  agenticiqa datasets                          list the data sets and the benchmarks of questions
+  agenticiqa datasets kadid10k                 show where to get a data set and where to unpack it
+  agenticiqa datasets kadid10k --root /data    check your copy: number of labels, direction, missing files
+
+exit status: 0 the copy is complete, 1 labels or files are missing, 2 wrong usage
 """
 
 MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP, float)
-NAME = Option("--name NAME", "what a run is called, once for each, in order (its folder)", several=True)
+NAME = Option(
+    "--name NAME",
+    "name of a run in tables; repeat it for each run, in order (default: name of its folder)",
+    several=True,
+)
 LABELS: Options = (
     Option(
         "--root DIR",
-        "the folder of the images: that the archive of a data set is in, or that the paths of own data are relative to "
-        "(default: the folder of the table)",
+        "folder of the images: for a data set, the parent of its unpacked archive; for your own table, the folder that "
+        "its paths start from (default: folder of the table)",
         Path,
     ),
-    Option("--split S", "only the rows of this split"),
-    Option(
-        "--partial",
-        "of a data set: a part of it is meant, and is told; rows without their files are left out",
-        bool,
-    ),
+    Option("--split NAME", "use only the rows of this split (column split)"),
+    Option("--partial", "accept an incomplete copy of a data set; rows with missing files are skipped", bool),
     Group(
         (
-            Option("--image-column C", "the column of the images (default: image, filename, ...)"),
+            Option("--image-column NAME", "column of the image paths (default: image, filename, ...)"),
             Option(
-                "--reference-column C",
-                "the column of the references (default: reference, ref_img, hq, ...; none: they are not used)",
+                "--reference-column NAME",
+                "column of the reference paths; none ignores all references (default: reference, ref_img, hq, ...)",
             ),
-            Option("--mos-column C", "the column of the scores (default: mos, score, ...)"),
+            Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"),
             Option(
                 "--lower-is-better",
-                "whether low scores are the good ones, as for a DMOS; the MOS is then the mirror image in the scale",
+                "low scores mean good quality, as in most DMOS; they are mirrored, so that higher is better",
                 BooleanOptionalAction,
             ),
             MOS_RANGE,
         ),
         "own data",
+        "How to read your own table.",
     ),
 )
 ABLATE = Option(
-    "--ablate PARTS", f"judge the images anew without each of these parts of the program: {','.join(PARTS)}"
+    "--ablate PARTS",
+    f"also assess the images without each of these parts of the program, separated by commas: {', '.join(PARTS)}",
 )
 OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # options that a scorer does not use
 
 EVALUATE: Options = (
-    Option("TASK", f"{DATA_HELP}; of several also the mean is given", Path, nargs="+", dest="tasks"),
+    Option(
+        "TASK",
+        f"labeled images: {DATA_HELP}. Or the name of a benchmark of questions. With several tasks, the mean is added",
+        Path,
+        nargs="+",
+        dest="tasks",
+    ),
     *LABELS,
     Option(
         "--limit N",
-        "only the first N of these rows, to try it out; a report on more rows in the folder of the run stays, and this "
-        "one is written beside it as report-first-N",
+        "use only the first N rows, for a quick trial; a report on more rows in the same folder is kept, and this one "
+        "is saved as report-first-N",
         int,
         at_least=1,
     ),
     QUERY,
-    Option("--scorer S", f"measure this in place of the program: {SCORER_FORMS}"),
-    Option("--scorer-lower-is-better", "of a --scorer module:function; metrics declare their own direction", bool),
+    Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}"),
+    Option(
+        "--scorer-lower-is-better",
+        "with --scorer module:function: lower values are better (metrics declare their own direction)",
+        bool,
+    ),
     Option(
         "--shorter-side PIXELS",
-        "of a --scorer: scale larger images to so many pixels of their shorter side first (SPAQ in papers: 512)",
+        "with --scorer: first downscale larger images to this shorter side (papers on SPAQ use 512)",
         int,
         at_least=1,
     ),
-    Option("--by", "also print the agreement by this column of the labels (report.md has all)", choices=GROUPS),
+    Option("--by", "also print the figures for each value of this column (report.md has all columns)", choices=GROUPS),
     Option(
         "--splits N|FILE",
-        "also give the median over the test parts of N random 80/20 splits by content, as papers do, or of the splits "
-        'of a FILE: CSV, a column image and a column for each split with "test" in it',
+        "also report the median over the test parts of N random 80/20 splits by content, as papers do. A CSV FILE "
+        'defines the splits: a column image, and one column per split with "test" for test images',
     ),
     ABLATE,
     Option(
         "--baselines",
-        "also measure every embedded metric of overall quality on all images, kept in RUN/baseline-NAME",
+        "also measure every embedded metric of overall quality on all images; results go to RUN/baseline-NAME",
         bool,
     ),
     MODELS,
     Option(
         "--out RUN",
-        "the folder of the run (default: runs/<data>-<backend>), which is resumed; of several tasks the folder above "
-        "theirs",
+        "folder of the results (default: runs/<data>-<backend>); the same command continues there. With several tasks, "
+        "each has a subfolder",
         Path,
     ),
     WORKERS_OPTION,
@@ -185,24 +220,34 @@ EVALUATE: Options = (
     RAW_CSV,
     Group(
         (
-            Option("--circular", "ask every question with its options in all rotations", bool),
-            Option("--judge B", "explanations: the model that judges them against the reference texts"),
+            Option(
+                "--circular",
+                "ask each question once for every rotation of its options; it counts as right only if all answers are",
+                bool,
+            ),
+            Option("--judge B", "for explanations: the model that compares them with reference texts (openai.gpt-4o)"),
             Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
-            Option("--rounds N", "times each is judged (Q-Bench: 5; default: %(default)s)", int, 1, at_least=1),
+            Option(
+                "--rounds N",
+                "with --judge: number of gradings per explanation (Q-Bench: 5; default: %(default)s)",
+                int,
+                1,
+                at_least=1,
+            ),
         ),
         "questions",
-        "For benchmarks of questions, which `agenticiqa datasets` lists.",
+        "Only for benchmarks of questions; `agenticiqa datasets` lists them.",
     ),
 )
 RUNS_SHOWN: Options = (
     NAME,
-    *(Option(f"--{form} FILE", f"write all tables as {form} (-: stdout)", Path) for form in TABLE_FORMS),
+    *(Option(f"--{form} FILE", f"write all tables as {form} to FILE; - prints them", Path) for form in TABLE_FORMS),
 )
 COMPARE: Options = (
     Option(
         "RUN|IMAGE",
-        "folders that evaluate wrote (--out), of the same data or several sets each; what assess wrote (--jsonl FILE, "
-        "--parquet DIR); or image files",
+        "folders that evaluate wrote (--out): runs on the same data, or folders of runs on several data sets. Also "
+        "results of assess (--jsonl FILE, --parquet DIR), or image files",
         Path,
         nargs="+",
         dest="runs",
@@ -214,7 +259,7 @@ COMPARE: Options = (
 REPORT: Options = (
     Option(
         "RUN",
-        "a folder that evaluate wrote (--out), or what assess wrote (--jsonl FILE, --parquet DIR)",
+        "folder that evaluate wrote (--out), or results of assess (--jsonl FILE, --parquet DIR)",
         Path,
         nargs="+",
         dest="runs",
@@ -223,82 +268,94 @@ REPORT: Options = (
     MOS_RANGE,
     Option(
         "--html FILE",
-        "write a page: tables, charts, the best and worst images; their copies go to a folder beside it",
+        "write a page with tables, charts and a list of all images; copies of images go to a folder beside it",
         Path,
     ),
-    Option("--markdown FILE", "write the table of figures as Markdown", Path),
-    Option("--latex FILE", "write it as LaTeX, with booktabs", Path),
-    Option("--csv FILE", "write it as CSV, unrounded, with the ends of the intervals", Path),
+    Option("--markdown FILE", "write the table of figures as Markdown; - prints it", Path),
+    Option("--latex FILE", "write the table as LaTeX, for the package booktabs; - prints it", Path),
+    Option("--csv FILE", "write the table as CSV, unrounded, with the ends of the intervals; - prints it", Path),
     RAW_CSV,
 )
 DATASETS: Options = (
-    Option("NAME", "one of them (default: list all)", nargs="?", dest="name"),
-    Option("--root DIR", "check the copy in this folder: DIR/FOLDER or DIR", Path),
+    Option("NAME", "describe this data set (default: list all)", nargs="?", dest="name"),
+    Option("--root DIR", "check the copy in this folder, which holds the unpacked archive", Path),
 )
 CURVES: Options = (
-    Option("--tool NAME", 'the tools to fit ("agenticiqa tools" lists them)', nargs="+"),
-    Option("--name N", "name of the data in the profile (default: the folder's name)"),
-    Option("--base P", "the profile of all other curves (default)"),
-    Option("--plot PNG", "the picture of the fit (default: beside the profile)", Path),
+    Option("--tool NAME", "fit only these tools (`agenticiqa tools` lists them; default: all that apply)", nargs="+"),
+    Option("--name N", "name of the data in the profile (default: name of the folder)"),
+    Option(
+        "--base P", "profile to copy the curves of all other tools from: a shipped one or a file (default: default)"
+    ),
+    Option("--plot PNG", "file for the plot of the fit (default: beside the profile)", Path),
 )
-FUSION: Options = (Option("--no-labels", "do not use the opinion scores in the rows of evaluate", bool),)
+FUSION: Options = (Option("--no-labels", "ignore the MOS in results of evaluate", bool),)
 CALIBRATE: Options = (
     Option(
         "DATA",
-        "photos or their folders; labels with opinion scores; rows of a finished run (.jsonl)",
+        "labels with MOS, photos or folders of photos, or the results of a finished run (.jsonl)",
         Path,
         nargs="+",
         dest="data",
     ),
-    Option(
-        "--out FILE",
-        f"the profile to write ({FUSION_OUT} for the fusion, {CURVES_OUT} for curves, adapter.npz)",
-        Path,
-    ),
-    Option("--force", "replace an existing profile and picture", bool),
+    Option("--out FILE", f"file to write (default: adapter.npz, {FUSION_OUT} or {CURVES_OUT})", Path),
+    Option("--force", "replace the file and the plot if they exist", bool),
     *LABELS,
-    Option("--adapt", "fit an adapter of the learned scorer to the labels", bool),
-    Group(CURVES, "the tools' curves"),
-    Group(FUSION, "the fusion"),
+    Option("--adapt", "fit an adapter of the offline score to the labels", bool),
+    Group(CURVES, "tool curves"),
+    Group(FUSION, "fusion profile"),
     WORKERS_OPTION,
     DRY_RUN,
     *BATCH,
     MODELS,
 )
 OPTIMIZE: Options = (
-    Option("DATA", f"labeled images: {DATA_HELP}; or a benchmark of questions", Path, dest="labels"),
-    Option("--out DIR", "the folder for prompts, fusion profile and report", Path, required=True),
+    Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a benchmark of questions", Path, dest="labels"),
+    Option("--out DIR", "folder for the prompts, the fusion profile and the report", Path, required=True),
     Option(
         "--stage",
-        "what is tuned: scoring and all by opinion scores, answering and planning by benchmarks of questions, "
-        "detection by named distortions (default: %(default)s)",
+        "stage to tune: scoring and all need MOS, answering and planning need a benchmark of questions, detection "
+        "needs a column distortion (default: %(default)s)",
         choices=TUNED_STAGES,
         default="scoring",
     ),
-    Option("--budget N", "how often a question may be judged (%(default)s)", int, 400, at_least=1),
-    Option("--starts N", "first proposals, of which the best goes on (%(default)s)", int, 3, at_least=1),
-    Option("--exemplars N", "show the scorer N labeled images, if that helps", int, 0),
-    Option("--from FILE", "begin with these tuned prompts (a warm start)", dest="warm"),
+    Option("--budget N", "largest number of assessments in the search (default: %(default)s)", int, 400, at_least=1),
+    Option(
+        "--starts N",
+        "number of first proposals; the search continues with the best one (default: %(default)s)",
+        int,
+        3,
+        at_least=1,
+    ),
+    Option("--exemplars N", "add N labeled images to the scoring prompt if that helps (default: %(default)s)", int, 0),
+    Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file", dest="warm"),
     Option(
         "--optimizer",
-        "reflect: a model rewrites instructions from the largest errors, and what looks better is measured again; the "
-        "others are DSPy's GEPA, MIPROv2 (extra: optimize), SIMBA and BootstrapFewShot (default: %(default)s)",
+        "reflect: a model rewrites the instructions after reading the largest errors, and improvements are measured "
+        "again. The others are DSPy's: GEPA and MIPROv2 (both need the extra optimize), SIMBA, BootstrapFewShot "
+        "(default: %(default)s)",
         choices=OPTIMIZERS,
         default="reflect",
     ),
-    Option("--held-out SHARE", "of the contents (%(default)s)", float, 0.4),
-    Option("--seed N", "of the split and of the search (%(default)s)", int, 0),
-    Option("--workers N", "images judged at once (%(default)s)", int, WORKERS, at_least=1),
-    Option("--log-dir DIR", "what was measured, for the same command (default: OUT/search)", Path),
+    Option("--held-out SHARE", "share of the contents held out for the comparison (default: %(default)s)", float, 0.4),
+    Option("--seed N", "random seed of the split and of the search (default: %(default)s)", int, 0),
+    Option("--workers N", "number of images assessed in parallel (default: %(default)s)", int, WORKERS, at_least=1),
+    Option(
+        "--log-dir DIR",
+        "folder for the measurements, from which the same command continues (default: OUT/search)",
+        Path,
+    ),
     DRY_RUN,
     Group(
         (
-            Option("--reflection-backend R", "which, such as openai.gpt-4o"),
-            Option("--reflection-api-base URL", "the address of its server, if it is not a provider's"),
-            Option("--reflection-key-env NAME", "the environment variable with that server's key"),
-            Option("--reflection-price IN,OUT", "USD for a million tokens, such as 2.5,10; for --max-usd"),
+            Option("--reflection-backend R", "the model, such as openai.gpt-4o"),
+            Option("--reflection-api-base URL", "address of its server, if it is not a provider's"),
+            Option("--reflection-key-env NAME", "environment variable with the key of that server"),
+            Option(
+                "--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10; --max-usd needs it"
+            ),
         ),
-        "the model that writes instructions",
+        "reflection model",
+        "It writes the instructions. Only --optimizer bootstrap works without it.",
     ),
     *LABELS,
     MODELS,

@@ -32,7 +32,7 @@ def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], be
 
 
 def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:
-    """Return the metrics that lack a whole-image score in some row, as the program did not always choose them."""
+    """Return the metrics without a whole-image score in some row, because the program did not choose them there."""
     left = {tool.name: tool for tool in tools}
     everywhere = set(left)
     for row in rows:
@@ -42,11 +42,11 @@ def not_measured(tools: Sequence[Tool], rows: Iterable[Row]) -> list[Tool]:
 
 
 def price_text(tools: Sequence[Tool], labels: Sequence[LabeledImage], workers: int) -> str:
-    """Return the number of metrics to measure, and about how long that takes without any kept values."""
+    """Return a line with the number of metrics to measure and the expected time if no values are cached."""
     pixels = sum(_pixels(label.image) for label in labels)
     seconds = sum(tool.cost_ms or 0 for tool in tools) / 1000 * pixels / COST_PIXELS / workers
     minutes = math.ceil((seconds + STARTING_S * len(tools)) / 60)
-    return f"baselines: up to {len(tools)} metrics on {len(labels)} images, about {minutes} min ({workers} at a time)"
+    return f"baselines: up to {len(tools)} metrics on {len(labels)} images, about {minutes} min ({workers} in parallel)"
 
 
 def baseline_scores(

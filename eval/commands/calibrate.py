@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate``: fit the tools' curves, the fusion or an adapter to your images, and write it as a profile.
+"""``agenticiqa calibrate``: fit the tools' curves, the fusion or an adapter to the user's images, and save the result.
 
 Without a model it fits the tools' curves (``calibrate_tools``). With a model, or for the rows of a finished run, it
 fits the fusion (``calibrate_fusion``). ``--adapt`` fits an adapter of the learned scorer (``calibrate_adapter``).
@@ -23,16 +23,16 @@ def run(args: Namespace) -> int:
     if args.adapt:
         foreign = options_given(args, (*CURVES, *OF_FUSION), but=["--workers"])
         if foreign or given.rows or given.photos:
-            what = foreign[0] if foreign else f"{(given.rows + given.photos)[0]}, which is no table of labels,"
-            raise UserError(f"--adapt fits the learned scorer to one table of labels: leave out {what}".rstrip(","))
+            what = foreign[0] if foreign else f"{(given.rows + given.photos)[0]}, which is not a table of labels"
+            raise UserError(f"--adapt takes one table of labels and no other data: remove {what}")
         return calibrate_adapter.run(args, given.labels)
     fits_fusion = bool(given.rows) or args.backend is not None or args.config is not None
     foreign = options_given(args, CURVES if fits_fusion else OF_FUSION)
     if foreign and fits_fusion:
-        raise UserError(f"{foreign[0]} is about the tools' curves, and --backend, --config and .jsonl about the fusion")
+        raise UserError(f"{foreign[0]} is for tool curves; remove it, or remove --backend, --config and .jsonl files")
     if foreign:
-        raise UserError(f"{foreign[0]} is about the fusion: name the model with --backend or --config")
+        raise UserError(f"{foreign[0]} is for a fusion profile; remove it, or name a model with --backend or --config")
     unused = options_given(args, LABELS, but=["--mos-range"] if given.rows else [])
     if unused and not given.labels:
-        raise UserError(f"{unused[0]} is about labels, and none are named")
+        raise UserError(f"{unused[0]} is for labels; remove it, or name a table of labels or a data set")
     return calibrate_fusion.run(args, given) if fits_fusion else calibrate_tools.run(args, given)

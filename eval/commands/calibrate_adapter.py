@@ -1,4 +1,4 @@
-"""Fit an adapter of the learned scorer to the user's labels, and write it if it is shown to help."""
+"""Fit an adapter of the learned scorer to the user's labels, and save it if it helps on held-out labels."""
 
 import io
 import sys
@@ -48,28 +48,29 @@ class Seen(NamedTuple):
 
 
 def run(args: Namespace, data: Path | None) -> int:
-    """Fit an adapter, print what it gains on held-out labels, and write it unless it is not shown to help."""
+    """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
     out = args.out or OUT
     if data is None:
-        raise UserError("--adapt needs labels: a table with the columns image and mos, or better and worse")
+        raise UserError("--adapt needs labels: name a table with the columns image and mos, or better and worse")
     if out.exists() and not args.force:
-        raise UserError(f"{out} exists already: name another file, or replace it with --force")
+        raise UserError(f"{out} already exists: name another file, or add --force to replace it")
     given, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)
-    kind, count = "comparisons" if given.pairs else "labels", len(given.target)
-    if count < FEWEST_LABELS or len(np.unique(given.contents)) < FEWEST_CONTENTS:
-        print(f"Not saved: at least {FEWEST_LABELS} {kind} of {FEWEST_CONTENTS} contents are needed; {count} are here.")
+    kind, count, scenes = "comparisons" if given.pairs else "labels", len(given.target), len(np.unique(given.contents))
+    if count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
+        needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} contents are needed"
+        print(f"Not saved: found {count} {kind} of {scenes} contents, but at least {needed}.")
         return SOME_FAILED
     fit, weights, found = fit_adapter(given)
     known = np.flatnonzero(np.isfinite(found))
     tested, found = given.at(known), found[known]
     render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, found))
     if trained := trained_on_count(TOOL, seen):
-        print_error(f"the scorer was trained on {trained} of these images: what it has before is too good for new ones")
+        print_error(f"the shipped scorer was trained on {trained} of these images: it is less accurate on new images")
     if len(known) < FEWEST_LABELS or not helps(tested, found):
-        print(f"Not saved: on held-out images these {count} {kind} are not shown to help. More of them may.")
+        print(f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. Add more.")
         return SOME_FAILED
     images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
-    if given.pairs:  # pairs say nothing of the scale: mean and deviation of the shipped scores stay
+    if given.pairs:  # pairs do not determine a scale: the mean and deviation of the shipped scores are kept
         before = np.array([each.score for each in images])
         after = shipped * before + np.stack([each.features for each in images]) @ weights
         scale = float(before.std() / max(after.std(), 1e-6))
@@ -84,10 +85,10 @@ def run(args: Namespace, data: Path | None) -> int:
     about |= {"level": level, "shipped": shipped, "spread": spread, "error": error}
     about |= {"images": sorted(each.sha256 for each in images), "kinds": sorted({k for e in images for k in e.kinds})}
     write_adapter(out, weights, about | {"version": version("agenticiqa"), "date": date.today().isoformat()})
-    print(f"{out}: {shipped:.2f} of the shipped score, and a regression on {count} {kind} of {len(seen)} images.")
+    print(f"{out}: {shipped:.2f} x the shipped score, plus a regression on {count} {kind} of {len(seen)} images.")
     if spread:
-        print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, by errors on held-out labels.")
-    print(f'To use it: --adapter {out}, or "adapter: {out}" in a configuration.')
+        print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, from held-out labels.")
+    print(f'Use it with --adapter {out}, or with "adapter: {out}" in a configuration.')
     return OK
 
 
@@ -95,7 +96,7 @@ def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen],
     """Return the scores in a table, with their images, and a digest of them."""
     read = labels_named(args, data)
     scale, items = read.any_scale(), read.labels
-    print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
+    print(f"MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5", file=sys.stderr)
     weight = np.ones(len(items))
     if any(item.mos_std is not None or item.raters for item in items):
         std = [None if item.mos_std is None else item.mos_std * 4 / (scale.high - scale.low) for item in items]
@@ -122,12 +123,13 @@ def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], 
     ]
     if not table or not {"better", "worse"} <= table[0][1].keys():
         return None
-    table = [(place, row) for place, row in table if any(row.values())]  # the last one only names the columns
+    table = [(place, row) for place, row in table if any(row.values())]  # the last row only has the column names
     pairs = []
     for place, row in table:
         files = [source.folder / row.get(name, "") for name in ("better", "worse")]
         if files[0] == files[1] or not all(file.is_file() for file in files):
-            raise UserError(f"{source.title}: {place}: expected two different images that exist as better and worse")
+            found = f"better is {files[0]}, worse is {files[1]}"
+            raise UserError(f"{source.title}: {place}: {found}; name two different images that exist")
         pairs.append(files)
     seen = seen_images([file for pair in pairs for file in pair], args.workers)
     place_of = {file: number for number, file in enumerate(seen)}
@@ -152,7 +154,7 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
             image = load(file)
             (predicted, features), kinds = mos_and_features(image.pixels), [*outside_training(image)]
         except (ImageError, ToolError) as error:
-            raise UserError(f"{file}: {error}; take it out of the labels") from error
+            raise UserError(f"{file}: {error}; remove its row from the labels") from error
         content, features = io.BytesIO(), features.astype(np.float16)
         np.savez(content, score=predicted.score, features=features, kinds=np.array(kinds, np.str_))
         write_atomically(kept, content.getvalue())
@@ -170,7 +172,7 @@ def _figures(given: GivenLabels, found: NDArray[np.float64]) -> list[Sequence[st
     if given.pairs:
         both = [accuracy((each > 0).tolist(), contents) for each in (given.shipped, found)]
         gain = difference_interval(lambda x, _: float((x > 0).mean()), found, given.shipped, target, contents)
-        return [("share in order", *(f"{each:.3f}" for each in both), f"{gain:+.3f}")]
+        return [("share in right order", *(f"{each:.3f}" for each in both), f"{gain:+.3f}")]
     for name, measure in (("SRCC", srcc), ("PLCC", plcc), ("error, in levels", rmse)):
         both = [
             rmse_interval(each, target, contents) if measure is rmse else interval(measure, each, target, contents)

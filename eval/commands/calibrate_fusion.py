@@ -1,4 +1,4 @@
-"""Fit a fusion profile: to photos that a model rates now, or to the rows of a finished run, with labels or without."""
+"""Fit a fusion profile to photos that a model rates, or to the rows of a finished run, with or without labels."""
 
 import os
 import sys
@@ -41,19 +41,19 @@ def run(args: Namespace, given: Given) -> int:
     """Fit the profile and write it; print on stderr the images that could not be rated."""
     out = args.out or FUSION_OUT
     if out.exists() and not args.force and not args.dry_run:
-        raise UserError(f"{out} exists already: name another file, or replace it with --force")
+        raise UserError(f"{out} already exists: name another file, or add --force to replace it")
     data = labels_named(args, given.labels) if given.labels else None
     labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
     if given.rows:
         if args.backend or args.config or args.dry_run:
-            raise UserError("the rows of a finished run are fitted without a model: leave out --backend and --config")
+            raise UserError("results of a finished run need no model: remove --backend, --config and --dry-run")
         rows, status = _finished(given.rows), OK
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
         config = config_from(args).without_fusion()
         if config.summarizer.is_offline:
-            raise UserError("the configuration asks no model for scores: name one with --backend, or for summarizer")
+            raise UserError("the configuration has no model for scores: name one with --backend, or in summarizer")
         jobs, problems = _jobs(given.photos, data.labels if data else [])
         config = check_batches(args, config, limits_from(args, config), jobs)
         if args.dry_run:
@@ -68,14 +68,14 @@ def run(args: Namespace, given: Given) -> int:
     write_fusion_profile(out, fit.profile)
     print(f"{out}: {fitted_text(fit)}.")
     if fit.profile.images < FEWEST_FOR_AUTO:
-        print(f"With so few images much of it is a prior for models in general; {FEWEST_FOR_AUTO} and more are better.")
-    print(f'To use it, put "fusion: {out}" into a configuration whose summarizer asks {fit.subject.model}.')
+        print(f"With so few images, a prior for typical models counts a lot. Use {FEWEST_FOR_AUTO} or more images.")
+    print(f'To use it, add "fusion: {out}" to a configuration with {fit.subject.model} as summarizer.')
     return status
 
 
 def _mos_on_1_5(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
-    """Return MOS on 1..5 by the image's SHA-256, either given or computed from its file."""
-    print(f"opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5", file=sys.stderr)
+    """Return MOS on 1..5 by the SHA-256 of the image; an image is a path or its SHA-256."""
+    print(f"MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5", file=sys.stderr)
     return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
 
 
@@ -88,21 +88,21 @@ def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, f
 
 
 def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
-    """Return the images to rate, and how many names lead to no image; print these names."""
+    """Return the images to rate, and the number of names without an image; print those names."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
     found = find_jobs(map(str, photos), DEFAULT_QUERY)
     for line in found.not_assessed:
         print_error(line)
     jobs = list(dict.fromkeys([*jobs, *found.jobs]))
     if not jobs:
-        raise UserError("there is no image to rate")
+        raise UserError("no image found to rate: name photos, folders of photos, or labels")
     return jobs, len(found.problems)
 
 
 def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:
-    """Print the cost, rate the images that ``file`` does not hold, and return the rows and the number of failed images.
+    """Print the cost, rate the images that are not in ``file``, and return the rows and the number of failed images.
 
-    Returns ``None`` if a limit or an outage ended it before all were rated.
+    Returns ``None`` if a limit or an outage ended the run before all images were rated.
     """
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
@@ -126,7 +126,7 @@ def _finished(files: Sequence[Path]) -> list[Row]:
     rows = [row for file in files for row in _read(file)]
     lacking = sum(map(_lacks_inputs, rows))
     if lacking:
-        print(f"{lacking} rows are of an earlier version: further tools measure their images", file=sys.stderr)
+        print(f"{lacking} rows are from an earlier version: their missing values are measured now", file=sys.stderr)
     folders = ["", *(str(file.parent) for file in files)]
     others = [row for row in rows if not _lacks_inputs(row)]
     return [*others, *render.progress(_completed(rows, folders), lacking, "measuring")]
@@ -135,11 +135,11 @@ def _finished(files: Sequence[Path]) -> list[Row]:
 def _read(file: Path) -> Iterator[Row]:
     from agenticiqa.programs.scale.table import result_rows  # loads pyarrow
 
-    expected = "expected the rows of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
+    expected = "expected results of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:
         yield from result_rows(file)
     except OSError as error:
-        raise UserError(f"{printable_path(file)}: {expected}, but they cannot be read ({error.strerror})") from error
+        raise UserError(f"{printable_path(file)}: cannot be read ({error.strerror}); {expected}") from error
     except UserError as error:
         raise UserError(f"{error}; {expected}") from error
 

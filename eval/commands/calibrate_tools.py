@@ -1,4 +1,4 @@
-"""Fit the tools' curves to 1..5 on the user's opinion scores, and write them as a calibration profile."""
+"""Fit the tools' curves (to 1..5) to the user's MOS, and write them as a calibration profile."""
 
 import sys
 from argparse import Namespace
@@ -24,7 +24,7 @@ def run(args: Namespace, given: Given) -> int:
     plot = args.plot or out.with_suffix(".png")
     for file in (out, plot):
         if file.exists() and not args.force:
-            raise UserError(f"{file} exists already: name another file, or replace it with --force")
+            raise UserError(f"{file} already exists: name another file, or add --force to replace it")
     base = load_profile(base_name)
     chosen = _selection(args, given)
     if chosen.summary:
@@ -39,8 +39,8 @@ def run(args: Namespace, given: Given) -> int:
     for outcome in outcomes:
         if outcome.trained_on:
             print_error(
-                f"{outcome.tool.name} was trained on {outcome.trained_on} of these images: its curve and its figures, "
-                "those held out too, are too good for new images"
+                f"{outcome.tool.name} was trained on {outcome.trained_on} of these images: on new images it is less "
+                "accurate than all figures here show"
             )
         if not outcome.fit:
             name = outcome.tool.name
@@ -51,11 +51,11 @@ def run(args: Namespace, given: Given) -> int:
         write_profile(out, {**base, **fitted})
     write_atomically(plot, fit_report.picture(outcomes))
     if not fitted:
-        print(f"No curve was fitted, so no profile was written. The points are drawn in {plot}.")
+        print(f"No curve was fitted, so no profile was written. {plot} shows the points.")
         return SOME_FAILED
     taken = len(base.keys() - fitted.keys())
-    print(f"{out}: {len(fitted)} curves fitted, {taken} taken over from {base_name}. The fit is drawn in {plot}.")
-    print(f'To use it, put "calibration: {out}" into a configuration. {kept} makes another fit quick.')
+    print(f"{out}: {len(fitted)} curves fitted, {taken} copied from {base_name}. {plot} shows the fit.")
+    print(f'To use it, add "calibration: {out}" to a configuration. {kept} has the measured values for another fit.')
     return OK if len(fitted) == len(outcomes) else SOME_FAILED
 
 
@@ -64,7 +64,7 @@ def _selection(args: Namespace, given: Given) -> selection.SamplesToMeasure:
     if given.labels is None:
         return selection.from_photos(given.photos, tool_names=names, name=args.name)
     if given.photos:
-        raise UserError(f"curves are fitted to labels or to photos: name {given.labels} or {given.photos[0]}, not both")
+        raise UserError(f"curves cannot be fitted to labels and photos: remove {given.labels} or {given.photos[0]}")
     return selection.from_labels(labels_named(args, given.labels), split=args.split, tool_names=names, name=args.name)
 
 

@@ -30,8 +30,8 @@ def run(args: Namespace) -> int:
     for path in args.runs:
         _refuse_folder_of_images(path)
     if foreign := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
-        about = "a table of runs, and these are no folders of runs" if images else "images, and these are runs"
-        raise UserError(f"{foreign[0]} is about {about}: leave it out")
+        wanted, found = ("runs", "images") if images else ("images", "runs")
+        raise UserError(f"{foreign[0]} is for {wanted}, but these are {found}: remove it")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
     of_kind = compare_shards if results else _report
@@ -69,7 +69,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
     if is_stdout(file):
         if others:
             names = ", ".join(title for title, _ in others)
-            print_note(f"stdout has the table {first!r}; with a file as --csv these are written beside it: {names}")
+            print_note(f"stdout has only the table {first!r}; --csv FILE also writes these tables beside FILE: {names}")
         return
     for title, text in others:
         beside = file.with_stem(f"{file.stem}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}")
@@ -82,8 +82,8 @@ def _refuse_folder_of_images(path: Path) -> None:
     if names := sorted(file.name for file in path.iterdir() if is_name_of_image(file.name)):
         shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])
         raise UserError(
-            f"{path}: a folder of images, and no run of `agenticiqa evaluate`. To compare images, name each of them: "
-            f"agenticiqa compare {shown}; to rate all of the folder: agenticiqa assess {shlex.quote(str(path))}"
+            f"{path}: this folder has images, not a run of `agenticiqa evaluate`. To compare images, name each one: "
+            f"agenticiqa compare {shown}. To rate all of them: agenticiqa assess {shlex.quote(str(path))}"
         )
 
 
@@ -97,5 +97,5 @@ def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
             {title: [read_scores(each[title], name) for name, each in named if title in each] for title in titles}
         )
     if len(folders) < 2:
-        raise UserError("name at least two runs, folders that `agenticiqa evaluate` wrote, or two images")
+        raise UserError("name at least two runs (folders that `agenticiqa evaluate` wrote) or two images")
     return compare_report([read_scores(folder, name) for folder, name in zip(folders, names, strict=True)])

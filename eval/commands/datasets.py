@@ -25,7 +25,7 @@ def run(args: Namespace) -> int:
     """List all data sets, describe one, or check a copy of it; status 1 if the copy is incomplete."""
     if args.name is None:
         if args.root:
-            raise UserError("name the data set that --root holds; `agenticiqa datasets` lists them")
+            raise UserError("--root needs the NAME of a data set; `agenticiqa datasets` lists the names")
         print_table(_listed())
         print()
         print_table(_questions_listed())
@@ -37,8 +37,10 @@ def run(args: Namespace) -> int:
     if task is None:
         raise UserError(unknown_text(args.name, (*TASKS, *QUESTION_TASKS)))
     print(f"{task.name}: {task.title} ({task.kind})")
-    print(f"- {task.count} images; {task.column} in {', '.join(task.files)}, {task.scale_text}, {task.direction}")
-    print(f"- get {task.source}; unpack it to DIR/{task.folder}")
+    print(
+        f"- {task.count} images; column {task.column} of {', '.join(task.files)}, {task.scale_text}, {task.direction}"
+    )
+    print(f"- download {task.source}; unpack it to DIR/{task.folder}")
     return _checked(task, args.root) if args.root else OK
 
 
@@ -47,17 +49,19 @@ def _checked(task: Task, root: Path) -> int:
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
     print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
-    print(f"- MOS as evaluated, higher is better: {min(scores):g} to {max(scores):g}; {task.direction_check}")
+    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better; {task.direction_check}")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     known = (
-        "the label files are the official ones" if task.sha256 else "the official label file's hash is not known here"
+        "the label files are the official ones"
+        if task.sha256
+        else "this version has no hash of the official label files"
     )
     print(f"- {other_files(task, root) or known}")
-    shown = ": " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
-    print(f"- {len(missing)} files are missing{shown}")
+    shown = ", such as " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
+    print(f"- missing files: {len(missing)}{shown}")
     if not missing:
         pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-        print(f"- {near_duplicates_doubt(pairs) or 'no nearly equal images count as different scenes'}")
+        print(f"- {near_duplicates_doubt(pairs) or 'no near-duplicate images count as different scenes'}")
     return OK if len(labels) == task.count and not missing else SOME_FAILED
 
 
@@ -70,7 +74,7 @@ def _listed() -> Table:
 
 
 def _table(names: Iterable[str], *headings: str) -> Table:
-    """Return a table with line breaks in its cells, except in names, which users type as a whole."""
+    """Return a table that wraps all cells except names, which users copy as a whole."""
     table = folding(Table("name", *headings, box=None))
     table.columns[0].no_wrap, table.columns[0].min_width = True, max(map(len, names))
     return table
@@ -87,9 +91,9 @@ def _questions_listed() -> Table:
 
 
 def _print_questions(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
-    """Describe one, and with ``root`` check the copy there; status 1 if any of its questions are skipped or missing."""
+    """Describe a benchmark and, with ``root``, check a copy; status 1 if questions are skipped or missing."""
     print(f"{task.name}: {task.title} ({task.kind})")
-    print(f"- get {task.source}; put it, archives unpacked, into DIR/{task.folder}")
+    print(f"- download {task.source}; unpack it to DIR/{task.folder}")
     if root is None:
         return OK
     found = read_items(task, root, split)
@@ -101,5 +105,5 @@ def _print_questions(task: QuestionTask, root: Path | None, split: str | None = 
         print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
     print(f"- SHA-256 of the questions: {items_sha256(items)}")
     for why in found.skipped:
-        print(f"- left out: {why}")
+        print(f"- skipped: {why}")
     return OK if not found.skipped and task.count in (None, len(items)) else SOME_FAILED

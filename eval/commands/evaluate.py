@@ -65,33 +65,33 @@ def run(args: Namespace) -> int:
     query = scoring_question(args.query)
     splits = splits_named(args.splits) if args.splits else None
     if not args.scorer and (args.scorer_lower_is_better or args.shorter_side is not None):
-        raise UserError("--scorer-lower-is-better and --shorter-side are of a --scorer")
+        raise UserError("--scorer-lower-is-better and --shorter-side need --scorer: add it, or remove them")
     config = config_from(args)
     limits = limits_from(args, config)
     parts = parts_named(args.ablate or "")
     if parts and (args.scorer or args.prompts or config.profile == "levels"):
-        raise UserError("--ablate leaves out parts of the program: not with --scorer, --prompts or the levels profile")
+        raise UserError("--ablate cannot be combined with --scorer, --prompts or --profile levels: remove one")
     if args.scorer and any(without_mos(task, args) for task in args.tasks):
         return write_values(_scorer(args), args)
     sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
     if twice := {name for name in names if names.count(name) > 1}:
         raise UserError(
-            f"several tasks are called {min(twice)}, after the folder of their labels: evaluate them in turn"
+            f"several tasks have the name {min(twice)}, taken from their folders: evaluate them one at a time"
         )
     for task, each in zip(args.tasks, sets, strict=True):
         if args.by and len({getattr(label, args.by) for label in each.labels[: args.limit]} - {None}) < 2:
-            raise UserError(f"--by {args.by}: {task} has no column {args.by} with two different values")
+            raise UserError(f"--by {args.by}: {task} has no column {args.by} with two values; name another column")
         try:
             each.any_scale()
         except UserError as error:
-            print_error(f"{task}: {error}; without it, what is said on 1 to 5 is left out")
+            print_error(f"{task}: {error}; without it, the figures on the scale 1 to 5 are omitted")
     jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
     if args.batch and (args.scorer or parts):
-        raise UserError("--batch sends the requests of the program: not with --scorer or --ablate")
+        raise UserError("--batch cannot be combined with --scorer or --ablate: remove one of them")
     config = check_batches(args, config, limits, jobs)
     if args.dry_run and args.scorer:
-        print(f"{len(jobs)} images: no model is asked")
+        print(f"{len(jobs)} images, no calls to a model")
     elif args.dry_run:
         print_expected(args, config, jobs)
     if args.dry_run or not config.is_offline:
@@ -121,7 +121,7 @@ def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) 
 
 def _scorer(args: Namespace) -> Scorer:
     if foreign := given(args, OF_THE_PROGRAM, but=["--no-cache", "--max-calls", "--max-usd"]):
-        raise UserError(f"--scorer is measured in place of the program: leave out {foreign[0]}")
+        raise UserError(f"--scorer replaces the program, so {foreign[0]} has no effect: remove it")
     return scorer_of(args.scorer, args.scorer_lower_is_better or None, args.shorter_side)
 
 
@@ -149,7 +149,7 @@ def _evaluated(
         warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
-        pin(out, description)  # under the lock, so that no other run starts in the folder meanwhile
+        pin(out, description)  # under the lock, so that no other run can start in this folder
         with continuing(out), within(limits), within_batches(args, results.path, limits):
             rows = assess_set(program, labels, results, query=query, workers=workers, watch=shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
@@ -185,7 +185,7 @@ def _evaluated(
     report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
     report.show([*report.tables[: 3 if splits else 2], *by], out / f"{name}.md")
-    print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
+    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
     if parts := parts_named(args.ablate or ""):
         ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, shown, about)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))

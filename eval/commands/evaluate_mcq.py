@@ -33,10 +33,9 @@ SEVERAL_ROUNDS = 1.0  # the judge's temperature for several rounds
 
 
 def task_of(args: Namespace) -> QuestionTask | None:
-    """Return the benchmark of questions that the arguments name, ``None`` where they name labeled images.
+    """Return the benchmark of questions that the arguments name, or ``None`` if they name labeled images.
 
-    Raises UserError for several at once, for one of pairs, for a scorer, and for an option that only one of the two
-    takes.
+    Raises UserError for several benchmarks, for a benchmark of image pairs, and for an option that does not apply.
     """
     for name in args.tasks:
         if not name.exists():
@@ -45,15 +44,13 @@ def task_of(args: Namespace) -> QuestionTask | None:
     if not known:
         for option in ("circular", "judge", "judge_api_base"):
             if getattr(args, option):
-                raise UserError(f"--{option.replace('_', '-')} is for benchmarks of questions, and none is named")
+                raise UserError(f"--{option.replace('_', '-')} is for benchmarks of questions: remove it, or name one")
         return None
     if len(args.tasks) > 1:
-        raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it by itself")
+        raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it separately from the other tasks")
     for option in ("scorer", "ablate", "baselines", "splits", "partial"):
         if getattr(args, option):
-            raise UserError(
-                f"--{option} is about images with opinion scores, and {known[0].name} asks questions: leave it out"
-            )
+            raise UserError(f"--{option} is for images with MOS, but {known[0].name} has questions: remove it")
     return known[0]
 
 
@@ -102,21 +99,23 @@ def run(args: Namespace, task: QuestionTask) -> int:
     report.write(out, name)
     report.show(kept=out / f"{name}.md")
     for why in found.skipped[:3]:
-        print_error(f"left out: {why}")
-    print(f"Kept in {out}: results.jsonl, {name}.json, {name}.md")
+        print_error(f"skipped: {why}")
+    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
     return SOME_FAILED if any("error" in row for row in rows) else OK
 
 
 def _check(args: Namespace, task: QuestionTask) -> None:
     """Raise UserError for options that do not fit together."""
     if args.root is None:
-        raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
+        raise UserError(f"{task.name}: name the folder that contains {task.folder} with --root; download {task.source}")
     if args.query != DEFAULT_QUERY:
-        raise UserError(f"--query is for images with opinion scores: {task.name} has its own questions")
+        raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")
     if args.circular and task.kind != "choice":
-        raise UserError(f"--circular rotates options, and the questions of {task.name} have none")
+        raise UserError(f"--circular rotates answer options, but the questions of {task.name} have none: remove it")
     if (args.judge is None) == (task.kind == "explanation"):
-        needs = "needs a model that judges: name one with --judge" if args.judge is None else "takes no --judge"
+        needs = (
+            "needs a model that grades answers: name it with --judge" if args.judge is None else "does not use --judge"
+        )
         raise UserError(f"{task.name} {needs}")
     if args.judge:
         require_address(Config().with_backend(args.judge, args.judge_api_base).replan, "--judge-api-base")
@@ -135,7 +134,7 @@ def _asked(
 def _judged(
     args: Namespace, config: Config, questions: Sequence[AskedItem], rows: Sequence[Row], out: Path, workers: int
 ) -> dict[str, Any]:
-    """Have the judge score remaining explanations, and return the figures. The scores are kept in ``judge/``."""
+    """Let the judge score the remaining explanations, save the scores in ``judge/``, and return the figures."""
     stage = Config().with_backend(args.judge, args.judge_api_base).replan
     if args.rounds > 1:
         stage = stage.model_copy(update={"temperature": SEVERAL_ROUNDS})

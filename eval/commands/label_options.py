@@ -1,4 +1,4 @@
-"""Read the options that say where labels are and how to read them, for every command that takes labels."""
+"""Read labeled images as the command-line options describe them, for every command with labels."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -15,7 +15,7 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
     """
     found = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
     if found.doubt:
-        print_error(f"the direction is declared otherwise, but {found.doubt}")
+        print_error(f"the declared direction of the scores may be wrong: {found.doubt}")
     if found.note:
         print_error(found.note)
     return found

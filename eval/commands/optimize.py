@@ -33,11 +33,11 @@ from agenticiqa.programs.errors import UserError
 
 def run(args: Namespace) -> int:
     """Print the price, tune, compare, and write the folder. The status is 1 if the tuned prompts are not kept."""
-    if not args.verbose:  # of DSPy's optimizers the report says what came of their requests
+    if not args.verbose:  # the report lists the requests of DSPy's optimizers and their outcome
         logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
     out: Path = args.out
     if out.suffix == ".json" or out.is_file():
-        raise UserError(f"--out is a folder, for prompts.json, fusion.yaml and report.html: name one, not {out}")
+        raise UserError(f"--out {out}: name a folder, not a file; prompts.json and report.html are written there")
     if args.warm:
         args.prompts = args.warm
     config = config_from(args).without_fusion()
@@ -47,27 +47,28 @@ def run(args: Namespace) -> int:
     predictors = tunable(program, stage)
     price = _price(args.reflection_price)
     if args.max_usd is not None and price is None:
-        raise UserError("--max-usd needs the price of the reflection model, too: --reflection-price INPUT,OUTPUT")
+        raise UserError("--max-usd also needs the price of the reflection model: add --reflection-price INPUT,OUTPUT")
     needed = args.optimizer != "bootstrap"
     if needed and not args.reflection_backend:
-        raise UserError("the search asks a model for instructions: name it with --reflection-backend")
+        raise UserError("a model is needed to write instructions: name it with --reflection-backend")
     reflection = reflection_model(args, price) if needed else None
     labels, about, scale = _labels(args, stage)
     questions = questions_of(labels, stage, scale)
     pool, held_out = split_by_content(questions, held_out=args.held_out, seed=args.seed)
-    print(f"To be tuned by {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
-    on_scale = f"; opinion scores {scale.low:g} to {scale.high:g} stand for 1 to 5" if scale else ""
+    print(f"Prompts to tune with {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
+    on_scale = f"; MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5" if scale else ""
     print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
     cost = expected(
         config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars, args.optimizer
     )
     fitted = fusion_images(args.optimizer, stage, len(pool), args.budget)
-    fusion = f", 2 x {fitted} to fit the fusion" if fitted else ""
-    print(f"Cost: {args.budget} judgments{fusion} and 2 x {len(held_out)} to compare; {cost.line()}")
+    fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
+    print(f"Cost: {args.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
     if args.optimizer == "reflect" and proposals_of(args.budget) < ENOUGH:
         few, enough = proposals_of(args.budget), budget_for(ENOUGH)
         print(
-            f"This budget affords about {few} proposals; {ENOUGH}, which often find something, take --budget {enough}"
+            f"This budget allows about {few} proposals, which seldom find an improvement. For {ENOUGH} proposals, use "
+            f"--budget {enough}."
         )
     sys.stdout.flush()
     if args.dry_run:
@@ -80,7 +81,7 @@ def run(args: Namespace) -> int:
     work = args.log_dir or out / "search"
     work.mkdir(parents=True, exist_ok=True)
     pin(work, made)
-    prints = sys.stderr if args.verbose else StringIO()  # of DSPy's optimizers
+    prints = sys.stderr if args.verbose else StringIO()  # the output of DSPy's optimizers
     with continuing(work), within(limits), redirect_stdout(prints):
         tuned = optimize(
             program,
@@ -99,7 +100,7 @@ def run(args: Namespace) -> int:
             progress=render.progress,
         )
     for name, why in tuned.skipped.items():
-        print(f"Not tuned: {name}, {why}")
+        print(f"Not tuned: {name} ({why})")
     search = {
         "assessments": tuned.found.spent,
         "proposals": tuned.found.proposals,
@@ -115,8 +116,8 @@ def run(args: Namespace) -> int:
     print("\n".join(summary(tuned)))
     beside = f" ({about_profile(tuned)})" if tuned.profile else ""
     print(
-        f"Saved in {out}{beside}: use it with --prompts {out}, or prompts: {out} in a configuration; "
-        f"see {out / PAGE_FILE}"
+        f"Saved in {out}{beside}. Use it with --prompts {out}, or with prompts: {out} in a configuration. "
+        f"Report: {out / PAGE_FILE}"
     )
     return OK if tuned.kept else SOME_FAILED
 
@@ -135,7 +136,7 @@ def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
     require_address(stage, "--reflection-api-base")
     connection = connect(stage)
     if connection is None:
-        raise UserError("--reflection-backend offline: writing instructions takes a model; name one")
+        raise UserError("--reflection-backend offline: a model is needed to write instructions; name one")
     return connection.lms[0]
 
 
@@ -147,23 +148,23 @@ def _price(given: str | None) -> Price | None:
         return Price(input=asked, output=written)
     except ValueError as error:
         raise UserError(
-            f"--reflection-price is INPUT,OUTPUT in USD for a million tokens, such as 2.5,10, not {given}"
+            f"--reflection-price {given}: expected INPUT,OUTPUT in USD per million tokens, such as 2.5,10"
         ) from error
 
 
 def _labels(
     args: Namespace, stage: Stage
 ) -> tuple[Sequence[LabeledImage | Item | TuningQuestion], str, MosScale | None]:
-    """Return the labels, their digest, and the scale of opinion scores."""
+    """Return the labels, their digest, and the scale of the MOS."""
     task = named(str(args.labels), QUESTION_TASKS)
     if stage in ("answering", "planning"):
         if task is None:
             raise UserError(
-                f"--stage {stage} is tuned on questions: name a benchmark of them ({', '.join(sorted(QUESTION_TASKS))})"
+                f"--stage {stage} needs a benchmark of questions: name one of {', '.join(sorted(QUESTION_TASKS))}"
             )
         items = read_items(task, args.root, args.split).usable
         return items, items_sha256(items), None
     if task:
-        raise UserError(f"{task.name} is a benchmark of questions, for --stage answering or planning")
+        raise UserError(f"{task.name} is a benchmark of questions: use it with --stage answering or planning")
     data = labels_named(args, args.labels)
     return data.labels, data.digest, data.any_scale() if stage in ("scoring", "all") else None

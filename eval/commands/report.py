@@ -25,21 +25,19 @@ if TYPE_CHECKING:
 def run(args: Namespace) -> int:
     """Read the runs, and write the requested outputs; without any option, print the table as Markdown."""
     if is_stdout(args.html):
-        raise UserError("--html needs a file, as the copies of images go to a folder beside it: name one")
+        raise UserError("--html needs the name of a file, because copies of images go to a folder beside it")
     check_outputs(args)
     folders = [*dict.fromkeys(args.runs)]
     if any(map(holds_results, folders)):
         if args.html:
-            raise UserError(
-                "--html is for runs of evaluate: leave it out; of few images assess writes a page with --html"
-            )
+            raise UserError("--html is for runs of evaluate: remove it. For a page of a few images, use assess --html")
         report = shards_report(folders, names_of(folders, args.name or ()))
         return write_forms(report, args)
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     asked, rated = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if asked and rated:
         raise UserError(
-            f"{asked[0].folder} asked questions and {rated[0].folder} rated images: report on them one after the other"
+            f"{asked[0].folder} has answers to questions, but {rated[0].folder} has ratings: report on each separately"
         )
     tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
     csv = comma_separated(numbers({run.name: run.figures for run in rated}) if rated else together(asked))

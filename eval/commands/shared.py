@@ -1,4 +1,4 @@
-"""Shared code of the commands that run the program: the program itself, and the messages when a run ends early."""
+"""Share code between the commands that run the program: creation, progress, and messages when a run ends early."""
 
 import sys
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def configured_program(config: Config) -> AgenticIQA:
-    """Return the program of a configuration, with the cache that it configures."""
+    """Return the program for a configuration, and install its cache of answers."""
     install(config)
     return AgenticIQA.from_config(config)
 
@@ -29,7 +29,7 @@ def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
     ``finished`` of ``total`` rows existed before.
     """
     if finished:
-        print(f"{finished} of {total} were judged before", file=sys.stderr)
+        print(f"{finished} of {total} were assessed before", file=sys.stderr)
     for each in render.progress(rows, total - finished):
         row: Any = each[-1] if isinstance(each, tuple) else each
         if "error" in row:
@@ -43,5 +43,5 @@ def continuing(kept: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, dspy.LMError):
-        print_error(f"the same command continues from what is kept in {kept}")
+        print_error(f"the same command continues from the results in {kept}")
         raise

@@ -33,7 +33,7 @@ def without_mos(data: Path, args: Namespace) -> bool:
 def write_values(scorer: Scorer, args: Namespace) -> int:
     """Measure every image and write CSV: image, reference, value; to ``values.csv`` in ``--out``, else to stdout."""
     if len(args.tasks) > 1:
-        raise UserError("values are written of one file without opinion scores at a time: evaluate them in turn")
+        raise UserError("only one table without MOS can be measured at a time: run the command for each table")
     labels = _images(args.tasks[0], args)
     workers = args.workers or (available_cores() if scorer.computes else 1)
     jobs = {Job(label.image, "", label.reference): label for label in labels}
@@ -46,8 +46,8 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
         rows[jobs[job]] = "" if isinstance(outcome, Exception) else outcome["raw_score"]
     found = ", ".join(_columns(args.tasks[0]))
     print_error(
-        f"{args.tasks[0]} has no opinion scores, which --mos-column can name (columns: {found}): these are values, "
-        "without agreement"
+        f"{args.tasks[0]}: no MOS column found (columns: {found}), so only the values are written. Name it with "
+        "--mos-column to measure the agreement."
     )
     table = [(label.name, label.reference or "", rows[label]) for label in labels if label in rows]
     text = csv_text([("image", "reference", scorer.name), *table])
@@ -55,7 +55,7 @@ def write_values(scorer: Scorer, args: Namespace) -> int:
         sys.stdout.write(text)
         return SOME_FAILED if failed else OK
     write_atomically(args.out / "values.csv", text)
-    print(f"Kept in {args.out / 'values.csv'}")
+    print(f"Saved in {args.out / 'values.csv'}")
     return SOME_FAILED if failed else OK
 
 

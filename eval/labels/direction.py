@@ -11,8 +11,8 @@ from agenticiqa.programs.tools.metrics.ssim import ssim
 
 MOST_IN_GROUP = 50  # images of one content and distortion whose levels are compared
 MOST_WRONG = 2 / 3  # share of such pairs in labels with the right direction
-FEWEST_PAIRS = 3  # of images of which one is known to be the better one
-COMPARED = 30  # images compared with their references, if nothing else shows the direction
+FEWEST_PAIRS = 3  # pairs of images in which the better one is known
+COMPARED = 30  # images compared with their references, if there are too few such pairs
 FEWEST_COMPARED = 20
 CLEARLY_NEGATIVE = -0.4  # an SRCC that 20 unrelated values have in 4 of 100 cases
 
@@ -22,9 +22,9 @@ Pair = tuple[LabeledImage, LabeledImage]  # the better one first
 def runs_the_other_way(labels: Sequence[LabeledImage]) -> str | None:
     """Return the evidence that lower is better, in words; ``None`` without such evidence.
 
-    Rated references, and numeric levels (growing with the damage) of one distortion of one content, show which of two
-    images is better. If contents have one level each, levels of one distortion are compared across contents. Without
-    either, SSIM to the references decides, for at most 30 images.
+    Two images are compared if one is a rated reference, or if they have numeric levels (growing with the damage) of one
+    distortion of one content. If contents have one level each, levels of one distortion are compared across contents.
+    Without such pairs, SSIM to the references decides, for at most 30 images.
     """
     pairs = [*_by_references(labels), *_by_levels(labels, lambda label: f"{label.content}/{label.distortion}")]
     pairs = pairs if len(pairs) >= FEWEST_PAIRS else list(_by_levels(labels, lambda label: label.distortion or ""))
@@ -34,15 +34,15 @@ def runs_the_other_way(labels: Sequence[LabeledImage]) -> str | None:
             return None
         better, worse = wrong[0]
         return (
-            f"in {len(wrong)} of {len(pairs)} pairs the more damaged image scores higher, such as {worse.name} "
+            f"in {len(wrong)} of {len(pairs)} pairs the more damaged image has the higher score, such as {worse.name} "
             f"({worse.mos:g}) and {better.name} ({better.mos:g})"
         )
-    likeness = dict(_likeness(labels))
-    if len(likeness) < FEWEST_COMPARED:
+    similarity = dict(_similarity(labels))
+    if len(similarity) < FEWEST_COMPARED:
         return None
-    found = srcc(list(likeness.values()), [label.mos for label in likeness])
+    found = srcc(list(similarity.values()), [label.mos for label in similarity])
     if found is not None and found <= CLEARLY_NEGATIVE:
-        return f"the likeness to the references (SSIM) and the labels have an SRCC of {found:.2f} (n = {len(likeness)})"
+        return f"SSIM to the references and the scores have an SRCC of {found:.2f} (n = {len(similarity)})"
     return None
 
 
@@ -73,7 +73,7 @@ def _level(label: LabeledImage) -> float | None:
         return None
 
 
-def _likeness(labels: Sequence[LabeledImage]) -> Iterator[tuple[LabeledImage, float]]:
+def _similarity(labels: Sequence[LabeledImage]) -> Iterator[tuple[LabeledImage, float]]:
     with_reference = [label for label in labels if label.reference and label.reference != label.image]
     for label in with_reference[:: max(1, -(-len(with_reference) // COMPARED))]:
         try:

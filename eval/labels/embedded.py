@@ -8,20 +8,20 @@ from agenticiqa.programs.errors import ImageError, UserError
 from agenticiqa.programs.images.decoding import open_bytes
 from agenticiqa.programs.images.files import HEX_DIGITS, cache_folder, write_atomically
 
-SUFFIXES = {"jpeg": ".jpg", "mpo": ".jpg", "tiff": ".tif"}  # others have the format's own name
+SUFFIXES = {"jpeg": ".jpg", "mpo": ".jpg", "tiff": ".tif"}  # other formats use their own name
 
 
 def file_of(cell: Any, where: str) -> tuple[str, str]:
     """Return the path of a cell's image, and its name: the path itself, or the path stored with embedded bytes, if any.
 
-    Raises UserError, beginning with ``where``, for bytes that are no image and for a cell of another kind.
+    Raises UserError, beginning with ``where``, for bytes that are not an image and for other cells.
     """
     data, name = (cell.get("bytes"), cell.get("path")) if isinstance(cell, dict) else (cell, None)
     if data is None or isinstance(data, str):
         path = (data or name or "").strip()
         return path, path
     if not isinstance(data, bytes):
-        raise UserError(f"{where}: expected a path or an image, found a {type(data).__name__}")
+        raise UserError(f"{where}: expected the path or the bytes of an image, found a {type(data).__name__}")
     return str(_written(data, where)), Path(name).name if name else ""
 
 
@@ -31,7 +31,7 @@ def _written(data: bytes, where: str) -> Path:
         kind = (open_bytes(where, data).format or "").lower()
     except ImageError as error:
         why = str(error).removeprefix(f"{where}: ")
-        raise UserError(f"{where}: the bytes are no image that can be read ({why})") from error
+        raise UserError(f"{where}: the embedded image cannot be read ({why}); replace it, or remove the row") from error
     path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
     if not path.is_file():
         write_atomically(path, data, private=True)

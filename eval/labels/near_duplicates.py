@@ -1,4 +1,4 @@
-"""Near duplicates in a label file: almost equal images that count as different scenes, found by a perceptual hash.
+"""Find near duplicates in labels by a perceptual hash: almost equal images that count as different scenes.
 
 The hash is pHash of 64 bits (C. Zauner 2010, Implementation and Benchmarking of Perceptual Image Hash Functions), as
 the package ``imagehash`` computes it, of the pixels that are measured.
@@ -14,10 +14,10 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pixels
 
-MOST_IMAGES = 20_000  # more are not compared
-MOST_BITS = 8  # of 64 may differ: 20 of the 21 pairs in BIQ2021, CLIVE and AGIQA-3K show one scene; with 10, fewer do
-SIDE = 32  # of the gray levels that are hashed
-FLAT = 2.0  # standard deviation of these, in gray levels; below it the hash is noise
+MOST_IMAGES = 20_000  # larger sets are not compared
+MOST_BITS = 8  # of 64: 20 of 21 such pairs in BIQ2021, CLIVE and AGIQA-3K show one scene; with 10, a smaller share
+SIDE = 32  # of the gray image that is hashed
+FLAT = 2.0  # standard deviation of its gray levels; below this the hash is noise
 BLOCK = 512  # rows of the table of distances at a time
 
 Watch = Callable[[Iterable[Path], int], Iterable[Path]]
@@ -44,20 +44,20 @@ def near_duplicates(
 
 
 def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | None:
-    """Return one line about what ``near_duplicates`` found; ``None`` if nothing."""
+    """Return a warning about the pairs that ``near_duplicates`` found; ``None`` if there are none."""
     if pairs is None:
-        return f"among more than {MOST_IMAGES:,} images nearly equal ones are not looked for"
+        return f"near duplicates were not searched: there are more than {MOST_IMAGES:,} images"
     if not pairs:
         return None
     a, b = pairs[0]
     return (
-        f"nearly equal images count as different scenes or are in different splits ({len(pairs)} found, such as {a} "
-        f"and {b}): if they show one scene, give them one content, or intervals are too narrow"
+        f"{len(pairs)} pairs of near-duplicate images have different contents or splits, such as {a} and {b}. If they "
+        "show one scene, give them the same content; otherwise intervals are too narrow"
     )
 
 
 def perceptual_hash(path: Path) -> int | None:
-    """Return the 64 bits of an image's pHash; ``None`` if it cannot be read, or shows nothing but one color."""
+    """Return the 64 bits of an image's pHash; ``None`` if it cannot be read, or has only one color."""
     import imagehash  # here, as commands without labels do not need it
 
     try:

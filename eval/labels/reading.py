@@ -1,4 +1,4 @@
-"""Read and check the user's own labels in any form as ``LabeledImage``; columns have usual or given names."""
+"""Read the user's own labels as ``LabeledImage`` and check them; columns have usual or declared names."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ from agenticiqa.programs.images.named_files import NamedFiles
 
 logger = logging.getLogger(__name__)
 
-# Names of columns, as ``plain`` writes them; the first one that is there is taken.
+# Names of columns, as ``plain`` writes them; the first one that exists is used.
 IMAGE = (
     *("image", "img", "imagepath", "imgpath", "imagename", "imgname", "imagefile", "filename", "filepath", "file"),
     *("path", "distimg", "distimage", "distorted", "distortedimage", "distimgpath", "distpath", "distname"),
@@ -40,10 +40,10 @@ REFERENCE = re.compile(
 )
 MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", "mosscore")
 DMOS = "dmos"
-NO_REFERENCE = "none"  # in place of the column's name
+NO_REFERENCE = "none"  # instead of a column name
 REFERENCE_COLUMN = "the column of reference"  # in a row, beside the cells
 OTHERS = ("mos_std", "raters", "distortion", "level", "split", "source", "content", "generator")
-# Names of columns that are not read, but look like one that would be.
+# Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
     r"(^|[^a-z])(ref|orig|pristine|gt|ground.?truth|clean|hq|hr|target|source|undistorted|lossless)", re.I
 )
@@ -53,7 +53,7 @@ LOOKS_LIKE = {
     "distortion": re.compile(r"(^|[^a-z])(dist(ortion)?_?type|degradation)", re.I),
 }
 Paths = dict[str, str | None]  # of a column by place; None for an embedded image
-DECLARE = "add --lower-is-better if more damage scores higher, or --no-lower-is-better if not"
+DECLARE = "add --lower-is-better if low scores mean good quality, otherwise --no-lower-is-better"
 
 
 @dataclass(frozen=True)
@@ -92,45 +92,45 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
         if wanted == "reference" and given == NO_REFERENCE:
             continue
         if given is not None and given not in found:
-            raise UserError(f"{title}: there is no column {given!r}; columns in it: {', '.join(found)}")
+            raise UserError(f"{title}: no column {given!r} found (columns: {', '.join(found)}); correct the name")
         if given or names:
             columns[wanted] = given or names[0]
     absent = [name for name in ("image", "mos")[: 1 + with_scores] if name not in columns]
     if absent:
-        alone = " (one column: separate the cells with commas, semicolons or tabs)" if len(found) == 1 else ""
+        alone = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
         raise UserError(
-            f"{title}: expected the columns image{' and mos' if with_scores else ''}, found "
-            f"{', '.join(found) or 'an empty file'}{alone}; add {' and '.join(absent)}, or name the column with "
+            f"{title}: no {' and no '.join(absent)} column found (columns: "
+            f"{', '.join(found) or 'none, the file is empty'}){alone}. Add it, or name it with "
             f"{' and '.join(f'--{name}-column' for name in absent)}"
             f"{'' if with_scores else ' (and the scores, if there are any, with --mos-column)'}"
         )
     if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
-        raise UserError(f"{title}: a column {columns['mos']} runs either way: {DECLARE}")
+        raise UserError(f"{title}: lower or higher may be better in a column {columns['mos']}; {DECLARE}")
     return columns
 
 
 def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each column that is not read although it looks like a score, a split or a level."""
+    """Return a sentence for each ignored column that looks like a score, a split, a level or a distortion."""
     rest = [name for name in found if name not in columns.values()]
-    said = [
-        f"column {name} is not read; if it is the {role}, name it {role}"
+    notes = [
+        f"column {name} is ignored; if it is the {role}, rename it to {role}"
         for role, pattern in LOOKS_LIKE.items()
         for name in rest
         if role not in columns and pattern.search(name)
     ]
     scores = [name for name in rest if plain(name) in (*MOS, DMOS) or name.lower().startswith("mos.")]
     if scores and "mos" in columns:
-        said.append(f"column {columns['mos']} is used for the scores, not {', '.join(scores)} (--mos-column)")
-    return said
+        notes.append(f"column {columns['mos']} has the scores; to use {' or '.join(scores)} instead, add --mos-column")
+    return notes
 
 
 def text_of(cell: Any) -> str:
-    """Return a cell as text, empty for an absent one."""
+    """Return a cell as text, which is empty for an absent cell."""
     return "" if cell is None else str(cell).strip()
 
 
 def is_like_image(cell: Any) -> bool:
-    """Return whether a cell is an image, or a text that ends like an image file's name."""
+    """Return whether a cell is an image or the name of an image file."""
     if isinstance(cell, dict):
         return {"bytes", "path"} <= cell.keys()
     if isinstance(cell, bytes):
@@ -155,7 +155,7 @@ def read_own(
     scored = levels_as_scores(source.title, rows)
     if scored is not rows and (declared.lower_is_better or declared.mos_range not in (None, (1, 5))):
         raise UserError(
-            f"{source.title}: mos has levels, from bad (1) to excellent (5): leave out what declares another scale"
+            f"{source.title}: mos has levels, from bad (1) to excellent (5): remove --mos-range and --lower-is-better"
         )
     files = NamedFiles(source.title, source.folder)
     chosen = _with_references(files, chosen_split(source.title, scored, split), images, declared)
@@ -232,7 +232,7 @@ def _with_references(
         return rows
     if column:
         logger.warning(
-            "%s: column %s is not used: its cells, such as %s, name no images (--reference-column names another)",
+            "%s: column %s is ignored, as its cells, such as %s, are not images; name another with --reference-column",
             files.title,
             column,
             next(iter(named)),
@@ -243,13 +243,12 @@ def _with_references(
     paths = images[there[0]]
     if len(there) > 1 or not LIKE_REFERENCE.search(there[0]) or None in paths.values():
         raise UserError(
-            f"{files.title}: there are images in {' and '.join(there)}, too: if they are the references, add "
-            f"--reference-column {shlex.quote(there[0])}, else --reference-column {NO_REFERENCE} (--image-column names "
-            "the images to assess)"
+            f"{files.title}: column {' and '.join(there)} has images, too. If they are the references, add "
+            f"--reference-column {shlex.quote(there[0])}, otherwise --reference-column {NO_REFERENCE}. To assess them, "
+            "use --image-column"
         )
-    logger.warning(
-        "%s: column %s has the references (else: --reference-column %s)", files.title, there[0], NO_REFERENCE
-    )
+    ignored = f"--reference-column {NO_REFERENCE}"
+    logger.warning("%s: column %s has the references; to ignore them, add %s", files.title, there[0], ignored)
     found = {place: path for place, path in paths.items() if path}
     return [(place, {**row, "reference": found[place]} if place in found else row) for place, row in rows]
 
@@ -279,5 +278,7 @@ def _scale(title: str, rows: Sequence[tuple[str, Mapping[str, str]]], declared: 
     beyond = [score for score in scores if not scale.low <= score <= scale.high]
     if beyond:
         ends = f"{scale.low:g} and {scale.high:g}"
-        raise UserError(f"{title}: {len(beyond)} scores, such as {beyond[0]:g}, are beyond {ends}; correct --mos-range")
+        raise UserError(
+            f"{title}: {len(beyond)} scores, such as {beyond[0]:g}, are not between {ends}; correct --mos-range"
+        )
     return scale

@@ -1,4 +1,4 @@
-"""Read the rows of a table, a folder, or data of the package ``datasets``, each with its place for messages.
+"""Read label rows from a table, a folder, or a data set of the package ``datasets``, with their places for messages.
 
 ``.csv``, ``.tsv``, ``.jsonl`` (one object per line) and ``.parquet`` files; a folder with one of ``TABLES`` in it; a
 folder written by ``Dataset.save_to_disk``; ``hub:owner/name@revision``, of the Hugging Face hub. Cells are texts,
@@ -62,29 +62,29 @@ def open_source(data: Path, root: Path | None = None) -> Source:
         table = next((data / name for name in TABLES if (data / name).is_file()), None)
         if table is None:
             raise UserError(
-                f"{data}: expected one of {', '.join(TABLES)} in it, or what save_to_disk of datasets wrote"
+                f"{data}: no labels found in this folder: add {' or '.join(TABLES)}, or name a folder of save_to_disk"
             )
         return open_source(table)
     reader = READERS.get(data.suffix.lower(), _csv_rows)
     folder = data.resolve().parent.name
     name = folder if data.name in TABLES else f"{folder}-{data.stem}"  # several tables of one folder are several sets
-    return Source(str(data), name, data.parent, _complained(data, reader(data)))
+    return Source(str(data), name, data.parent, _readable(data, reader(data)))
 
 
-def _complained(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:
+def _readable(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:
     try:
         yield from rows
     except (OSError, ValueError, csv.Error) as error:  # ValueError: not UTF-8, no JSON, no parquet
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition("\n")[0]
         kind = data.suffix.lower().removeprefix(".").upper() if data.suffix.lower() in READERS else "CSV"
-        raise UserError(f"{data}: expected a labels file ({kind}, UTF-8), but it cannot be read: {why}") from error
+        raise UserError(f"{data}: cannot be read as a table of labels ({kind}, UTF-8): {why}") from error
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = read_csv(file, str(path))
         yield from table.rows
-        yield "line 1", dict.fromkeys(table.columns)  # for the columns of a table without rows
+        yield "line 1", dict.fromkeys(table.columns)  # an empty row, so that the columns are known even without rows
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
@@ -93,7 +93,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
             if line.strip():
                 row = json_value(line)
                 if not isinstance(row, dict):
-                    raise ValueError(f"line {number} is no object")
+                    raise ValueError(f"line {number} is not a JSON object")
                 yield f"line {number}", row
 
 
@@ -118,7 +118,7 @@ def _saved(folder: Path) -> Source:
     try:
         found = load_from_disk(str(folder))
     except (OSError, ValueError) as error:
-        raise UserError(f"{folder}: cannot be read as data of datasets: {error}") from error
+        raise UserError(f"{folder}: cannot be loaded with the package datasets: {error}") from error
     return Source(str(folder), folder.resolve().name, folder, _dataset_rows(found))
 
 
@@ -136,8 +136,8 @@ def _of_hub(address: str) -> Source:
         found = load_dataset(name, revision=revision)
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, HTTPError, OSError, ValueError) as error:
         raise UserError(
-            f"{HUB}{address} cannot be had from the hub ({type(error).__name__}: {str(error).partition(chr(10))[0]}); "
-            "offline, name a copy by its 40-digit commit, with HF_HUB_OFFLINE=1, or a folder of save_to_disk"
+            f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {str(error).partition(chr(10))[0]}); offline, "
+            "set HF_HUB_OFFLINE=1 and name the 40-digit commit of a cached copy, or use a folder of save_to_disk"
         ) from error
     title = f"{HUB}{name}@{revision}"
     return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(found), pinned=title)

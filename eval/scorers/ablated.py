@@ -41,12 +41,12 @@ def parts_named(text: str) -> tuple[Part, ...]:
     """Return the parts in a list such as "planner,replan", in ``PARTS`` order. Raises UserError for unknown names."""
     wanted = [name.strip() for name in text.split(",") if name.strip()]
     if unknown := [name for name in wanted if name not in PARTS]:
-        raise UserError(f"no part is called {unknown[0]!r}: what can be left out is {', '.join(PARTS)}")
+        raise UserError(f"--ablate: unknown part {unknown[0]!r}: use {', '.join(PARTS)}")
     return tuple(part for part in PARTS if part in wanted)
 
 
 def config_without(config: Config, part: Part) -> Config:
-    """Return the configuration of the program without a part, as far as a configuration says it."""
+    """Return the configuration of the program without a part, if a configuration can remove it; else unchanged."""
     if part == "planner":
         return config.model_copy(update={"planner": PlannerConfig()})
     return config.model_copy(update={"max_replan_iterations": 0}) if part == "replan" else config
@@ -113,7 +113,7 @@ class ChangedPlan(StageModule):
 
 
 class WholeImageAnalyst(StageModule):
-    """An analyst that omits damaged parts."""
+    """An analyst that returns no damaged parts."""
 
     def __init__(self, analyst: protocols.AnalystStage) -> None:
         super().__init__()

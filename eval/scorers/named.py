@@ -1,4 +1,4 @@
-"""Create the scorer that a user names or passes."""
+"""Create a scorer from a name, a metric or a function."""
 
 import inspect
 import sys
@@ -40,7 +40,7 @@ def scorer_of(
         scorer = _of_function(given, _qualified(given), lower_is_better)
     if lower_is_better is not None and lower_is_better != scorer.lower_is_better:
         direction = "lower" if scorer.lower_is_better else "higher"
-        raise UserError(f"of {scorer.name} {direction} is better, as it declares: leave the direction out")
+        raise UserError(f"{scorer.name} declares that {direction} is better: leave out the direction")
     return replace(scorer, shorter_side=shorter_side)
 
 
@@ -65,7 +65,7 @@ def _of_pyiqa(metric: Any) -> Scorer:
     name = f"{PYIQA}{getattr(metric, 'metric_name', type(metric).__name__)}"
     compares: Any = COMPARES.get(metric.metric_mode)
     if compares is None:
-        raise UserError(f"{name} is of mode {metric.metric_mode!r}; a scorer judges an image or compares it: NR or FR")
+        raise UserError(f"{name} has the mode {metric.metric_mode!r}; use a metric of mode NR (no-reference) or FR")
     try:
         made_of = {"pyiqa": metadata.version("pyiqa")}
     except metadata.PackageNotFoundError:
@@ -76,7 +76,7 @@ def _of_pyiqa(metric: Any) -> Scorer:
 def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool | None) -> Scorer:
     """Return the scorer of a function; it compares with references if it has a second parameter."""
     if not callable(function):
-        raise UserError(f"{name} is no function but a {type(function).__name__}; a scorer is {SCORER_FORMS}")
+        raise UserError(f"{name} is a {type(function).__name__}, not a function; a scorer is {SCORER_FORMS}")
     try:
         parameters = [
             each
@@ -99,7 +99,7 @@ def _takes_reference(parameters: list[inspect.Parameter]) -> bool:
 
 
 def _imported(name: str) -> Callable[..., Any]:
-    """``module:function``, the module also from the current folder, as ``python -m`` finds it."""
+    """Import ``module:function``, also from the current folder, as ``python -m`` does."""
     module, _, attribute = name.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
@@ -108,7 +108,7 @@ def _imported(name: str) -> Callable[..., Any]:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{name}: {error}; name it as module:function, the module importable from here") from error
+        raise UserError(f"{name}: {error}; name module:function, which can be imported from this folder") from error
     function: Callable[..., Any] = found
     return function
 

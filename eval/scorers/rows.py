@@ -18,7 +18,7 @@ from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools.training_images import ADAPTER, Part, parts_of
 
 NewRows = Iterator[tuple[LabeledImage, Row]]
-Watch = Callable[[NewRows, int, int], NewRows]  # new rows, how many were finished before, how many there are in all
+Watch = Callable[[NewRows, int, int], NewRows]  # new rows, number of rows finished before, number of all rows
 
 LABEL_FIELDS = ("name", "mos", "mos_std", "distortion", "level", "split", "content", "generator")
 
@@ -95,7 +95,7 @@ def assess_labels(program: AgenticIQA | Scorer, labels: Sequence[LabeledImage], 
 
 
 def identity(label: LabeledImage, query: str, compared: bool = True) -> Identity:
-    """Return the key of a label's result. Images are identified by name in the labels file, so the folder may move.
+    """Return the key of a label's result. Images are identified by their name in the labels, so the folder may move.
 
     It excludes the settings: ``runs.pin`` keeps them the same for the whole run. It also excludes the reference
     unless it is ``compared``.
@@ -126,7 +126,7 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
     fields = {name: value for name, value in asdict(label).items() if name in LABEL_FIELDS}
     if not isinstance(outcome, Exception):
         return {**outcome, **fields}
-    cause = outcome.__cause__ if isinstance(program, Scorer) else None  # in the caller's function; shown as it is
+    cause = outcome.__cause__ if isinstance(program, Scorer) else None  # the error of the caller's function
     return {
         "image": job.name,
         "reference": name_of(label.reference) if label.reference else None,

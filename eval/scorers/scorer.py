@@ -1,4 +1,4 @@
-"""Define a scorer: anything that gives an image one number, so that it can be evaluated like the program."""
+"""Define ``Scorer``: a metric or function that is evaluated like the program."""
 
 import logging
 import math
@@ -22,7 +22,7 @@ NO_QUERY = ""  # a scorer gets no question
 
 @dataclass(frozen=True)
 class Scorer:
-    """A measure of quality.
+    """A quality measure that gives each image one number.
 
     ``measure`` takes the pixels (uint8, H x W x 3, RGB), then the reference's pixels as ``compares`` says: never,
     always, or if an image has one. It returns one finite number; higher is better unless ``lower_is_better``.
@@ -45,10 +45,10 @@ class Scorer:
         return f"{self.name}, shorter side {self.shorter_side}" if self.shorter_side else self.name
 
     def __call__(self, job: Job) -> dict[str, Any] | AgenticIQAError:
-        """Return the row of an image, or why there is none; nothing is raised."""
+        """Return the row of an image, or the error that prevented it; nothing is raised."""
         try:
             return self._row(job)
-        except ToolError as error:  # the metric does not apply to this image: no reason to end the run
+        except ToolError as error:  # the metric does not apply to this image; the run continues
             return ImageError(f"{job.name}: {error}")
         except AgenticIQAError as error:
             return error
@@ -62,7 +62,7 @@ class Scorer:
         started = time.perf_counter()
         image, reference = load_pair(job.image, None if self.compares == "never" else job.reference)
         if self.compares == "always" and reference is None:
-            raise ImageError(f"{job.name}: {self.name} compares with a reference, and this image has none")
+            raise ImageError(f"{job.name}: {self.name} needs a reference, but this image has none")
         pixels = [_scaled(each.pixels, self.shorter_side) for each in (image, reference) if each is not None]
         raw = _number(self.measure(*pixels))
         return {
@@ -79,12 +79,12 @@ class Scorer:
 
 
 def _number(value: Any) -> float:
-    """What a measure gave as a number; an array or tensor of one element is one. Raises ValueError for all else."""
+    """Return a value as a number, also an array or tensor of one element. Raises ValueError for anything else."""
     if not isinstance(value, str | bytes | bool) and value is not None:
         number = float(value.item() if hasattr(value, "item") else value)
         if math.isfinite(number):
             return number
-    raise ValueError(f"it gave {value!r}, which is no measurement")
+    raise ValueError(f"expected a finite number, got {value!r}")
 
 
 def _scaled(pixels: NDArray[np.uint8], side: int | None) -> NDArray[np.uint8]:

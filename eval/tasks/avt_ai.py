@@ -23,7 +23,7 @@ def _read(folder: Path) -> Iterator[Rated]:
     prompts = {row["ID"]: row["prompts"].strip() for row in csv_rows(folder / "images/prompts.csv")}
     labels = next((folder / place for place in PLACES if (folder / place).is_file()), None)
     if labels is None:
-        raise FileNotFoundError(f"there is neither {' nor '.join(PLACES)}")
+        raise FileNotFoundError(f"found neither {' nor '.join(PLACES)}")
     for row in csv_rows(labels):
         yield Rated(
             image=f"images/{row['image_key']}.png",

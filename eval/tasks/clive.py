@@ -25,7 +25,7 @@ def _read(folder: Path) -> Iterator[Rated]:
     )
     names = texts(images)
     if not all(name.startswith("t") for name in names[:TRAINING]):
-        raise ValueError(f"the first {TRAINING} images are not t1 to t{TRAINING}, but {', '.join(names[:TRAINING])}")
+        raise ValueError(f"expected t1 to t{TRAINING} as the first images, found {', '.join(names[:TRAINING])}")
     rows = list(zip(names, scores, deviations, strict=True))
     for name, score, std in rows[TRAINING:]:
         yield Rated(image=f"Images/{name}", score=float(score), content=name, std=float(std))

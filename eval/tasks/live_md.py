@@ -30,7 +30,7 @@ def _read(folder: Path) -> Iterator[Rated]:
             reference = references[int(number) - 1]
             damage = dict(DAMAGE.findall(image))
             if not damage or not image.startswith(f"{reference.removesuffix('.bmp')}_"):
-                raise ValueError(f"{image} is no damaged {reference}")
+                raise ValueError(f"{image} is not a distorted copy of {reference}")
             yield Rated(
                 image=f"{images}/{image}",
                 score=float(score),

@@ -1,4 +1,4 @@
-"""Read the labeled images of a data set by its name, or of the user's own data."""
+"""Read labeled images: a data set by its name, or the user's own data."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,8 +24,8 @@ from agenticiqa.programs.errors import UserError
 class LabeledSet(NamedTuple):
     """Labeled images with a short ``name``, the SHA-256 of their labels in hex, and their commit if not on disk.
 
-    ``doubt`` is the evidence, in words, that the declared direction is wrong; ``scale`` is the declared one. ``part``
-    says how much of a data set it is, if incomplete, and ``note`` holds further remarks about its labels.
+    ``doubt`` describes evidence that the direction is wrong; ``scale`` is the declared scale. ``part`` describes which
+    part of a data set is used, if it is incomplete, and ``note`` has further remarks about its labels.
     """
 
     name: str
@@ -70,12 +70,12 @@ def labeled_images(
         if not (data.exists() or holds_labels(data)):
             raise UserError(f"{data}: there is no such file or folder, and {unknown_text(str(data), TASKS)}")
         if partial:
-            raise UserError(f"--partial is of a data set, and {data} is a table of your own: leave it out")
+            raise UserError(f"--partial is for data sets by name, but {data} is your own table: remove it")
         return _own(data, root, split, declared or Declared())
     if declared not in (None, Declared()):
-        raise UserError(f"{task.name} has its columns, direction and scale; leave out the options that declare them")
+        raise UserError(f"{task.name} has fixed columns, direction and scale: remove the options for your own data")
     if root is None:
-        raise UserError(f"name the folder that {task.folder} of {task.name} is in with --root; get {task.source}")
+        raise UserError(f"{task.name}: name the folder that contains {task.folder} with --root; download {task.source}")
     every = read_task(task, root, partial=partial)
     if partial:
         absent = set(missing_files(every))
@@ -97,6 +97,6 @@ def _own(data: Path, root: Path | None, split: str | None, declared: Declared) -
     labels = read_own(source, declared, split)
     doubt = runs_the_other_way(labels)
     if doubt and declared.lower_is_better is None:
-        raise UserError(f"{source.title}: higher has to be better, but {doubt}; {DECLARE}")
+        raise UserError(f"{source.title}: low scores seem to mean good quality: {doubt}; {DECLARE}")
     scale = MosScale(*declared.mos_range) if declared.mos_range else None
     return LabeledSet(source.name, labels_sha256(labels), labels, source.pinned, doubt, scale)

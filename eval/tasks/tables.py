@@ -28,7 +28,7 @@ def mat_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         return dict(loadmat(path))
     except (MatReadError, NotImplementedError) as error:
-        raise ValueError(f"{path.name} is no MATLAB file of version 7 or earlier: {error}") from error
+        raise ValueError(f"{path.name} is not a MATLAB file of version 7 or earlier: {error}") from error
 
 
 def texts(cells: NDArray[Any]) -> list[str]:
@@ -51,18 +51,18 @@ def sheet_rows(path: Path, columns: Sequence[str], sheet: str | None = None) -> 
     try:
         book = load_workbook(path, read_only=True, data_only=True)
     except BadZipFile as error:
-        raise ValueError(f"{path.name} is no .xlsx file") from error
+        raise ValueError(f"{path.name} is not an .xlsx file") from error
     try:
         lines = list(book[sheet or book.sheetnames[0]].iter_rows(values_only=True))
     finally:
         book.close()
     header = next((at for at, line in enumerate(lines) if set(columns) <= set(line)), None)
     if header is None:
-        raise KeyError(f"no line with {', '.join(columns)}")
+        raise KeyError(f"no line has the columns {', '.join(columns)}")
     rows = [dict(zip(lines[header], line, strict=True)) for line in lines[header + 1 :]]
     return [row for row in rows if any(row[column] is not None for column in columns)]
 
 
 def names_by_lower_case(folder: Path) -> dict[str, str]:
-    """Return a folder's files by lower-case name, for lists in another case; none without the folder."""
+    """Return the names of a folder's files by lower-case name; empty if the folder does not exist."""
     return {file.name.lower(): file.name for file in folder.iterdir()} if folder.is_dir() else {}

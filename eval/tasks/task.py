@@ -38,13 +38,12 @@ class Rated:
 class Task:
     """A data set: how to read its archive, and which properties its labels must have.
 
-    ``folder`` is the archive's own top folder and ``files`` the label files below it. ``scale`` holds the ends of the
-    label column; if ``lower_is_better``, opinions are mirrored in the scale to get MOS. ``count`` is the number of
-    images of the whole set. ``shows_direction``: levels, undamaged copies or votes in the archive show which end is
-    good, and are checked when it is read; otherwise the direction is only declared. ``source`` says what to download
-    from whom. ``known`` is the end of an image's path, in lower case, with its opinion in the official table.
-    ``sha256`` has the official label files' hashes (line ends as LF) by path, as far as the authors' own repositories
-    provide them.
+    ``folder`` is the archive's top folder and ``files`` are the label files below it. ``scale`` holds the ends of the
+    label column; if ``lower_is_better``, scores are mirrored in the scale to get MOS. ``count`` is the number of images
+    of the whole set. With ``shows_direction``, levels, undamaged copies or votes in the archive show which end is good,
+    and are checked when it is read; otherwise the direction is only declared. ``source`` describes the download.
+    ``known`` is the end of an image's path, in lower case, with its score in the official table. ``sha256`` has the
+    hashes of the official label files (line ends as LF) by path, if the authors' own repositories provide them.
     """
 
     name: str
@@ -64,13 +63,13 @@ class Task:
 
     @property
     def direction(self) -> str:
-        """Which end of the label column is good, in words."""
+        """Return the direction of the label column, in words."""
         return "lower is better" if self.lower_is_better else "higher is better"
 
     @property
     def direction_check(self) -> str:
         """Return whether the archive itself shows the direction, in words."""
-        return "the direction is checked" if self.shows_direction else "the direction is as declared, nothing shows it"
+        return "the labels confirm it" if self.shows_direction else "the labels cannot confirm it"
 
     @property
     def scale_text(self) -> str:
@@ -84,8 +83,8 @@ def archive_of(task: Task, root: Path) -> Path:
     absent = [name for name in task.files if not (folder / name).exists()]
     if absent:
         raise UserError(
-            f"{task.name}: {', '.join(absent)} not found in {root} or {root / task.folder}; get {task.source}, unpack "
-            f"it to {root / task.folder}, and name its parent with --root"
+            f"{task.name}: {', '.join(absent)} not found in {root} or {root / task.folder}; download {task.source}, "
+            f"unpack it to {root / task.folder}, and use --root {root}"
         )
     return folder
 
@@ -94,7 +93,7 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
     """Return the images of a data set with their MOS (higher is better), in the order of its labels.
 
     Raises UserError, in one line, for an absent label file, one of another form, labels that are not on the declared
-    scale or have the wrong direction, a repeated image, a wrong opinion of the known image, no rows, and, unless
+    scale or have the wrong direction, a repeated image, a wrong score of the known image, no rows, and, unless
     ``partial``, a number of images other than the set's. It does not check that the images exist.
     """
     folder = archive_of(task, root)
@@ -102,19 +101,19 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
         rows = list(task.read(folder))
     except (OSError, KeyError, ValueError, IndexError, TypeError) as error:
         raise UserError(
-            f"{task.name}: {' or '.join(task.files)} in {folder} is not what its readme describes "
-            f"({type(error).__name__}: {error}); compare it with the sample at the head of its reader"
+            f"{task.name}: {' or '.join(task.files)} in {folder} does not have the documented format "
+            f"({type(error).__name__}: {error}); replace it with the official file"
         ) from error
     _refuse_other_scale(task, rows)
     rated = [row for row in rows if not row.pristine]
     if not rated:
-        raise UserError(f"{task.name}: there are no labeled images in {folder}")
+        raise UserError(f"{task.name}: no labeled images found in {folder}; download {task.source}")
     _refuse_repeated(task, rated)
     _refuse_other_score(task, rated)
     if len(rated) != task.count and not partial:
         raise UserError(
-            f"{task.name} has {task.count:,} images, and {', '.join(task.files)} of {folder} {len(rated):,}: not all "
-            "of it, or another set's table; add --partial if a part is meant"
+            f"{task.name}: {', '.join(task.files)} in {folder} lists {len(rated):,} of {task.count:,} images; get the "
+            "official file, or add --partial to use these images"
         )
     return [_labeled(task, folder, row) for row in rated]
 
@@ -124,7 +123,7 @@ def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> l
     chosen = [label for label in labels if split in (None, label.split)]
     if not chosen:
         known = ", ".join(sorted({label.split for label in labels if label.split}))
-        raise UserError(f"{task.name}: no row has split {split!r}; splits in it: {known or 'none'}")
+        raise UserError(f"{task.name}: no row has split {split!r}; splits found: {known or 'none'}")
     return chosen
 
 
@@ -136,7 +135,7 @@ def other_files(task: Task, root: Path) -> str | None:
     other = [name for name, digest in found.items() if digest != task.sha256[name]]
     if not other:
         return None
-    return f"{', '.join(other)} of {task.name} is not the official file (SHA-256 {found[other[0]][:12]}...)"
+    return f"{', '.join(other)} of {task.name} differs from the official file (SHA-256 {found[other[0]][:12]}...)"
 
 
 def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
@@ -150,13 +149,13 @@ def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
     if missing := missing_files(labels):
         shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
         raise UserError(
-            f"{task.name}: {len(missing)} files are missing, such as {shown}; get {task.source}, or add "
-            "--partial to leave their rows out"
+            f"{task.name}: {len(missing)} files are missing, such as {shown}; download {task.source}, or add "
+            "--partial to skip their rows"
         )
 
 
 def labels_sha256(labels: Sequence[LabeledImage]) -> str:
-    """SHA-256, in hex, of the rows as they were read; it does not depend on the place on disk."""
+    """Return the SHA-256, in hex, of the rows as read; it does not depend on the folder."""
     digest = hashlib.sha256()
     for label in labels:
         fields: tuple[str | float | None, ...] = (
@@ -195,12 +194,12 @@ def _refuse_repeated(task: Task, rows: Sequence[Rated]) -> None:
     counts = Counter((row.image, row.reference) for row in rows)
     if repeated := [image for (image, _), count in counts.items() if count > 1]:
         raise UserError(
-            f"{task.name}: {len(repeated)} images stand twice in {', '.join(task.files)}, such as {repeated[0]}"
+            f"{task.name}: {len(repeated)} images are listed twice in {', '.join(task.files)}, such as {repeated[0]}"
         )
 
 
 def _refuse_other_score(task: Task, rows: Sequence[Rated]) -> None:
-    """Raise UserError if the known image has another opinion: the table is mirrored, rescaled or of another set."""
+    """Raise UserError if the known image has another score: the table is mirrored, rescaled or of another set."""
     if task.known is None:
         return
     name, official = task.known
@@ -208,8 +207,8 @@ def _refuse_other_score(task: Task, rows: Sequence[Rated]) -> None:
     for row in rows:
         if f"/{row.image}".lower().endswith(f"/{name}") and abs(row.score - official) > tolerance:
             raise UserError(
-                f"{task.name}: {task.column} of {row.image} is {official:g} in the official table, and {row.score:g} "
-                "here; this is another label table"
+                f"{task.name}: {task.column} of {row.image} is {row.score:g}, but {official:g} in the official table; "
+                "use the official table"
             )
 
 
@@ -218,34 +217,34 @@ def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
     beyond = [row.score for row in rows if not (row.pristine or low <= row.score <= high)]  # NaN is beyond, too
     if beyond:
         raise UserError(
-            f"{task.name}: {task.column} runs from {low:g} to {high:g} and {len(beyond)} labels do not, such as "
-            f"{beyond[0]:g}; this is another label table"
+            f"{task.name}: {len(beyond)} values of {task.column}, such as {beyond[0]:g}, are not between {low:g} and "
+            f"{high:g}; use the official table"
         )
     scores = [row.score for row in rows if not row.pristine]
     if scores and max(scores) - min(scores) < LEAST_SPAN * (high - low):
         raise UserError(
-            f"{task.name}: {task.column} runs from {low:g} to {high:g} and these labels only from {min(scores):g} to "
-            f"{max(scores):g}; this is another label table"
+            f"{task.name}: {task.column} spans only {min(scores):g} to {max(scores):g} of its scale from {low:g} to "
+            f"{high:g}; use the official table"
         )
     for good, bad, what in _better_and_worse(rows):
         if (fmean(good) > fmean(bad)) == task.lower_is_better and fmean(good) != fmean(bad):
             raise UserError(
-                f"{task.name}: {task.column} is declared as {task.direction}, but {what} has {fmean(good):.4g} on "
-                f"average and the rest {fmean(bad):.4g}; this is another label table"
+                f"{task.name}: {task.direction} in {task.column}, but {what} have a mean of {fmean(good):.4g} and the "
+                f"others {fmean(bad):.4g}; use the official table"
             )
 
 
 def _better_and_worse(rows: Sequence[Rated]) -> Iterator[tuple[list[float], list[float], str]]:
-    """Yield opinions of better images, opinions of worse ones, and a description of the better ones."""
+    """Yield the scores of better images, the scores of worse images, and a description of the better ones."""
     pristine = [row.score for row in rows if row.pristine]
     damaged = [row.score for row in rows if not row.pristine]
     if pristine and damaged:
-        yield pristine, damaged, "what is undamaged"
+        yield pristine, damaged, "the undamaged images"
     levels = [(float(row.level), row.score) for row in rows if row.level is not None]
     if levels and min(levels)[0] < max(levels)[0]:
         least, most = min(levels)[0], max(levels)[0]
         yield (
-            [o for level, o in levels if level == least],
-            [o for level, o in levels if level == most],
-            "the least damage",
+            [score for level, score in levels if level == least],
+            [score for level, score in levels if level == most],
+            "the least damaged images",
         )
