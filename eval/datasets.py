@@ -45,8 +45,8 @@ class LabeledImage:
         level: The level of the distortion.
         split: The split that the image belongs to, such as "test".
         source: Where the image comes from.
-        content: The scene: as given in the file, else the file name of the reference or of the image. Images of one content
-            are not independent, so they are resampled together and never split between training and test.
+        content: The scene, by default the file name of the reference or of the image. Images of one content are not
+            independent, so they are resampled together and never split between training and test.
         generator: The model that made an AI-generated image.
         raters: The number of people who rated the image.
     """

@@ -100,7 +100,7 @@ def run(args: Namespace) -> int:
             progress=render.progress,
         )
     for name, why in tuned.skipped.items():
-        print(f"Not tuned: {name} ({why})")
+        print(f"Not tuned: {name}, {why}")
     search = {
         "assessments": tuned.found.spent,
         "proposals": tuned.found.proposals,

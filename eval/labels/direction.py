@@ -19,7 +19,7 @@ CLEARLY_NEGATIVE = -0.4  # an SRCC that 20 unrelated values have in 4 of 100 cas
 Pair = tuple[LabeledImage, LabeledImage]  # the better one first
 
 
-def runs_the_other_way(labels: Sequence[LabeledImage]) -> str | None:
+def evidence_of_reversed_scores(labels: Sequence[LabeledImage]) -> str | None:
     """Return the evidence that lower is better, in words; ``None`` without such evidence.
 
     Two images are compared if one is a rated reference, or if they have numeric levels (growing with the damage) of one

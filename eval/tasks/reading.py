@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
-from agenticiqa.eval.labels.direction import runs_the_other_way
+from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
 from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.names import named, unknown_text
@@ -95,7 +95,7 @@ def labeled_images(
 def _own(data: Path, root: Path | None, split: str | None, declared: Declared) -> LabeledSet:
     source = open_source(data, root)
     labels = read_own(source, declared, split)
-    doubt = runs_the_other_way(labels)
+    doubt = evidence_of_reversed_scores(labels)
     if doubt and declared.lower_is_better is None:
         raise UserError(f"{source.title}: low scores seem to mean good quality: {doubt}; {DECLARE}")
     scale = MosScale(*declared.mos_range) if declared.mos_range else None

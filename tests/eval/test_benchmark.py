@@ -21,7 +21,7 @@ def program() -> AgenticIQA:
     return AgenticIQA.from_config(Config())
 
 
-def test_a_labeled_set_is_judged_and_continued_without_a_command(
+def test_a_labeled_set_is_assessed_and_continued_in_python(
     program: AgenticIQA, make_labels: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = read_labels(make_labels(scenes=1, levels=(0, 2, 4)))
@@ -42,7 +42,7 @@ def test_a_labeled_set_is_judged_and_continued_without_a_command(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_reference_that_changed_is_judged_again_and_a_folder_that_moved_is_not(
+def test_a_changed_reference_is_assessed_again_but_a_moved_folder_is_not(
     program: AgenticIQA, make_labels: Callable[..., Path], tmp_path: Path
 ) -> None:
     path = make_labels(scenes=1, levels=(2,), references=True)
@@ -78,7 +78,7 @@ def test_a_broken_image_is_a_row_with_an_error_that_names_it_once(
 
 def test_a_question_without_a_score_is_refused() -> None:
     assert scoring_question(" Rate its quality. ") == "Rate its quality."
-    with pytest.raises(UserError, match="ask to rate"):
+    with pytest.raises(UserError, match="asks to rate"):
         scoring_question("What is in the picture?")
 
 

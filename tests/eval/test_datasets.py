@@ -62,13 +62,13 @@ def test_a_split_is_part_of_the_rows_in_their_order(tmp_path: Path) -> None:
     assert "dev, train" in complaint(path, "test")
 
 
-def test_a_byte_order_mark_and_unknown_columns_do_no_harm(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_unknown_columns_are_ignored(tmp_path: Path) -> None:
     path = labels_file(tmp_path, "\ufeffimage,mos,photographer\na.png,1,x\n")
     assert len(read_labels(path)) == 1
 
 
 @pytest.mark.parametrize("cell", ["good", "", "nan", "inf", "1,5"])
-def test_a_mos_that_is_no_number_is_named_with_its_line(tmp_path: Path, cell: str) -> None:
+def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, cell: str) -> None:
     message = complaint(labels_file(tmp_path, f'image,mos\na.png,3\nb.png,"{cell}"\n'))
     assert "line 3" in message
     assert "mos" in message
@@ -98,20 +98,20 @@ def test_missing_images_are_counted_and_the_first_ones_named(tmp_path: Path) -> 
     assert "5 more" in message
 
 
-def test_only_the_files_of_the_split_have_to_be_there(tmp_path: Path) -> None:
+def test_only_the_files_of_the_split_must_exist(tmp_path: Path) -> None:
     path = labels_file(tmp_path, "image,mos,split\na.png,1,dev\nlost.png,2,train\n")
     assert len(read_labels(path, "dev")) == 1
     assert "1 of 2" in complaint(path)
 
 
-def test_a_missing_file_and_one_that_is_no_text_are_refused(tmp_path: Path) -> None:
+def test_missing_and_binary_files_are_refused(tmp_path: Path) -> None:
     assert "cannot be read" in complaint(tmp_path / "nothing.csv")
     path = tmp_path / "labels.csv"
     path.write_bytes(b"\xff\xfe\x00image")
     assert "cannot be read" in complaint(path)
 
 
-def test_the_content_is_the_scene_as_the_file_says_or_the_reference_or_the_image(tmp_path: Path) -> None:
+def test_the_content_is_given_or_the_name_of_the_reference_or_of_the_image(tmp_path: Path) -> None:
     labels = read_labels(labels_file(tmp_path, "image,mos,content\na.png,3,pier\nb.png,4,\n"))
     assert [label.content for label in labels] == ["pier", "b.png"]
     twice = labels_file(tmp_path, "image,reference,mos\na.png,ref/r.png,1\na.png,b.png,2\n")
@@ -127,14 +127,14 @@ def test_the_labeled_sets_are_read_whole(shared_data: Path) -> None:
     assert len(read_labels(shared_data / "clive" / "labels.csv", "dev")) == 250
 
 
-def test_opinion_scores_map_linearly_to_1_to_5_and_are_clipped() -> None:
+def test_mos_are_mapped_linearly_to_1_to_5_and_clipped() -> None:
     assert [MosScale(20, 60).to_1_5(mos) for mos in (20, 30, 40, 60, 0, 90)] == [1, 2, 3, 5, 1, 5]
 
 
 @pytest.mark.parametrize(
     ("mos", "scale"), [([0.2, 0.9], (0, 1)), ([1, 5], (1, 5)), ([0.5, 45], (0, 100)), ([0, 100], (0, 100))]
 )
-def test_without_ends_the_scale_is_the_first_usual_one_that_holds_all_scores(
+def test_the_default_scale_is_the_first_usual_one_that_holds_all_scores(
     mos: list[float], scale: tuple[float, float]
 ) -> None:
     assert mos_scale(mos) == MosScale(*scale)
@@ -153,9 +153,7 @@ def test_without_ends_the_scale_is_the_first_usual_one_that_holds_all_scores(
         ([0.4, 0.5], "such as 0 1$"),
     ],
 )
-def test_scores_that_fill_less_than_a_quarter_of_the_scale_are_refused_with_those_that_fit(
-    mos: list[float], suggested: str
-) -> None:
+def test_scores_on_an_uncertain_scale_are_refused_with_suggestions(mos: list[float], suggested: str) -> None:
     with pytest.raises(UserError, match=f"less than a quarter of .* --mos-range, {suggested}"):
         mos_scale(mos)
     assert mos_scale(mos, (0, 100)) == MosScale(0, 100)
@@ -163,9 +161,13 @@ def test_scores_that_fill_less_than_a_quarter_of_the_scale_are_refused_with_thos
 
 @pytest.mark.parametrize(
     ("mos", "ends", "message"),
-    [([3, 101], None, "--mos-range"), ([3], (5, 5), "low end has to be"), ([3], (5, 1), "low end has to be")],
+    [
+        ([3, 101], None, "--mos-range"),
+        ([3], (5, 5), "give the lower end first"),
+        ([3], (5, 1), "give the lower end first"),
+    ],
 )
-def test_a_scale_that_is_unknown_or_does_not_rise_is_refused(
+def test_an_unknown_or_reversed_scale_is_refused(
     mos: list[float], ends: tuple[float, float] | None, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
@@ -174,9 +176,7 @@ def test_a_scale_that_is_unknown_or_does_not_rise_is_refused(
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30), st.integers(1, 6), st.booleans())
-def test_a_content_is_in_one_fold_and_folds_are_as_many_and_as_equal_as_can_be(
-    contents: list[str], folds: int, dealt: bool
-) -> None:
+def test_a_content_is_in_one_fold_and_folds_are_equal_in_size(contents: list[str], folds: int, dealt: bool) -> None:
     fold_of = folds_by_content(contents, folds, seed=3, dealt=dealt)
     by_content = {
         content: {int(f) for f, c in zip(fold_of, contents, strict=True) if c == content} for content in contents
@@ -187,7 +187,7 @@ def test_a_content_is_in_one_fold_and_folds_are_as_many_and_as_equal_as_can_be(
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_the_folds_are_those_that_published_figures_were_made_with() -> None:
+def test_the_folds_of_published_figures_are_reproduced() -> None:
     contents = [f"{number}.png" for number in range(7)]
     place = np.random.default_rng(4).permutation(7)
     assert folds_by_content(contents, 3, seed=4).tolist() == (place % 3).tolist()
@@ -218,7 +218,7 @@ def test_columns_are_matched_by_image(tmp_path: Path) -> None:
         (("a.png", "nan.png"), None, "good of nan.png"),
     ],
 )
-def test_a_column_image_or_number_that_is_missing_is_named(
+def test_a_missing_column_image_or_number_is_reported(
     tmp_path: Path, names: tuple[str, ...], wanted: list[str] | None, expected: str
 ) -> None:
     path = tmp_path / "scores.csv"
@@ -228,12 +228,12 @@ def test_a_column_image_or_number_that_is_missing_is_named(
     assert "\n" not in str(caught.value)
 
 
-def test_contents_that_look_like_files_are_told(tmp_path: Path) -> None:
+def test_file_names_used_as_scenes_are_reported(tmp_path: Path) -> None:
     def doubt(text: str) -> str:
         return contents_doubt(read_labels(labels_file(tmp_path, text, ("a.png", "b.png", "x/a.png")))) or ""
 
-    assert "each of 2 images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,noise\n")
-    assert "each of 2 images" in doubt("image,mos,distortion,level\na.png,3,blur,1\nb.png,4,blur,2\n")
+    assert "each of 2 distorted images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,noise\n")
+    assert "each of 2 distorted images" in doubt("image,mos,distortion,level\na.png,3,blur,1\nb.png,4,blur,2\n")
     assert not doubt("image,mos,distortion\na.png,3,authentic\nb.png,4,authentic\n")
     assert "count as one scene" in doubt("image,mos\na.png,3\nx/a.png,4\n")
     assert not doubt("image,mos\na.png,3\nb.png,4\n")

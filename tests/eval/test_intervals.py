@@ -81,9 +81,7 @@ def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[st
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "contents"), [("mild", 6), ("hard", 10), ("chance", 10)])
-def test_about_95_of_100_intervals_of_every_figure_cover_the_truth_with_few_contents_too(
-    kind: str, contents: int
-) -> None:
+def test_about_95_of_100_intervals_cover_the_truth_even_with_few_contents(kind: str, contents: int) -> None:
     """Of 150 simulated sets; a share of .95 is known to .035 then."""
     population = draw(kind, 400, np.random.default_rng(0))
     without_intervals = figures(*population, ["all"] * len(population[0]))
@@ -98,7 +96,7 @@ def test_about_95_of_100_intervals_of_every_figure_cover_the_truth_with_few_cont
         assert np.mean(hits) >= 0.87, name
 
 
-def test_a_scorer_at_chance_is_not_told_from_0_by_the_plcc_after_a_curve() -> None:
+def test_the_fitted_plcc_of_a_scorer_at_chance_does_not_exclude_0() -> None:
     held = 0
     for seed in range(20):
         x, y = pairs(150, 0.0, seed)
@@ -107,7 +105,7 @@ def test_a_scorer_at_chance_is_not_told_from_0_by_the_plcc_after_a_curve() -> No
     assert held >= 17
 
 
-def test_the_curve_is_fitted_anew_without_each_of_few_contents() -> None:
+def test_the_curve_is_refitted_without_each_of_few_contents() -> None:
     """So its RMSE, which its own images make too small, has a wider interval than that of a curve that stays."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=72) + np.repeat(rng.normal(size=8), 9)
@@ -135,7 +133,7 @@ def test_the_order_of_the_images_does_not_matter() -> None:
     )
 
 
-def test_thousands_of_contents_are_left_out_in_blocks() -> None:
+def test_thousands_of_contents_are_deleted_in_blocks() -> None:
     calls = 0
 
     def counting(x: np.ndarray, y: np.ndarray) -> float | None:
@@ -149,7 +147,7 @@ def test_thousands_of_contents_are_left_out_in_blocks() -> None:
     assert found.high - found.low == pytest.approx(2 * 1.96 * 1.06**0.5 * (1 - 0.6**2) / 5000**0.5, rel=0.25)
 
 
-def test_copies_of_a_content_add_no_certainty() -> None:
+def test_copies_of_a_content_do_not_narrow_the_interval() -> None:
     x, y = pairs(40, 0.6, 5)
     once = interval(srcc, x, y, each(40))
     copied = interval(srcc, np.tile(x, 8), np.tile(y, 8), each(40) * 8)
@@ -159,13 +157,13 @@ def test_copies_of_a_content_add_no_certainty() -> None:
     assert as_if_independent.high - as_if_independent.low < 0.5 * width
 
 
-def test_equal_systems_differ_by_nothing() -> None:
+def test_equal_systems_have_a_difference_of_zero() -> None:
     x, y = pairs(30, 0.8, 0)
     same = difference_interval(srcc, x, x, y, each(30))
     assert (same.value, same.low, same.high) == (0, 0, 0)
 
 
-def test_a_better_system_is_told_from_a_worse_one_and_the_sign_says_which() -> None:
+def test_a_better_system_is_distinguished_from_a_worse_one_by_the_sign() -> None:
     rng = np.random.default_rng(0)
     y = rng.normal(size=150)
     good, bad = y + 0.5 * rng.normal(size=150), y + 2 * rng.normal(size=150)
@@ -176,7 +174,7 @@ def test_a_better_system_is_told_from_a_worse_one_and_the_sign_says_which() -> N
     assert better.value == pytest.approx(srcc(good, y) - srcc(bad, y))
 
 
-def test_pairing_uses_what_two_systems_share() -> None:
+def test_pairing_cancels_shared_errors() -> None:
     rng = np.random.default_rng(1)
     y = rng.normal(size=100)
     first = y + rng.normal(size=100)
@@ -216,14 +214,14 @@ def test_the_fitted_plcc_of_a_curve_is_nearly_one_with_a_narrow_interval() -> No
     assert fitted.note == ""
 
 
-def test_four_images_are_not_fitted_and_the_raw_plcc_says_so() -> None:
+def test_four_images_are_not_fitted_and_the_note_says_raw() -> None:
     x, y = [1.0, 2.0, 4.0, 3.0], [1.0, 3.0, 2.0, 4.0]
     figure = fitted_plcc_interval(x, y, each(4))
     assert figure.value == plcc(x, y)
     assert "raw" in figure.note
 
 
-def test_a_content_is_left_out_with_all_of_its_images() -> None:
+def test_a_content_is_deleted_with_all_of_its_images() -> None:
     seen: list[list[float]] = []
 
     def spy(rows: np.ndarray, _: np.ndarray) -> float:
@@ -248,12 +246,12 @@ def test_an_interval_is_printed_in_one_way(figure: Interval, spec: str, text: st
     assert format(figure, spec) == text
 
 
-def test_a_figure_that_rests_on_one_content_has_no_interval() -> None:
+def test_a_figure_that_is_undefined_without_one_content_has_no_interval() -> None:
     x, y = [1.0, 1.0, 1.0, 5.0], [1.0, 2.0, 3.0, 4.0]
     figure = interval(srcc, x, y, each(4))
     assert figure.value is not None
     assert (figure.low, figure.high) == (None, None)
-    assert "rests on one" in figure.note
+    assert "undefined without one of the contents" in figure.note
 
 
 def test_an_error_has_an_interval_of_at_least_zero() -> None:

@@ -22,14 +22,14 @@ def curve(x: np.ndarray, mos: np.ndarray) -> Curve:
     return found
 
 
-def test_a_logistic_curve_is_found_again() -> None:
+def test_a_logistic_curve_is_recovered() -> None:
     x = np.linspace(1, 5, 60)
     mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
     assert curve(x, mos)(x) == pytest.approx(mos, abs=0.01)
 
 
 @pytest.mark.parametrize("seed", [7, 15, 35])
-def test_nearly_unrelated_numbers_have_a_best_curve_too(seed: int) -> None:
+def test_nearly_unrelated_numbers_are_fitted(seed: int) -> None:
     """A search over all four parameters ended at its limit of 400 evaluations for these, without a fit."""
     rng = np.random.default_rng(seed)
     x = rng.normal(0, 1, int(rng.integers(8, 300)))
@@ -38,7 +38,7 @@ def test_nearly_unrelated_numbers_have_a_best_curve_too(seed: int) -> None:
     assert np.square(curve(x, mos)(x) - mos).sum() <= np.square(line - mos).sum() * 1.001
 
 
-def test_the_fifth_parameter_follows_data_that_turn() -> None:
+def test_the_fifth_parameter_fits_data_that_turn() -> None:
     x = np.linspace(-3, 3, 80)
     mos = 8 * (0.5 - 1 / (1 + np.exp(3 * (x - 0.5)))) - 2 * x + 1
     five = fit_logistic_and_line(x, mos)
@@ -47,7 +47,7 @@ def test_the_fifth_parameter_follows_data_that_turn() -> None:
     assert np.square(curve(x, mos)(x) - mos).mean() > 0.1
 
 
-def test_a_falling_curve_says_so() -> None:
+def test_a_falling_curve_is_marked() -> None:
     x, mos = noisy_line()
     assert curve(-x, mos).falls
     assert not curve(x, mos).falls
@@ -90,7 +90,7 @@ def test_a_line_with_any_noise_is_fitted_by_a_monotone_curve(seed: int) -> None:
     assert np.mean((fitted - mos) ** 2) <= np.var(mos) * (1 + 1e-6)
 
 
-def test_the_last_bits_of_scores_do_not_move_an_exponential_fit() -> None:
+def test_rounding_errors_do_not_change_an_exponential_fit() -> None:
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, 72)
     mos = 5 - np.exp(-x / 0.75) / 4 + rng.normal(0, 0.2, 72)  # the logistic's limit: its center is far away

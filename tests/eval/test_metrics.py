@@ -29,7 +29,7 @@ def plcc_after_fit(predictions: ArrayLike, mos: ArrayLike) -> Interval:
     return fitted_plcc_interval(predictions, mos, [str(n) for n in range(len(mos))])
 
 
-def test_correlations_have_the_textbook_values_and_are_scipys_with_ties_too() -> None:
+def test_correlations_equal_textbook_values_and_scipy_with_ties() -> None:
     assert srcc(IQ, HOURS) == pytest.approx(-29 / 165)
     assert krcc([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(4 / 6)
     rng = np.random.default_rng(1)
@@ -41,7 +41,7 @@ def test_correlations_have_the_textbook_values_and_are_scipys_with_ties_too() ->
 
 @settings(deadline=None)
 @given(distinct, st.randoms(use_true_random=False))
-def test_rank_correlations_do_not_see_a_rising_map(values: list[int], random: Random) -> None:
+def test_a_rising_map_does_not_change_rank_correlations(values: list[int], random: Random) -> None:
     other = values.copy()
     random.shuffle(other)
     cubed = [value**3 + value for value in values]
@@ -51,7 +51,7 @@ def test_rank_correlations_do_not_see_a_rising_map(values: list[int], random: Ra
 
 @settings(deadline=None)
 @given(distinct)
-def test_turning_the_scale_round_turns_every_sign(values: list[int]) -> None:
+def test_reversing_the_scale_reverses_every_sign(values: list[int]) -> None:
     falling = [-value for value in values]
     for measure in (srcc, krcc, plcc):
         assert measure(values, values) == pytest.approx(1)
@@ -60,7 +60,7 @@ def test_turning_the_scale_round_turns_every_sign(values: list[int]) -> None:
 
 @settings(deadline=None)
 @given(st.floats(0.5, 20), st.floats(-50, 50))
-def test_plcc_does_not_see_a_linear_map(slope: float, shift: float) -> None:
+def test_a_linear_map_does_not_change_plcc(slope: float, shift: float) -> None:
     x, y = noisy_line(30)
     assert plcc(slope * x + shift, y) == pytest.approx(plcc(x, y))
 
@@ -69,12 +69,12 @@ def test_the_logistic_fit_straightens_a_logistic_curve() -> None:
     x = np.linspace(1, 5, 60)
     mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
     fitted = plcc_after_fit(x, mos)
-    assert fitted.note == "no interval: the agreement is complete"
+    assert fitted.note == "no interval: the correlation is perfect"
     assert fitted.value == pytest.approx(1, abs=1e-6)
     assert plcc(x, mos) < 0.97
 
 
-def test_predictions_that_fall_keep_their_minus_after_the_fit() -> None:
+def test_falling_predictions_keep_their_negative_sign_after_the_fit() -> None:
     x, mos = noisy_line()
     value = plcc_after_fit(-x, mos).value
     assert value == pytest.approx(-plcc_after_fit(x, mos).value, abs=1e-4)
@@ -90,7 +90,7 @@ def test_predictions_that_fall_keep_their_minus_after_the_fit() -> None:
         ([1, 2, 3, 4], [5, 5, 5, 5], "labels"),
     ],
 )
-def test_what_is_undefined_is_none_with_a_reason_and_never_nan(
+def test_undefined_figures_are_none_with_a_reason_and_never_nan(
     predictions: list[float], mos: list[float], why: str
 ) -> None:
     assert why in why_undefined(predictions, mos)
@@ -101,13 +101,13 @@ def test_what_is_undefined_is_none_with_a_reason_and_never_nan(
 
 
 @pytest.mark.parametrize("bad", [[1, 2, float("nan")], [1, 2, float("inf")], [1, 2]])
-def test_numbers_that_are_none_and_lengths_that_differ_are_refused(bad: list[float]) -> None:
+def test_infinite_numbers_and_different_lengths_are_refused(bad: list[float]) -> None:
     for measure in (srcc, krcc, plcc, plcc_after_fit, why_undefined, mean_absolute_error, rmse):
         with pytest.raises(ValueError, match=r"expected as many|finite"):
             measure(bad, [1, 2, 3])
 
 
-def test_the_mean_absolute_error_is_a_distance_and_the_root_mean_square_error_weighs_large_ones() -> None:
+def test_mean_absolute_and_root_mean_square_errors() -> None:
     assert mean_absolute_error([1, 5, 3], [2, 3, 3]) == pytest.approx(1)
     assert rmse([1, 5, 3], [2, 3, 3]) == pytest.approx((5 / 3) ** 0.5)
     assert mean_absolute_error([], []) is rmse([], []) is None

@@ -27,7 +27,7 @@ def labels(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_same_run_may_go_on_and_its_description_is_plain_json(tmp_path: Path, labels: Path) -> None:
+def test_the_same_run_can_continue_and_its_description_is_json(tmp_path: Path, labels: Path) -> None:
     made = made_with(Sharp(), Config(), sha256_of(labels), {"split": None})
     for _ in range(2):
         pin(tmp_path / "run", made)
@@ -55,23 +55,21 @@ def test_another_run_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_other_labels_are_another_run(tmp_path: Path, labels: Path) -> None:
+def test_other_labels_are_refused_as_another_run(tmp_path: Path, labels: Path) -> None:
     pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
     labels.write_text("image,mos\na.png,3\n")
     with pytest.raises(UserError, match="another labels"):
         pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
 
 
-def test_the_same_model_at_another_address_is_the_same_run_and_no_address_is_kept(tmp_path: Path, labels: Path) -> None:
+def test_the_address_of_a_model_is_not_saved_and_does_not_matter(tmp_path: Path, labels: Path) -> None:
     for address in ("http://10.0.0.1:8000/v1", "http://10.0.0.2:9000/v1"):
         config = Config().with_backend("vllm.some-model", address)
         pin(tmp_path / "run", made_with(Sharp(), config, sha256_of(labels), {}))
     assert "10.0.0" not in (tmp_path / "run" / "run.json").read_text()
 
 
-def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_residual_did(
-    tmp_path: Path, labels: Path
-) -> None:
+def test_a_changed_calibration_file_is_another_run(tmp_path: Path, labels: Path) -> None:
     """The residual determines the weight of a tool in the fusion."""
     file = tmp_path / "curves.yaml"
     curve = "tools: {NIQE: {betas: [-3, 1, 5, 0, 3], raw_range: [2, 20], fitted_on: 'mine, residual 0.40'}}\n"
@@ -83,7 +81,7 @@ def test_a_calibration_file_that_changed_is_another_run_also_where_only_the_resi
             pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
 
 
-def test_results_whose_description_is_gone_or_broken_are_refused(tmp_path: Path, labels: Path) -> None:
+def test_results_without_a_readable_description_are_refused(tmp_path: Path, labels: Path) -> None:
     made = made_with(Sharp(), Config(), sha256_of(labels), {})
     (tmp_path / "results.jsonl").write_text("{}\n")
     with pytest.raises(UserError, match=r"results but no run\.json"):

@@ -132,7 +132,7 @@ def echo(login: Login, status: int) -> Reply:
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 404, 429, 500])
-def test_a_server_that_repeats_a_secret_does_not_get_it_shown(
+def test_a_secret_in_an_answer_of_a_server_is_not_shown(
     login: Login, status: int, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent
@@ -153,7 +153,7 @@ def test_a_server_that_repeats_a_secret_does_not_get_it_shown(
     assert free_of_secrets("".join(shown))
 
 
-def test_a_server_that_is_not_there_does_not_get_the_address_shown_with_its_password(
+def test_the_address_of_an_unreachable_server_is_shown_without_its_password(
     make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent
@@ -165,7 +165,7 @@ def test_a_server_that_is_not_there_does_not_get_the_address_shown_with_its_pass
     assert free_of_secrets(text)
 
 
-def test_a_model_that_repeats_a_secret_in_its_answers_does_not_get_it_kept(
+def test_a_secret_in_an_answer_of_a_model_is_not_saved(
     login: Login, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent
@@ -185,7 +185,7 @@ def test_a_model_that_repeats_a_secret_in_its_answers_does_not_get_it_kept(
 
 
 @pytest.mark.parametrize("wrong", ["http://ann:{}@", "ftp://ann:{}@host/v1", "http://ann:{}@host:port/v1"])
-def test_an_address_that_is_wrong_is_told_without_its_password(
+def test_a_wrong_address_is_shown_without_its_password(
     wrong: str, make_labels: MakeLabels, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent

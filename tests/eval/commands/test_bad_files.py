@@ -25,7 +25,7 @@ DEEP = "[" * 3000 + "]" * 3000
     ],
     ids=lambda words: " ".join(words[:1] + words[-2:-1]),
 )
-def test_a_deep_file_is_one_line(
+def test_deeply_nested_files_are_reported_in_one_line(
     words: list[str],
     tmp_path: Path,
     examples: Path,
@@ -43,7 +43,7 @@ def test_a_deep_file_is_one_line(
 
 
 @pytest.mark.parametrize("reader", [json_value, yaml_value])
-def test_values_are_read_as_ever(reader: object) -> None:
+def test_ordinary_values_are_read(reader: object) -> None:
     assert reader('{"a": [1, null]}') == {"a": [1, None]}  # type: ignore[operator]
 
 

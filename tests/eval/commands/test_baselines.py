@@ -21,7 +21,7 @@ def names(labels: list[LabeledImage], besides: str | None = None) -> set[str]:
     return {tool.name for tool in baseline_tools(labels, toolbox(), besides)}
 
 
-def test_metrics_of_overall_quality_apply_and_the_scorer_itself_does_not() -> None:
+def test_baselines_are_metrics_of_overall_quality_without_the_scorer_itself() -> None:
     assert names(LABELS) == {"LEARNED-IQA", "NIQE", "BRISQUE", "PIQE"}
     assert names(LABELS, "niqe") == {"LEARNED-IQA", "BRISQUE", "PIQE"}
     assert names(LABELS, "pyiqa:niqe") == names(LABELS)
@@ -40,7 +40,7 @@ def made(number: int, called: float, beside: dict[str, float]) -> dict[str, Any]
     }
 
 
-def test_a_baseline_takes_the_place_of_what_was_only_measured_where_it_was_chosen_and_may_be_the_best() -> None:
+def test_a_baseline_replaces_values_of_chosen_images_and_may_be_the_best_tool() -> None:
     rows = [made(n, 5.0 - n / 4, {"NIQE": 1 + n / 4, "PIQE": 3.0 + (n % 2)}) for n in range(12)]
     systems = {each["name"]: each for each in report.summarize(rows)["systems"]}
     assert (systems["NIQE"]["n"], systems["NIQE"]["partial"]) == (12, False)
@@ -50,16 +50,16 @@ def test_a_baseline_takes_the_place_of_what_was_only_measured_where_it_was_chose
     assert {each["name"]: each["n"] for each in without}["NIQE"] == 3
 
 
-def test_what_the_program_measured_everywhere_is_not_measured_again() -> None:
+def test_metrics_measured_on_every_image_are_not_measured_again() -> None:
     tools = baseline_tools(LABELS, toolbox(), None)
     everywhere = [made(n, 3.0, {}) for n in range(3)]
     assert "NIQE" not in {tool.name for tool in not_measured(tools, everywhere)}
     assert not_measured(tools, [made(n, 3.0, {}) for n in range(4)]) == tools
-    assert price_text(tools, LABELS, 2) == "baselines: up to 4 metrics on 2 images, about 1 min (2 at a time)"
+    assert price_text(tools, LABELS, 2) == "baselines: up to 4 metrics on 2 images, about 1 min (2 in parallel)"
 
 
 @pytest.mark.slow
-def test_they_are_kept_and_resumed_and_need_the_flag(
+def test_baselines_are_saved_and_resumed_and_need_the_option(
     make_labels: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, run = make_labels(), tmp_path / "run"

@@ -39,7 +39,7 @@ def labels(tmp_path: Path) -> Path:
     return table
 
 
-def test_a_benchmark_has_the_rows_that_it_has_without_batches(
+def test_a_benchmark_has_the_same_rows_with_and_without_batches(
     labels: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["evaluate", str(labels), "--mos-range", "1", "5", "--no-cache"]
@@ -124,7 +124,7 @@ def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path
 
 
 @pytest.mark.parametrize("more", [["--scorer", "NIQE"], ["--ablate", "planner"]])
-def test_what_sends_no_requests_of_the_program_is_refused(more: list[str], labels: Path, tmp_path: Path) -> None:
+def test_batch_is_refused_for_scorers_and_ablations(more: list[str], labels: Path, tmp_path: Path) -> None:
     config = configuration(tmp_path, "http://127.0.0.1:1/v1")
     named = [] if more[0] == "--scorer" else ["--config", str(config)]
     assert main(["evaluate", str(labels), "--mos-range", "1", "5", *named, "--batch", *more]) == 2

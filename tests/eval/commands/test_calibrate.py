@@ -70,7 +70,7 @@ def counted(monkeypatch, name, stop_at=None):
     return calls
 
 
-def test_a_profile_is_written_drawn_and_named_by_a_configuration(labels, tmp_path, capsys):
+def test_a_profile_and_its_plot_are_written_and_used_in_a_configuration(labels, tmp_path, capsys):
     out = tmp_path / "mine.yaml"
     arguments = ["calibrate", str(labels), "--tool", "SSIM", "GMSD", "--name", "blurred scenes", "--out", str(out)]
     assert main(arguments) == 0
@@ -82,7 +82,7 @@ def test_a_profile_is_written_drawn_and_named_by_a_configuration(labels, tmp_pat
     base = load_profile("default")
     assert {name: value for name, value in load_profile(str(out)).items() if name not in ("SSIM", "GMSD")} == {
         name: value for name, value in base.items() if name not in ("SSIM", "GMSD")
-    }, "what was not fitted is taken over, with its provenance"
+    }, "other curves are copied with their provenance"
     with Image.open(tmp_path / "mine.png") as picture:
         assert picture.format == "PNG"
         assert min(picture.size) > 300
@@ -94,7 +94,7 @@ def test_a_profile_is_written_drawn_and_named_by_a_configuration(labels, tmp_pat
     assert program.executor.toolbox["SSIM"].calibration == curve
 
 
-def test_without_named_tools_all_that_apply_are_fitted_and_the_refused_named(labels, tmp_path, capsys, monkeypatch):
+def test_without_named_tools_all_that_apply_are_fitted_and_refusals_reported(labels, tmp_path, capsys, monkeypatch):
     for name in [name for name in TOOLS if name not in ("PSNR", "GMSD", "MS-SSIM", "NIQE")]:
         monkeypatch.delitem(TOOLS, name)
     out = tmp_path / "mine.yaml"
@@ -108,7 +108,7 @@ def test_without_named_tools_all_that_apply_are_fitted_and_the_refused_named(lab
     assert all(profile[name].fitted_on != base[name].fitted_on for name in ("PSNR", "GMSD"))
 
 
-def test_nothing_that_is_there_is_replaced_without_force(labels, tmp_path, capsys):
+def test_existing_files_are_replaced_only_with_force(labels, tmp_path, capsys):
     out = tmp_path / "mine.yaml"
     out.write_text("precious")
     arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(out)]
@@ -139,7 +139,7 @@ def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkey
     assert len(calls) == again + 1, "another fit of the same images measures nothing anew"
 
 
-def test_a_tool_that_changed_is_measured_anew(labels, tmp_path, monkeypatch):
+def test_a_changed_tool_is_measured_again(labels, tmp_path, monkeypatch):
     arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "mine.yaml"), "--force"]
     assert main(arguments) == 0
     before = usable("PSNR", str(tmp_path / "mine.yaml"))
@@ -154,7 +154,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
     out = tmp_path / "mine.yaml"
     arguments = ["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]
     assert main(arguments) == 2
-    assert "higher has to be better, but the likeness to the references" in capsys.readouterr().err
+    assert "low scores seem to mean good quality: SSIM to the references" in capsys.readouterr().err
     assert main([*arguments, "--no-lower-is-better"]) == 1
     printed = capsys.readouterr()
     assert "PSNR: higher is better for it, and these scores say the opposite" in printed.err
@@ -169,17 +169,17 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{labels}", "--tool", "LPIPS"], "unknown tool 'LPIPS'"),
         (["{labels}", "--base", "nothing"], "no calibration profile 'nothing'"),
         (["{labels}", "--split", "test"], "no row has split 'test'"),
-        (["{labels}", "--mos-range", "5", "1"], "low end has to be below"),
+        (["{labels}", "--mos-range", "5", "1"], "give the lower end first"),
         (["{labels}", "{labels}"], "one labels file"),
         (["{alone}", "--tool", "SSIM"], "names none"),
-        (["{wide}", "--tool", "SSIM"], "give the scale's ends with --mos-range"),
+        (["{wide}", "--tool", "SSIM"], "give the ends of the scale with --mos-range"),
         (["{photos}", "--tool", "SSIM"], "fit it on opinion scores"),
-        (["{photos}", "--split", "test"], "--split is about labels, and none are named"),
-        (["{photos}", "{labels}"], "not both"),
+        (["{photos}", "--split", "test"], "--split is for labels; remove it"),
+        (["{photos}", "{labels}"], "labels and photos: remove"),
         (["nowhere.csv"], "nowhere.csv"),
         (["nowhere.parquet"], "nowhere.parquet"),
-        (["kadid10k"], "name the folder that kadid10k of kadid10k is in with --root"),
-        (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "leave out the options that declare them"),
+        (["kadid10k"], "kadid10k: name the folder that contains kadid10k with --root"),
+        (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "remove the options for your own data"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_2(arguments, message, labels, tmp_path, capsys):

@@ -24,7 +24,7 @@ IMAGES = 40
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Made-up scenes with more and more red, and their labels: people here like red."""
+    """Synthetic scenes with increasing red, and labels that increase with it."""
     folder = tmp_path_factory.mktemp("album")
     rng = np.random.default_rng(0)
     with (folder / "labels.csv").open("w", newline="") as file:
@@ -56,13 +56,13 @@ def labels_of(album: Path) -> dict[str, float]:
         return {row["image"]: float(row["mos"]) for row in csv.DictReader(file)}
 
 
-def test_the_adapter_says_what_it_was_fitted_to(fitted: Path) -> None:
+def test_the_adapter_records_its_training_images(fitted: Path) -> None:
     adapter = adapter_in(fitted)
     assert adapter.about["labels"] == IMAGES == len(adapter.about["images"])
     assert fitted.stat().st_size < 100_000
 
 
-def test_every_way_in_gives_the_same_adapted_score(album: Path, fitted: Path, capsys: pytest.CaptureFixture) -> None:
+def test_every_interface_gives_the_same_adapted_score(album: Path, fitted: Path, capsys: pytest.CaptureFixture) -> None:
     image, other = str(album / "3.png"), scene(96, 128, 99)
     Image.fromarray(other).save(album / "new.png")
     result = AgenticIQA.offline(adapter=fitted)(image)
@@ -97,7 +97,7 @@ def test_with_a_reference_nothing_changes(album: Path, fitted: Path) -> None:
     assert scores[0] == scores[1]
 
 
-def test_a_run_is_of_its_adapter_and_marks_the_images_that_it_was_fitted_to(
+def test_a_run_records_its_adapter_and_counts_its_training_images(
     album: Path, fitted: Path, capsys: pytest.CaptureFixture
 ) -> None:
     plain, adapted = (Config(adapter=each) for each in (None, str(fitted)))
@@ -128,7 +128,7 @@ def test_labels_that_do_not_help_are_refused(album: Path, kind: str, capsys: pyt
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_pairs_are_labels_too(album: Path, shared: bool, capsys: pytest.CaptureFixture) -> None:
+def test_pairwise_comparisons_are_accepted_as_labels(album: Path, shared: bool, capsys: pytest.CaptureFixture) -> None:
     labels = labels_of(album)
     rng, names = np.random.default_rng(0), [*labels]
     chosen = (
@@ -139,7 +139,7 @@ def test_pairs_are_labels_too(album: Path, shared: bool, capsys: pytest.CaptureF
     rows = [sorted(pair, key=labels.__getitem__, reverse=True) for pair in chosen]
     file, out = written(album / f"pairs{shared}.csv", "better,worse", rows), album / f"pairs{shared}.npz"
     assert main(["calibrate", str(file), "--adapt", "--out", str(out)]) == OK
-    assert "share in order" in capsys.readouterr().out
+    assert "share in right order" in capsys.readouterr().out
     shown = AgenticIQA.offline(adapter=out)
     best, worst = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
     assert shown(str(album / best)).quality_score > shown(str(album / worst)).quality_score
@@ -173,7 +173,7 @@ KINDS_OF_DAMAGE = ("cut short", "text", "changed", "other arrays", "pickled", "a
 
 
 @pytest.mark.parametrize("how", KINDS_OF_DAMAGE)
-def test_a_file_that_is_no_adapter_of_this_scorer_is_refused_in_one_line(
+def test_a_file_that_is_not_an_adapter_of_this_scorer_is_refused_in_one_line(
     how: str, fitted: Path, tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture
 ) -> None:
     file = tmp_path / "bad.npz"
@@ -200,13 +200,13 @@ def test_a_file_that_is_no_adapter_of_this_scorer_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("header", "row", "message"),
     [
-        ("better,worse", ["0.png", "0.png"], "two different images"),
-        ("better,worse", ["0.png", "gone.png"], "that exist"),
+        ("better,worse", ["0.png", "0.png"], "name two different images"),
+        ("better,worse", ["0.png", "gone.png"], "gone.png; name two"),
         ("image,mos,raters", ["0.png", "1", "-3"], "raters"),
         ("image,mos", ["text.png", "1"], "text.png"),
     ],
 )
-def test_labels_that_cannot_be_used_are_named(
+def test_unusable_labels_are_reported(
     header: str, row: list[str], message: str, album: Path, capsys: pytest.CaptureFixture
 ) -> None:
     (album / "text.png").write_text("no image")

@@ -62,7 +62,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_photos_are_rated_after_the_cost_is_told_and_the_profile_is_used(
+def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, config = tmp_path / "profile.yaml", rating_configuration(tmp_path, server.url)
@@ -76,8 +76,8 @@ def test_photos_are_rated_after_the_cost_is_told_and_the_profile_is_used(
     said = capsys.readouterr().out
     assert said.startswith(shown), "first the cost, the same as of --dry-run"
     assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in said
-    assert "50 and more are better" in said
-    assert f'put "fusion: {out}" into a configuration whose summarizer asks vllm.test' in said
+    assert "Use 50 or more images" in said
+    assert f'add "fusion: {out}" to a configuration with vllm.test as summarizer' in said
     profile = read_fusion_profile(out)
     assert (profile.backend, profile.toolset, profile.images, profile.labels) == ("vllm.test", ("LEARNED-IQA",), 14, 0)
     assert profile.fitted_on is not None
@@ -107,7 +107,7 @@ def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
     assert numbers_of(a) == numbers_of(b)
 
 
-def test_rows_of_an_earlier_version_get_what_they_lack_from_their_images(
+def test_missing_values_in_rows_of_an_earlier_version_are_measured(
     photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
@@ -117,7 +117,7 @@ def test_rows_of_an_earlier_version_get_what_they_lack_from_their_images(
     assert calibrate(scores, "--out", tmp_path / "new.yaml") == calibrate(
         tmp_path / "old.jsonl", "--out", tmp_path / "old.yaml"
     )
-    assert "14 rows are of an earlier version" in capsys.readouterr().err
+    assert "14 rows are from an earlier version" in capsys.readouterr().err
     new, found = (read_fusion_profile(tmp_path / name) for name in ("new.yaml", "old.yaml"))
     assert found.reliability == new.reliability
     assert (found.backend, found.prompts, found.curves) == ("vllm.test", "", "")
@@ -127,12 +127,12 @@ def test_rows_of_an_earlier_version_get_what_they_lack_from_their_images(
     assert "three_way" not in read_fusion_profile(tmp_path / "gone.yaml").reliability
 
 
-def test_opinion_scores_are_used_from_a_labels_file_and_from_the_rows_of_evaluate(
+def test_mos_are_read_from_labels_and_from_rows_of_evaluate(
     labels: Path, photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, run = rating_configuration(tmp_path, server.url), tmp_path / "run"
     assert calibrate("--config", config, labels, "--out", tmp_path / "a.yaml") == 0
-    assert "opinion scores 0 to 100 stand for 1 to 5" in capsys.readouterr().err
+    assert "MOS from 0 to 100 are mapped to 1 to 5" in capsys.readouterr().err
     evaluate = ["evaluate", str(labels), "--config", str(config), "--out", str(run)]
     assert main(evaluate) == 0
     results = run / "results.jsonl"
@@ -164,7 +164,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(outputs.Appending, "__call__", interrupted)
         assert calibrate(*command, "--workers", 1) == 130
-    assert "the same command continues from what is kept in" in capsys.readouterr().err
+    assert "the same command continues from the results in" in capsys.readouterr().err
     kept = len(rows_of(tmp_path / "profile.rows.jsonl"))
     assert 6 <= kept < IMAGES
     before = len(server.of("assessment"))
@@ -178,17 +178,17 @@ def test_ctrl_c_and_a_limit_lose_nothing(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["{photos}", "--backend", "offline"], "asks no model for scores"),
+        (["{photos}", "--backend", "offline"], "has no model for scores"),
         (["{photos}", "--backend", "vllm.test"], "needs the address of its server"),
-        (["{photos}", "--backend", "vllm.test", "--tool", "SSIM"], "--tool is about the tools' curves"),
-        (["{photos}", "--max-usd", "3"], "--max-usd is about the fusion: name the model"),
-        (["{photos}", "--dry-run"], "--dry-run is about the fusion"),
-        (["{rows}", "--backend", "vllm.test"], "fitted without a model"),
+        (["{photos}", "--backend", "vllm.test", "--tool", "SSIM"], "--tool is for tool curves"),
+        (["{photos}", "--max-usd", "3"], "--max-usd is for a fusion profile; remove it, or name a model"),
+        (["{photos}", "--dry-run"], "--dry-run is for a fusion profile"),
+        (["{rows}", "--backend", "vllm.test"], "need no model"),
         (["{rows}"], "at least 10 images that a model rated, found 0"),
-        (["nowhere.jsonl"], "nowhere.jsonl: expected the rows of 'assess --jsonl' or of 'evaluate'"),
+        (["nowhere.jsonl"], "expected results of 'assess --jsonl' or of 'evaluate'"),
         (["{text}"], "text.jsonl: line 1 is not a row of results: it is not a JSON object"),
         (["{other}"], "line 2 is not a row of results"),
-        (["{neither}"], "expected the columns image and mos, found a"),
+        (["{neither}"], "no image and no mos column found (columns: a)"),
         (["{rows}", "{rows}.csv", "{rows}.csv"], "one labels file"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_users_mistake_is_one_line_and_status_2(
     assert not out.exists()
 
 
-def test_an_existing_profile_is_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_existing_profile_is_replaced_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "profile.yaml"
     out.write_text("precious")
     (tmp_path / "rows.jsonl").write_text("")

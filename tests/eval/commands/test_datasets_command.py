@@ -18,7 +18,7 @@ def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in out for name in (*TASKS, *QUESTION_TASKS))
 
 
-def test_one_is_told_and_its_copy_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_data_set_is_described_and_its_copy_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = archives.kadid10k(tmp_path)
     assert main(["datasets", "kadid10k"]) == 0
     assert "database.mmsp-kn.de" in capsys.readouterr().out
@@ -27,7 +27,7 @@ def test_one_is_told_and_its_copy_checked(tmp_path: Path, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "4 of 10125 labels" in out
     assert "1.2 to 4.57" in out
-    assert "1 files are missing" in out
+    assert "missing files: 1, such as" in out
     assert "I01.png" in out
 
 
@@ -48,13 +48,11 @@ def test_evaluate_takes_a_name(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "the earlier run used labels" in capsys.readouterr().err
 
 
-def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_needs_a_folder_for_a_data_set_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "kadid10k"]) == 2
     assert "--root" in capsys.readouterr().err
     assert main(["evaluate", "labels.csv", "--root", str(tmp_path)]) == 2
-    assert "labels.csv: expected a labels file" in capsys.readouterr().err
+    assert "labels.csv: cannot be read as a table of labels" in capsys.readouterr().err
     archives.kadid10k(tmp_path)
     (tmp_path / "kadid10k/images/I02.png").unlink()
     with pytest.MonkeyPatch.context() as patch:
@@ -63,18 +61,18 @@ def test_evaluate_wants_the_folder_of_a_name_and_of_nothing_else(
     assert "1 files are missing" in capsys.readouterr().err
 
 
-def test_evaluate_warns_of_contents_that_look_like_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evaluate_warns_if_file_names_are_used_as_scenes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.images(tmp_path, ["a.png", "b.png"])
     (tmp_path / "labels.csv").write_text("image,mos,distortion\na.png,3,noise\nb.png,4,blur\n")
     assert main(["evaluate", str(tmp_path / "labels.csv"), "--workers", "1", "--out", str(tmp_path / "run")]) == 0
-    assert "contents look like files" in capsys.readouterr().err
+    assert "as the labels name no scenes" in capsys.readouterr().err
 
 
-def test_a_benchmark_of_questions_is_told_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_of_questions_is_described_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question_archives.qbench(tmp_path)
     assert main(["datasets", "qbench"]) == 0
     shown = capsys.readouterr().out
-    assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); put it, archives unpacked, into DIR/" in shown
+    assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); unpack it to DIR/" in shown
     assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # it is not all of it
     out = capsys.readouterr().out
     assert "5 of 1495 questions" in out
@@ -93,12 +91,12 @@ def test_a_name_may_have_other_case_and_hyphens(name: str, found: str, capsys: p
 @pytest.mark.parametrize(
     ("name", "like"), [("koniq", "koniq10k"), ("tid", "tid2008 or tid2013"), ("biqq2021", "biq2021")]
 )
-def test_a_name_that_is_none_is_answered_with_those_like_it(
+def test_an_unknown_name_is_reported_with_similar_ones(
     name: str, like: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in (["datasets", name], ["evaluate", name, "--partial"]):
         assert main(command) == 2
-        assert f"(did you mean {like}?); there are: " in capsys.readouterr().err
+        assert f"(did you mean {like}?); known names: " in capsys.readouterr().err
 
 
 def test_evaluate_takes_a_name_in_another_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +105,7 @@ def test_evaluate_takes_a_name_in_another_case(tmp_path: Path, capsys: pytest.Ca
     assert main([*command, "--out", str(tmp_path / "run")]) == 0
 
 
-def test_names_to_be_typed_are_never_cut(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_never_wrapped(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("agenticiqa.eval.report.model.PLAIN_WIDTH", 60)
     assert main(["datasets"]) == 0
     words = {line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()}

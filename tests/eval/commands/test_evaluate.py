@@ -41,7 +41,7 @@ def rows_of(run: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def assessed_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
-    """Counts how often each image is judged."""
+    """Count how often each image is assessed."""
     assessed: Counter[str] = Counter()
     forward = AgenticIQA.forward
 
@@ -56,7 +56,7 @@ def assessed_images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
 @contextmanager
 def interruption_after(rows: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As if Ctrl-C were pressed when so many rows are written."""
+    """Simulate Ctrl-C after this number of rows."""
     append = ResultsFile.append
     written = []
 
@@ -71,7 +71,7 @@ def interruption_after(rows: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
         yield
 
 
-def test_every_image_is_judged_offline_and_the_agreement_is_reported(
+def test_every_image_is_assessed_offline_and_the_agreement_is_reported(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, run = make_labels(references=True), tmp_path / "run"
@@ -93,7 +93,7 @@ def test_every_image_is_judged_offline_and_the_agreement_is_reported(
     assert "the best single tool on these same images" in (run / "report.md").read_text()
 
 
-def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
+def test_training_images_are_recognized_in_another_format(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """LEARNED-IQA counts as trained on scene0; its files are then saved as BMP."""
@@ -116,21 +116,21 @@ def test_images_that_a_model_was_trained_on_are_known_again_in_another_format(
 
 
 @pytest.mark.parametrize("name", ["live_r2", "clive", "biq2021", "avt_ai"])
-def test_the_images_that_shipped_tools_were_fitted_on_are_known(shared_data: Path, name: str) -> None:
+def test_training_images_of_shipped_tools_are_recognized(shared_data: Path, name: str) -> None:
     items = read_labels(shared_data / name / "labels.csv")[::40]
     found = {part for item in items for part in training_images.parts_of(item.image)}
     assert all(training_images.parts_of(item.image) for item in items)
     assert {part.set for part in found} - {"biq2021_train"} == {name}
 
 
-def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(
+def test_an_interrupted_run_loses_nothing_and_repeats_nothing(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
     command = [*EVALUATE, str(make_labels()), "--out", str(run), "--workers", "2"]
     with interruption_after(3, monkeypatch):
         assert main(command) == 130
-    assert "continues from what is kept" in capsys.readouterr().err
+    assert "continues from the results" in capsys.readouterr().err
     kept = rows_of(run)
     assert len(kept) == 3
     with assessed_images(monkeypatch) as assessed:
@@ -142,7 +142,7 @@ def test_an_interrupted_run_loses_nothing_and_judges_nothing_twice(
     assert len(names) == 6
 
 
-def test_a_finished_run_judges_nothing_and_a_last_line_cut_short_is_judged_again(
+def test_a_finished_run_repeats_only_an_incomplete_last_line(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
@@ -171,7 +171,7 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_one_writes(
     assert not (run / "run.json").exists(), "the run that writes says what it is made with"
 
 
-def test_a_limited_run_goes_on_without_the_limit_and_replaces_no_report_on_more_rows(
+def test_a_limited_run_continues_without_the_limit_and_keeps_larger_reports(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -195,7 +195,7 @@ def test_a_limited_run_goes_on_without_the_limit_and_replaces_no_report_on_more_
     assert json.loads((run / "report.json").read_text())["limit"] == 2
 
 
-def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
+def test_a_broken_image_is_unscored_and_retried_after_it_is_repaired(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, run = make_labels(scenes=1), tmp_path / "run"
@@ -214,7 +214,7 @@ def test_a_broken_image_is_unscored_and_tried_again_when_it_is_mended(
     assert list(assessed) == ["scene0_2.png"]
 
 
-def test_an_image_that_changed_is_judged_again(
+def test_a_changed_image_is_assessed_again(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     labels, run = make_labels(scenes=1), tmp_path / "run"
@@ -226,7 +226,7 @@ def test_an_image_that_changed_is_judged_again(
 
 
 @pytest.mark.parametrize("change", ["configuration", "labels", "question"])
-def test_a_run_made_otherwise_is_refused(
+def test_a_run_with_other_settings_is_refused(
     make_labels: MakeLabels, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = make_labels(scenes=1, levels=(0, 3))
@@ -250,7 +250,7 @@ def test_a_run_made_otherwise_is_refused(
 
 
 @pytest.mark.parametrize(("fault", "most"), [(server_error(), 10), (bad_key(), 3)], ids=["down", "refused"])
-def test_a_model_out_of_reach_ends_the_run_and_is_no_bad_answer(
+def test_an_unreachable_model_ends_the_run_without_scores(
     make_labels: MakeLabels, tmp_path: Path, fault: Reply, most: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, run = tmp_path / "remote.yaml", tmp_path / "run"
@@ -258,14 +258,14 @@ def test_a_model_out_of_reach_ends_the_run_and_is_no_bad_answer(
         config.write_text(f"summarizer: {{backend: vllm.down, api_base: '{server.url}', max_retries: 0}}\n")
         labels = make_labels(scenes=6)
         assert main([*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]) == 1
-    assert "continues from what is kept" in capsys.readouterr().err
+    assert "continues from the results" in capsys.readouterr().err
     rows = rows_of(run)
     assert 0 < len(rows) <= most < 18
     assert all(row["error"].startswith("LM") and "quality_score" not in row for row in rows)
     assert not (run / "report.json").exists()
 
 
-def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
+def test_an_outage_loses_nothing_and_the_same_command_continues(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=6)
@@ -284,19 +284,19 @@ def test_an_outage_in_mid_run_loses_nothing_and_the_same_command_goes_on(
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}', max_retries: 0}}\n")
         command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
         assert main(command) == 1
-        assert "continues from what is kept" in capsys.readouterr().err
+        assert "continues from the results" in capsys.readouterr().err
         kept = rows_of(run)
         assert [("quality_score" in row) for row in kept] == [True] * 4 + [False] * 7
         assert not (run / "report.json").exists()
         asked, broken = len(server.requests), False
         assert main(command) == 0
         assert len(server.requests) == asked + 14
-    assert "4 of 18 were judged before" in capsys.readouterr().err
+    assert "4 of 18 were assessed before" in capsys.readouterr().err
     assert rows_of(run)[: len(kept)] == kept
     assert json.loads((run / "report.json").read_text())["scored"] == 18
 
 
-def test_what_the_model_gave_no_usable_answer_for_is_unscored_and_judged_again(
+def test_images_without_a_usable_answer_are_unscored_and_retried(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config, run, labels = tmp_path / "remote.yaml", tmp_path / "run", make_labels(scenes=1)
@@ -310,13 +310,13 @@ def test_what_the_model_gave_no_usable_answer_for_is_unscored_and_judged_again(
         assert json.loads((run / "report.json").read_text())["unscored"] == 1
         assert main(command) == 0
         assert len(server.requests) == 3 + 2 + 1
-    assert "2 of 3 were judged before" in capsys.readouterr().err
+    assert "2 of 3 were assessed before" in capsys.readouterr().err
     assert json.loads((run / "report.json").read_text())["scored"] == 3
     assert [row["quality_score"] is None for row in rows_of(run)] == [True, False, False, False]
 
 
 @pytest.mark.slow
-def test_real_labeled_images_are_judged(shared_data: Path, tmp_path: Path) -> None:
+def test_real_labeled_images_are_assessed(shared_data: Path, tmp_path: Path) -> None:
     labels = shared_data / "live_r2" / "labels.csv"
     assert main([*EVALUATE, str(labels), "--out", str(tmp_path / "run"), "--limit", "5", "--workers", "2"]) == 0
     report = json.loads((tmp_path / "run" / "report.json").read_text())

@@ -102,7 +102,7 @@ def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, caps
     assert "circular" in (run / "report.md").read_text()
 
 
-def test_a_model_that_always_says_a_is_at_chance_and_never_circular(tmp_path: Path) -> None:
+def test_a_model_that_always_answers_a_is_at_chance_and_never_right_in_all_rotations(tmp_path: Path) -> None:
     archives.qbench(tmp_path)
     run = tmp_path / "run"
     with fake_server(by_stage({"answer": answers(lambda query, options: "A")})) as server:
@@ -120,7 +120,7 @@ def own_plan(number: int, query: str, **true: Any) -> dict[str, Any]:
             "plan": plan}  # fmt: skip
 
 
-def test_planning_is_marked_flag_by_flag(tmp_path: Path) -> None:
+def test_plans_are_graded_field_by_field(tmp_path: Path) -> None:
     flags = {**PLAN["plan"], "tool_selection": False, "tool_execution": False}
     rows = [own_plan(number, f"Rate picture {number}.") for number in range(4)]
     rows.append(own_plan(4, "Rate the mast.", query_scope=["mast"], plan=flags))
@@ -142,7 +142,7 @@ def test_planning_is_marked_flag_by_flag(tmp_path: Path) -> None:
 
 
 def verdict(scores: dict[str, int | None]) -> Callable[[Body], Any]:
-    """A judge that gives each rule its score, told by the rule's words."""
+    """Answer for the judge: a score for each rule, which is recognized by its words."""
 
     def reply(request: Body) -> dict[str, int] | Reply:
         rule = field_of(request, "rule")
@@ -153,7 +153,7 @@ def verdict(scores: dict[str, int | None]) -> Callable[[Body], Any]:
     return reply
 
 
-def test_explanations_are_judged_and_what_the_judge_fails_to_score_is_not_made_up(tmp_path: Path) -> None:
+def test_explanations_are_graded_and_unusable_grades_are_left_empty(tmp_path: Path) -> None:
     rows = [
         {"id": number, "query": "Describe the flaws.", "image_path": f"{number}.png", "content": str(number),
          "kind": "Noise", "reference_text": f"Noise everywhere, {number}."}
@@ -190,7 +190,9 @@ def test_explanations_are_judged_and_what_the_judge_fails_to_score_is_not_made_u
     assert report["unusable_verdicts"] == 0
 
 
-def test_an_image_that_cannot_be_read_is_wrong_and_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_image_counts_as_wrong_and_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = archives.qbench(tmp_path)
     (folder / "images/00001.png").write_bytes(b"nothing")
     run = tmp_path / "run"
@@ -216,13 +218,13 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
         (["own-plans", "--root", ".", "--circular"], "have none"),
         (["own-descriptions", "--root", "."], "--judge"),
-        (["qbench", "--root", ".", "--judge", "vllm.x"], "takes no --judge"),
+        (["qbench", "--root", ".", "--judge", "vllm.x"], "does not use --judge"),
         (["own-descriptions", "--root", ".", "--judge", "vllm.x"], "set --judge-api-base"),
         (["labels.csv", "--circular"], "for benchmarks of questions"),
-        (["qbench", "abench", "--root", "."], "by itself"),
-        (["qbench", "--root", ".", "--scorer", "NIQE"], "leave it out"),
-        (["qbench", "--root", ".", "--ablate", "planner"], "leave it out"),
-        (["qbench", "--root", ".", "--baselines"], "leave it out"),
+        (["qbench", "abench", "--root", "."], "evaluate it separately"),
+        (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
+        (["qbench", "--root", ".", "--ablate", "planner"], "has questions: remove it"),
+        (["qbench", "--root", ".", "--baselines"], "has questions: remove it"),
         (["qbench2", "--root", "."], "qbench2 asks about two images at once, which is not supported"),
     ],
 )

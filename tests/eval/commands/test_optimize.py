@@ -61,7 +61,7 @@ def instruction(folder: Path) -> str:
     return json.loads((folder / "tuned" / "prompts.json").read_text())["state"][SCORER]["signature"]["instructions"]
 
 
-def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_digits(
+def test_every_interface_uses_the_tuned_folder_with_the_same_score(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with simulated_models(labels) as server:
@@ -73,7 +73,7 @@ def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_di
         assessed = list(server.of("assessment"))
         assert len(server.requests) - asked < 40, "it goes on, and begins not again"
         assert len({text_of(r["messages"][0]) + str(images_of(r)) for r in assessed}) == len(assessed), (
-            "none is judged twice"
+            "none is assessed twice"
         )
         tuned, image = tmp_path / "tuned", labels.parent / "scene0_2.png"
         assert {file.name for file in tuned.iterdir()} == {"prompts.json", "fusion.yaml", "report.html", "search"}
@@ -112,10 +112,10 @@ def test_the_outcome_is_a_folder_that_every_way_of_judging_uses_with_the_same_di
     assert "https:" not in page, "it loads nothing"
     assert "The tuned prompts are kept: the mean absolute error improved" in printed
     assert "normalized squared error" in printed
-    assert "To be tuned by reflect (1): summarizer.score.ask.predict" in printed
+    assert "Prompts to tune with reflect (1): summarizer.score.ask.predict" in printed
 
 
-def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outcome(
+def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_server(counted(simulation(labels))) as server:
@@ -124,7 +124,7 @@ def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outco
         assert not server.requests
         reported = capsys.readouterr().out
         assert "USD" in reported
-        assert "take --budget" in reported
+        assert "use --budget" in reported
         limit = 0.22  # of which a reflection may take 0.18
         assert main([*args, "--max-usd", str(limit), "--no-cache", "--exemplars", "3"]) in (0, 1)
         assert "Exemplars not tried" in capsys.readouterr().out
@@ -150,7 +150,7 @@ def test_the_price_is_told_nothing_is_sent_and_a_limit_holds_with_a_usable_outco
         (("planner", "executor", "summarizer", "replan"), []),
     ],
 )
-def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
+def test_the_estimated_price_is_within_a_quarter_of_the_true_one(
     make_labels: MakeLabels,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -184,7 +184,7 @@ def test_the_price_told_is_within_a_quarter_of_what_the_tokens_cost(
     assert reported == pytest.approx(spent, rel=0.25)
 
 
-def test_all_stages_are_tuned_in_turn_and_those_that_nothing_reached_are_named(
+def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = make_labels(scenes=14)
@@ -213,7 +213,7 @@ def test_all_stages_are_tuned_in_turn_and_those_that_nothing_reached_are_named(
         assert name in page, "each was tuned in its turn"
 
 
-def test_an_outage_ends_the_run_and_the_same_command_goes_on(
+def test_an_outage_ends_the_run_and_the_same_command_continues(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     working, broken, asked = simulation(labels), True, list[Body]()
@@ -227,7 +227,7 @@ def test_an_outage_ends_the_run_and_the_same_command_goes_on(
         assert main(args) == 1
         err = capsys.readouterr().err
         assert "no such key" in err
-        assert f"continues from what is kept in {tmp_path / 'tuned' / 'search'}" in err
+        assert f"continues from the results in {tmp_path / 'tuned' / 'search'}" in err
         assert not (tmp_path / "tuned" / "prompts.json").exists()
         broken = False
         assert main(args) == 0
@@ -253,7 +253,7 @@ def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:
         run = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
         _, reported = run.communicate(timeout=300)
         assert run.returncode == 130, reported
-        assert "the same command continues from what is kept in" in reported
+        assert "the same command continues from the results in" in reported
         before, assessed = len(reflections), len(server.of("assessment"))
         environment["DSPY_CACHEDIR"] = str(tmp_path / "empty")  # what was found is in the run's folder alone
         assert subprocess.run(whole, capture_output=True, env=environment, timeout=300, check=False).returncode == 0
@@ -288,7 +288,7 @@ def test_without_a_usable_proposal_the_originals_are_saved_and_the_status_says_s
     assert header(tmp_path)["kept"] is False
 
 
-def test_exemplars_carry_human_opinions_and_other_labels_are_refused(labels: Path, tmp_path: Path) -> None:
+def test_exemplars_contain_mos_and_other_labels_are_refused(labels: Path, tmp_path: Path) -> None:
     with simulated_models(labels) as server:
         args = command(labels, server, tmp_path, "--exemplars", "3")
         assert main(args) in (0, 1)
@@ -301,7 +301,7 @@ def test_exemplars_carry_human_opinions_and_other_labels_are_refused(labels: Pat
         assert main([*args[:1], str(copy), *args[2:]]) == 2
 
 
-def test_the_option_that_gives_the_writers_address_is_named(
+def test_a_missing_address_of_the_reflection_model_is_reported(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     judge = ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--reflection-backend", "vllm.y"]
@@ -316,14 +316,14 @@ def test_the_option_that_gives_the_writers_address_is_named(
         (["--profile", "levels"], "nothing to tune: the levels scorer asks in the words that its models"),
         (["--budget", "0"], "--budget must be at least 1, got 0"),
         (["--held-out", "1.5"], "between 0 and 1"),
-        (["--reflection-backend", "offline"], "takes a model"),
-        (["--reflection-price", "cheap"], "--reflection-price is INPUT,OUTPUT"),
-        (["--stage", "answering"], "is tuned on questions: name a benchmark"),
-        (["--out", "tuned.json"], "--out is a folder"),
-        (["--mos-column", "dmos"], "there is no column 'dmos'"),
+        (["--reflection-backend", "offline"], "a model is needed"),
+        (["--reflection-price", "cheap"], "expected INPUT,OUTPUT"),
+        (["--stage", "answering"], "needs a benchmark of questions: name one of"),
+        (["--out", "tuned.json"], "name a folder, not a file"),
+        (["--mos-column", "dmos"], "no column 'dmos' found"),
     ],
 )
-def test_mistakes_are_told_in_one_line_before_anything_is_sent(
+def test_mistakes_are_reported_in_one_line_before_anything_is_sent(
     labels: Path, tmp_path: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = ["--reflection-backend", "vllm.y", "--reflection-api-base", "http://127.0.0.1:9/v1"]
@@ -379,7 +379,7 @@ def lesson(request: Body) -> str:
     return json.dumps({"new_instruction": field_of(request, "current_instruction") + f"\nAlways {PHRASE}."})
 
 
-def test_answering_is_tuned_by_right_answers_planning_by_plans_and_detection_by_named_distortions(labels: Path) -> None:
+def test_answering_planning_and_detection_are_tuned_on_their_own_labels(labels: Path) -> None:
     def plan(request: Body) -> dict[str, Any]:
         right = PHRASE in text_of(request["messages"][0])
         return {**PLAN, "query_scope": ["Global"] if right else ["The sky"]}

@@ -10,7 +10,7 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage, read_labels
-from agenticiqa.eval.labels.direction import runs_the_other_way
+from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
 from agenticiqa.eval.report import rating_report, summarize
 from support.distortion_levels import jpeg, scene
 
@@ -21,24 +21,24 @@ def mirrored(labels: list[LabeledImage]) -> list[LabeledImage]:
     return [replace(label, mos=100 - label.mos) for label in labels]
 
 
-def test_levels_show_it(make_labels: MakeLabels) -> None:
+def test_levels_show_the_direction(make_labels: MakeLabels) -> None:
     labels = read_labels(make_labels())
     scenes = [replace(label, content=label.name[:6]) for label in labels]
     for known, pairs in ((scenes, 6), (labels, 12)):  # by content, and where every image counts as a content
-        assert runs_the_other_way(known) is None
-        shown = runs_the_other_way(mirrored(known)) or ""
-        assert f"in {pairs} of {pairs} pairs the more damaged image scores higher, such as scene0_2.png" in shown
-    assert runs_the_other_way(mirrored([replace(label, level=None) for label in labels])) is None
+        assert evidence_of_reversed_scores(known) is None
+        shown = evidence_of_reversed_scores(mirrored(known)) or ""
+        assert f"in {pairs} of {pairs} pairs the more damaged image has the higher score, such as scene0_2.png" in shown
+    assert evidence_of_reversed_scores(mirrored([replace(label, level=None) for label in labels])) is None
 
 
-def test_rated_references_show_it(make_labels: MakeLabels) -> None:
+def test_rated_references_show_the_direction(make_labels: MakeLabels) -> None:
     labels = [replace(label, level=None) for label in read_labels(make_labels(references=True))]
     rated = [replace(label, image=label.reference, mos=95.0) for label in labels[::3] if label.reference]
-    assert runs_the_other_way([*labels, *rated]) is None
-    assert "pairs the more damaged" in (runs_the_other_way(mirrored([*labels, *rated])) or "")
+    assert evidence_of_reversed_scores([*labels, *rated]) is None
+    assert "pairs the more damaged" in (evidence_of_reversed_scores(mirrored([*labels, *rated])) or "")
 
 
-def test_references_alone_show_it_by_ssim(tmp_path: Path) -> None:
+def test_ssim_to_references_shows_the_direction(tmp_path: Path) -> None:
     labels = []
     for number in range(20):
         pristine = scene(48, 48, seed=number % 4)
@@ -47,27 +47,29 @@ def test_references_alone_show_it_by_ssim(tmp_path: Path) -> None:
             Image.fromarray(pixels).save(file)
         mos = 90.0 - 15 * (number % 5)
         labels.append(LabeledImage(f"{number}", *files, mos, None, None, None, None, None, str(number)))
-    assert runs_the_other_way(labels) is None
-    assert "(SSIM) and the labels have an SRCC of -" in (runs_the_other_way(mirrored(labels)) or "")
-    assert runs_the_other_way(mirrored(labels[:19])) is None  # too few to say
+    assert evidence_of_reversed_scores(labels) is None
+    assert "SSIM to the references and the scores have an SRCC of -" in (
+        evidence_of_reversed_scores(mirrored(labels)) or ""
+    )
+    assert evidence_of_reversed_scores(mirrored(labels[:19])) is None  # too few to say
 
 
 @pytest.mark.parametrize("name", ["live_r2", "clive", "biq2021", "avt_ai"])
-def test_real_labels_are_not_doubted(shared_data: Path, name: str) -> None:
+def test_real_labels_have_the_right_direction(shared_data: Path, name: str) -> None:
     labels = read_labels(shared_data / name / "labels.csv")
-    assert runs_the_other_way(labels) is None
+    assert evidence_of_reversed_scores(labels) is None
     if name == "live_r2":
-        assert runs_the_other_way(mirrored(labels))
+        assert evidence_of_reversed_scores(mirrored(labels))
 
 
 @pytest.mark.slow
-def test_real_references_show_it_by_ssim(shared_data: Path) -> None:
+def test_ssim_to_real_references_shows_the_direction(shared_data: Path) -> None:
     labels = [replace(label, level=None) for label in read_labels(shared_data / "live_r2" / "labels.csv")]
-    assert "SSIM" in (runs_the_other_way(mirrored(labels)) or "")
-    assert runs_the_other_way(labels) is None
+    assert "SSIM" in (evidence_of_reversed_scores(mirrored(labels)) or "")
+    assert evidence_of_reversed_scores(labels) is None
 
 
-def test_evaluate_refuses_them_unless_the_direction_is_declared(
+def test_evaluate_refuses_reversed_scores_unless_the_direction_is_declared(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels = make_labels(scenes=1, levels=(0, 2, 4))
@@ -76,13 +78,13 @@ def test_evaluate_refuses_them_unless_the_direction_is_declared(
     assert main(command) == 2
     assert "add --lower-is-better if" in capsys.readouterr().err
     assert main([*command, "--no-lower-is-better"]) == 0
-    assert "the direction is declared otherwise, but in" in capsys.readouterr().err
+    assert "the declared direction of the scores may be wrong: in" in capsys.readouterr().err
     assert main([*command, "--lower-is-better"]) == 2  # other labels in the same folder
     assert "the earlier run used labels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("sign", "shown"), [(-1, True), (1, False)])
-def test_the_report_tells_of_an_srcc_below_zero(sign: int, shown: bool) -> None:
+def test_the_report_mentions_a_negative_srcc(sign: int, shown: bool) -> None:
     noise, error = np.random.default_rng(0).normal(size=(2, 40))
     rows = [
         {

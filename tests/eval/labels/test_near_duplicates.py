@@ -42,11 +42,11 @@ def test_the_hash_holds_through_compression_size_and_brightness(photos: dict[str
     assert first.bit_count() == 32  # half of the frequencies are above their median
 
 
-def test_one_scene_in_two_contents_or_splits_is_told(photos: dict[str, Path]) -> None:
+def test_one_scene_in_two_contents_or_splits_is_reported(photos: dict[str, Path]) -> None:
     alone = [labeled(path, path.name) for path in photos.values()]
     pairs = near_duplicates(alone)
     assert pairs == [(photos["photo.png"], photos["copy.jpg"])]
-    assert f"(1 found, such as {photos['photo.png']}" in (near_duplicates_doubt(pairs) or "")
+    assert f"different contents or splits, such as {photos['photo.png']}" in (near_duplicates_doubt(pairs) or "")
     together = [replace(label, content="one") for label in alone]
     assert near_duplicates(together) == []
     assert near_duplicates_doubt([]) is None
@@ -54,13 +54,13 @@ def test_one_scene_in_two_contents_or_splits_is_told(photos: dict[str, Path]) ->
     assert near_duplicates(divided) == pairs
 
 
-def test_too_many_images_are_not_compared_which_is_told(
+def test_too_many_images_are_not_compared_and_this_is_reported(
     photos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agenticiqa.eval.labels.near_duplicates.MOST_IMAGES", 4)
     pairs = near_duplicates([labeled(path, path.name) for path in photos.values()])
     assert pairs is None
-    assert "not looked for" in (near_duplicates_doubt(pairs) or "")
+    assert "were not searched" in (near_duplicates_doubt(pairs) or "")
 
 
 def test_references_stand_for_their_copies(photos: dict[str, Path]) -> None:
@@ -89,7 +89,7 @@ def test_many_images_are_compared_in_blocks(tmp_path: Path, monkeypatch: pytest.
     assert [(a.stem, b.stem) for a, b in near_duplicates(labels) or ()] == [("0", "3"), ("1", "4")]
 
 
-def test_what_is_compared_is_what_a_viewer_shows(tmp_path: Path) -> None:
+def test_images_are_compared_as_a_viewer_shows_them(tmp_path: Path) -> None:
     """Orientation, alpha and 16 bits are applied, and pictures of one color are not copies of each other."""
     photo, other = (Image.fromarray(scene(200, 300, seed=seed)) for seed in (1, 2))
     turned = Image.Exif()

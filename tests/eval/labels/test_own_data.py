@@ -97,7 +97,7 @@ def refused(data: Path, declared: Declared | None = None, split: str | None = No
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_labels_and_the_very_bytes_of_the_images(form: str, folder: Path) -> None:
+def test_every_form_gives_the_same_labels_and_the_original_bytes_of_images(form: str, folder: Path) -> None:
     labels = read(FORMS[form](folder))
     assert {label.name: label.mos for label in labels} == MOS
     assert {label.name: label.split for label in labels} == SPLIT
@@ -116,30 +116,30 @@ def test_embedded_images_are_written_once_and_only_those_of_the_split(folder: Pa
     assert len(read(data)) == len(list(label.image.parent.iterdir())) == 3
 
 
-def test_bytes_without_a_path_are_named_by_their_place(folder: Path) -> None:
+def test_bytes_without_a_path_are_named_by_their_row(folder: Path) -> None:
     buffer = io.BytesIO()
     Image.new("RGB", (40, 40), "red").save(buffer, "JPEG")
     datasets.Dataset.from_list([{"img": buffer.getvalue(), "score": 2.0}]).to_parquet(folder / "plain.parquet")
     (label,) = read(folder / "plain.parquet")
     assert (label.name, label.image.suffix, label.mos) == ("row 1", ".jpg", 2)
     datasets.Dataset.from_list([{"img": b"no image", "score": 2.0}]).to_parquet(folder / "plain.parquet")
-    assert "row 1: the bytes are no image" in refused(folder / "plain.parquet")
+    assert "row 1: the embedded image cannot be read" in refused(folder / "plain.parquet")
 
 
-def test_columns_have_the_names_of_the_field_or_those_that_are_given(folder: Path) -> None:
+def test_columns_have_usual_or_declared_names(folder: Path) -> None:
     assert len(read(table(folder, image="img_path", mos="MOS"))) == 3
     assert len(read(table(folder, image="Filename", mos="Score"))) == 3
     data = table(folder, image="photo", mos="liked")
     message = refused(data)
-    assert "found photo, liked, split" in message
+    assert "no image and no mos column found (columns: photo, liked, split)" in message
     assert "--image-column and --mos-column" in message
     assert [label.mos for label in read(data, None, Declared("photo", "liked"))] == [*MOS.values()]
-    assert "no column 'rating'; columns in it: photo, liked, split" in refused(data, Declared("photo", "rating"))
+    assert "no column 'rating' found (columns: photo, liked, split)" in refused(data, Declared("photo", "rating"))
 
 
 def test_dmos_needs_a_declared_direction(folder: Path) -> None:
     data = table(folder, mos="DMOS")
-    assert "DMOS runs either way: add --lower-is-better" in refused(data)
+    assert "lower or higher may be better in a column DMOS; add --lower-is-better" in refused(data)
     assert [x.mos for x in read(data, None, Declared(lower_is_better=False))] == [3.5, 1.25, 4.0]
     assert [x.mos for x in read(data, None, Declared(lower_is_better=True))] == [2.5, 4.75, 2.0]  # on 1..5
 
@@ -152,45 +152,49 @@ def test_the_scale_of_a_mirrored_label_is_that_of_all_rows(folder: Path) -> None
     assert label.mos == 100 - 1.25
     (label,) = read(folder, "test", Declared(lower_is_better=True, mos_range=(0, 90)))
     assert label.mos == 90 - 1.25
-    assert "1 scores, such as 80, are beyond 0 and 70" in refused(folder, Declared(mos_range=(0, 70)))
+    assert "1 scores, such as 80, are not between 0 and 70" in refused(folder, Declared(mos_range=(0, 70)))
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("x.jsonl", '{"image": "a.png"', "JSONL, UTF-8"),
-        ("x.jsonl", "[1]\n", "line 1 is no object"),
-        ("x.jsonl", '{"image": "a.png", "mos": "sharp"}', "line 1: mos is 'sharp', expected a number, or a level"),
-        ("x.csv", "image,mos\na.png,Good\nb.png,3\n", "line 3: mos is '3', but line 2 has the name of a level"),
-        ("x.csv", "image,mos,note\na.png,3,\n,,lost\n", "line 3: the cell of image is empty"),
+        ("x.jsonl", "[1]\n", "line 1 is not a JSON object"),
+        ("x.jsonl", '{"image": "a.png", "mos": "sharp"}', "line 1: mos is 'sharp', expected a number or a level"),
+        ("x.csv", "image,mos\na.png,Good\nb.png,3\n", "line 3: mos is '3', but line 2 has a level"),
+        ("x.csv", "image,mos,note\na.png,3,\n,,lost\n", "line 3: the column image is empty"),
         ("x.csv", 'image,mos,note\na.png,3,"12\nb.png,2,\n', "line 2: a quotation mark"),
-        ("x.csv", "image mos\na.png 3\n", "found image mos (one column: separate the cells"),
-        ("x.csv", "image,other,mos\na.png,c.png,3\n", "images in other, too: if they are the references, add --ref"),
+        ("x.csv", "image mos\na.png 3\n", "(columns: image mos). Separate the cells"),
+        (
+            "x.csv",
+            "image,other,mos\na.png,c.png,3\n",
+            "column other has images, too. If they are the references, add --ref",
+        ),
         ("x.jsonl", '{"image": 7, "mos": 1}', "found a int"),
         ("x.parquet", "no parquet", "PARQUET"),
         ("x.csv", "image,mos\n", "found none"),
-        ("x.csv", "", "an empty file"),
+        ("x.csv", "", "the file is empty"),
     ],
 )
-def test_what_cannot_be_read_is_refused(folder: Path, name: str, text: str, message: str) -> None:
+def test_unreadable_tables_are_refused(folder: Path, name: str, text: str, message: str) -> None:
     (folder / name).write_text(text)
     assert message in refused(folder / name)
 
 
 def test_a_folder_without_labels_and_one_with_an_absent_split_are_refused(folder: Path) -> None:
-    assert "expected one of labels.csv, metadata.csv" in refused(folder)
-    assert "splits in it: test, train" in refused(saved_by_split(folder), split="dev")
+    assert "no labels found in this folder: add labels.csv or metadata.csv" in refused(folder)
+    assert "splits found: test, train" in refused(saved_by_split(folder), split="dev")
 
 
-def test_the_hub_out_of_reach_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    assert "offline, name a copy by its 40-digit commit" in refused(Path("hub:owner/name@main"))
+    assert "name the 40-digit commit of a cached copy" in refused(Path("hub:owner/name@main"))
 
 
-def test_options_that_declare_are_for_own_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_column_options_are_refused_for_data_sets_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.kadid10k(tmp_path)
     assert main(["evaluate", "kadid10k", "--root", str(tmp_path), "--lower-is-better"]) == 2
-    assert "kadid10k has its columns, direction and scale" in capsys.readouterr().err
+    assert "kadid10k has fixed columns, direction and scale" in capsys.readouterr().err
 
 
 def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:
@@ -209,7 +213,7 @@ REFERENCE_NAMES = [
 
 
 @pytest.mark.parametrize("column", ["reference", *REFERENCE_NAMES])
-def test_references_by_the_names_of_the_field(folder: Path, column: str) -> None:
+def test_usual_names_of_reference_columns_are_recognized(folder: Path, column: str) -> None:
     data = folder / "labels.csv"
     data.write_text(f"dist_img,{column},mos\na.png,c.png,3.5\nb.png,c.png,1.25\n")
     assert [label.reference for label in read(data)] == [folder / "c.png", folder / "c.png"]
@@ -225,19 +229,17 @@ def test_kadids_own_file_has_references(folder: Path) -> None:
     ]
 
 
-def test_a_column_like_a_reference_that_names_no_files_is_told_and_not_used(
+def test_a_reference_column_without_files_is_reported_and_ignored(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "labels.csv").write_text("image,ref_name,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
     assert {label.reference for label in read(folder / "labels.csv")} == {None}
-    assert "column ref_name is not used: its cells, such as I01, name no images" in caplog.text
+    assert "column ref_name is ignored, as its cells, such as I01, are not images" in caplog.text
     (folder / "labels.csv").write_text("image,reference,mos\na.png,I01,3.5\nb.png,I02,1.25\n")
     assert "2 of 4 files are missing" in refused(folder / "labels.csv")
 
 
-def test_unread_columns_that_look_like_one_that_is_read_are_named(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_ignored_columns_that_look_like_known_ones_are_reported(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "labels.csv").write_text(
         "image,mos,refs,is_train,dist_level,preference,levels_of_zinc,MOS_std,offset\n"
         "a.png,3.5,4,1,2,0,0,0.5,0\nb.png,1.25,4,0,3,0,0,0.5,0\n"
@@ -245,9 +247,9 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
     read(folder / "labels.csv")
     reported = {record.getMessage().partition("column ")[2] for record in caplog.records}
     assert reported == {
-        "is_train is not read; if it is the split, name it split",
-        "dist_level is not read; if it is the level, name it level",
-        "levels_of_zinc is not read; if it is the level, name it level",
+        "is_train is ignored; if it is the split, rename it to split",
+        "dist_level is ignored; if it is the level, rename it to level",
+        "levels_of_zinc is ignored; if it is the level, rename it to level",
     }
 
 
@@ -255,12 +257,12 @@ def test_unread_columns_that_look_like_one_that_is_read_are_named(
     ("header", "used", "reported"),
     [
         ("image,mos,mos", 3.5, "several columns are named mos: the first one is used, the others are renamed to mos.2"),
-        ("image,mos,MOS", 3.5, "column mos is used for the scores, not MOS (--mos-column)"),
-        ("image,MOS,mos", 3.5, "column MOS is used for the scores, not mos (--mos-column)"),
-        ("image,score,mos", 1.5, "column mos is used for the scores, not score (--mos-column)"),
+        ("image,mos,MOS", 3.5, "column mos has the scores; to use MOS instead, add --mos-column"),
+        ("image,MOS,mos", 3.5, "column MOS has the scores; to use mos instead, add --mos-column"),
+        ("image,score,mos", 1.5, "column mos has the scores; to use score instead, add --mos-column"),
     ],
 )
-def test_which_of_two_columns_of_scores_is_used_is_told(
+def test_the_chosen_score_column_is_reported(
     folder: Path, caplog: pytest.LogCaptureFixture, header: str, used: float, reported: str
 ) -> None:
     (folder / "labels.csv").write_text(f"{header}\na.png,3.5,1.5\nb.png,4.5,2.5\n")
@@ -282,18 +284,18 @@ def test_by_is_checked_before_the_run(folder: Path, tmp_path: Path, capsys: pyte
     assert [row["generator"] for row in found] == ["X", "Y", "X"]
 
 
-def test_scores_of_a_scale_that_is_a_guess_are_fitted_to_nothing(
+def test_nothing_is_fitted_to_scores_on_an_uncertain_scale(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "labels.csv").write_text("image,mos\na.png,9.55\nb.png,0.83\nc.png,5\n")
     assert main(["calibrate", str(folder / "labels.csv"), "--out", str(tmp_path / "mine.yaml")]) == 2
     assert "give its ends with --mos-range, such as 0 10" in capsys.readouterr().err
     assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run")]) == 0
-    assert "such as 0 10; without it, what is said on 1 to 5 is left out" in capsys.readouterr().err
+    assert "such as 0 10; without it, the figures on the scale 1 to 5 are omitted" in capsys.readouterr().err
     assert "less than a quarter" in refused(folder / "labels.csv", Declared(lower_is_better=True))
 
 
-def test_a_second_table_in_a_folder_is_a_set_of_its_own(folder: Path) -> None:
+def test_a_second_table_in_a_folder_is_a_separate_set(folder: Path) -> None:
     first, second = table(folder, "labels.csv"), table(folder, "hard.csv")
     names = [labeled_images(data, None, None).name for data in (first, second)]
     assert names == [folder.name, f"{folder.name}-hard"]
@@ -321,7 +323,7 @@ def test_classes_are_read_by_their_names(folder: Path) -> None:
     assert "mos has levels" in refused(table, Declared(lower_is_better=True))
     other = datasets.Features(image=datasets.Value("string"), mos=datasets.ClassLabel(names=["sharp", "soft"]))
     datasets.Dataset.from_list([{"image": "a.png", "mos": 1}], features=other).to_parquet(folder / "other.parquet")
-    assert "row 1: mos is 'soft', expected a number, or a level" in refused(folder / "other.parquet")
+    assert "row 1: mos is 'soft', expected a number or a level" in refused(folder / "other.parquet")
 
 
 @pytest.mark.parametrize(
@@ -339,7 +341,7 @@ def test_headers_separators_and_line_breaks_of_other_programs(folder: Path, text
     assert [(label.name, label.mos) for label in read(folder / "labels.csv")] == [("a.png", 3.5), ("b.png", 1.25)]
 
 
-def test_a_reference_column_is_named_or_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reference_column_can_be_named_or_ignored(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = folder / "labels.csv"
     data.write_text("image,other,hq,mos\na.png,c.png,b.png,3\n")
     assert [x.reference for x in read(data)] == [folder / "b.png"]
@@ -348,28 +350,28 @@ def test_a_reference_column_is_named_or_left_out(folder: Path, caplog: pytest.Lo
     data.write_text("image,path,same,mos\na.png,a.png,./a.png,3\n")
     assert [x.reference for x in read(data)] == [None]
     data.write_text("image,hq,mos\na.png,gone.png,3\n")
-    assert "leave the references out with --reference-column none" in refused(data)
+    assert "ignore the references with --reference-column none" in refused(data)
 
 
 def test_the_folder_of_the_paths_can_be_named(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = tmp_path / "elsewhere" / "labels.csv"
     table.parent.mkdir()
     table.write_text("image,mos\na.png,3.5\nb.png,1.25\nc.png,4\n")
-    assert f"Paths are relative to {table.parent}; name another folder with --root" in refused(table)
+    assert f"Paths are relative to {table.parent}; name the right folder with --root" in refused(table)
     command = ["evaluate", str(table), "--scorer", "PIQE", "--workers", "1", "--out", str(tmp_path / "run"), "--root"]
     assert main([*command, str(folder)]) == 0
     assert main([*command, str(tmp_path / "gone")]) == 2
     assert "gone: there is no such folder" in capsys.readouterr().err
 
 
-def test_a_table_without_known_scores_says_how_to_name_them(
+def test_a_table_without_a_score_column_suggests_the_option(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "labels.csv").write_text("photo,liked\na.png,3.5\n")
     command = ["evaluate", str(folder / "labels.csv"), "--scorer", "PIQE", "--out", str(tmp_path / "run")]
     assert main(command) == 2
     shown = capsys.readouterr().err
-    assert "found photo, liked; add image" in shown
+    assert "no image column found (columns: photo, liked)" in shown
     assert "--mos-column" in shown
     assert main([*command, "--image-column", "photo"]) == 0
-    assert "no opinion scores, which --mos-column can name (columns: photo, liked)" in capsys.readouterr().err
+    assert "no MOS column found (columns: photo, liked)" in capsys.readouterr().err

@@ -49,14 +49,14 @@ def test_a_function_on_real_images_has_the_correlation_that_scipy_gives(shared_d
     assert summary["scored"] == len(labels)
 
 
-def test_of_a_function_that_falls_with_quality_the_direction_is_declared(make_labels: MakeLabels) -> None:
+def test_the_direction_of_a_function_can_be_declared(make_labels: MakeLabels) -> None:
     path = make_labels(references=True)
     rising, falling = evaluate(difference, path), evaluate(difference, path, lower_is_better=True)
     assert srcc_of(falling.summary) == -srcc_of(rising.summary) > 0.5
     assert [row["raw_score"] for row in falling.rows] == [row["raw_score"] for row in rising.rows]
 
 
-def test_our_metrics_are_measured_by_name_in_their_own_direction(make_labels: MakeLabels) -> None:
+def test_embedded_metrics_are_measured_by_name_in_their_own_direction(make_labels: MakeLabels) -> None:
     path = make_labels(references=True)
     labels = read_labels(path)
     alone, compared = evaluate("brisque", path), evaluate("GMSD", path, workers=2)
@@ -68,7 +68,7 @@ def test_our_metrics_are_measured_by_name_in_their_own_direction(make_labels: Ma
     assert {row["reference"] for row in alone.rows} == {None}
 
 
-def test_the_program_is_measured_as_by_the_command(make_labels: MakeLabels, tmp_path: Path) -> None:
+def test_python_and_the_command_give_the_same_figures(make_labels: MakeLabels, tmp_path: Path) -> None:
     path = make_labels(scenes=1)
     rows, summary = evaluate(AgenticIQA.offline(), path, out=tmp_path / "run")
     assert main(["evaluate", str(path), "--out", str(tmp_path / "other"), "--workers", "1"]) == 0
@@ -85,7 +85,7 @@ def changed(program: AgenticIQA) -> AgenticIQA:
     return program
 
 
-def test_a_run_in_a_folder_goes_on_and_takes_no_other_scorer(make_labels: MakeLabels, tmp_path: Path) -> None:
+def test_a_run_in_a_folder_is_resumed_and_refuses_other_scorers(make_labels: MakeLabels, tmp_path: Path) -> None:
     path, seen = make_labels(references=True), list[tuple[int, ...]]()
 
     def counted(image: np.ndarray) -> float:
@@ -110,9 +110,9 @@ def test_a_run_in_a_folder_goes_on_and_takes_no_other_scorer(make_labels: MakeLa
     ("broken", "reason"),
     [
         (lambda image: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda image: float("nan"), "gave nan, which is no measurement"),
-        (lambda image: "high", "gave 'high', which is no measurement"),
-        (lambda image: None, "gave None, which is no measurement"),
+        (lambda image: float("nan"), "expected a finite number, got nan"),
+        (lambda image: "high", "expected a finite number, got 'high'"),
+        (lambda image: None, "expected a finite number, got None"),
         (lambda image: image[0, :2, 0], "ValueError: can only convert an array of size 1"),
     ],
 )
@@ -126,12 +126,12 @@ def test_a_failed_image_is_unscored_with_its_reason(
     assert srcc_note(summary).startswith("too few images")
 
 
-def test_an_error_of_the_caller_is_counted_as_what_it_is(make_labels: MakeLabels) -> None:
+def test_an_error_of_the_callers_function_is_counted_by_its_type(make_labels: MakeLabels) -> None:
     _, summary = evaluate(lambda image: 1 / 0, make_labels(levels=(0, 2)))
     assert summary["unscored_reasons"] == {"ZeroDivisionError": 4}
 
 
-def test_an_array_of_one_number_is_a_number_and_lower_better_is_honored(make_labels: MakeLabels) -> None:
+def test_an_array_of_one_number_is_accepted_and_lower_better_is_used(make_labels: MakeLabels) -> None:
     def darkness(image: np.ndarray) -> np.ndarray:
         return np.array([255 - image.mean()])
 
@@ -139,11 +139,11 @@ def test_an_array_of_one_number_is_a_number_and_lower_better_is_honored(make_lab
     path = make_labels()
     rows, _ = evaluate(darkness, path)
     assert all(row["quality_score"] == -row["raw_score"] and row["raw_score"] > 0 for row in rows)
-    with pytest.raises(UserError, match="lower is better, as it declares"):
+    with pytest.raises(UserError, match="declares that lower is better"):
         evaluate(darkness, path, lower_is_better=False)
 
 
-def test_larger_images_are_measured_at_a_given_size_and_the_table_says_so(
+def test_larger_images_are_downscaled_and_the_table_reports_the_size(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[tuple[int, ...]] = []
@@ -170,23 +170,21 @@ def srcc_note(summary: dict[str, Any]) -> str:
         ("NIQUE", "unknown tool 'NIQUE', did you mean NIQE"),
         ("no.such.module:f", "No module named 'no'"),
         ("math:nothing", "has no attribute 'nothing'"),
-        ("math:pi", "is no function but a float"),
+        ("math:pi", "is a float, not a function"),
         ("GMSD", "none of the 6 images has one"),
         (lambda a, b, c: 1.0, "needs 3 arguments"),
     ],
 )
-def test_what_is_no_scorer_of_this_set_is_refused_in_one_line(
-    make_labels: MakeLabels, program: Any, reason: str
-) -> None:
+def test_unusable_scorers_are_refused_in_one_line(make_labels: MakeLabels, program: Any, reason: str) -> None:
     with pytest.raises(UserError, match=reason) as refused:
         evaluate(program, make_labels())
     assert "\n" not in str(refused.value)
 
 
 def test_a_direction_against_the_declared_one_is_refused(make_labels: MakeLabels) -> None:
-    with pytest.raises(UserError, match="of NIQE lower is better"):
+    with pytest.raises(UserError, match="NIQE declares that lower is better"):
         evaluate("NIQE", make_labels(), lower_is_better=False)
-    with pytest.raises(UserError, match="higher is better"):
+    with pytest.raises(UserError, match="are for scorers"):
         evaluate(AgenticIQA.offline(), [], lower_is_better=True)
 
 
@@ -226,7 +224,7 @@ def test_a_pyiqa_metric_is_called_with_tensors_in_its_own_direction(
     assert [row["quality_score"] + 1 for row in rows] == pytest.approx(brightness, abs=1e-6)
 
 
-def test_pyiqa_itself_or_one_line_that_says_how_to_get_it(make_labels: MakeLabels) -> None:
+def test_pyiqa_is_used_or_its_installation_suggested(make_labels: MakeLabels) -> None:
     try:
         import pyiqa  # noqa: F401
     except ImportError:
@@ -252,5 +250,5 @@ def test_the_command_measures_a_scorer_on_several_tasks(
     assert main(["evaluate", tasks[0], tasks[0], "--scorer", "BRISQUE"]) == 2
     assert main(["evaluate", tasks[0], "--scorer", "BRISQUE", "--profile", "fast"]) == 2
     errors = capsys.readouterr().err
-    assert "several tasks are called data" in errors
-    assert "leave out --profile" in errors
+    assert "several tasks have the name data" in errors
+    assert "so --profile has no effect" in errors

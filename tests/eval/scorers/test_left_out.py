@@ -1,4 +1,4 @@
-"""The program without a part, compared with the whole: omitted steps, requests and changes."""
+"""Ablations: the program without a part is compared with the whole."""
 
 import json
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def photo(examples: Path, tmp_path: Path) -> Path:
 
 def test_parts_are_named_in_any_order_and_others_are_refused() -> None:
     assert parts_named(" replan, planner,") == ("planner", "replan")
-    with pytest.raises(UserError, match="no part is called 'tools': what can be left out is planner, detection"):
+    with pytest.raises(UserError, match="unknown part 'tools': use planner, detection"):
         parts_named("tools")
 
 
@@ -37,7 +37,7 @@ SLOW = ("planner", "analysis", "replan")
 
 
 @pytest.mark.parametrize("part", [pytest.param(p, marks=[pytest.mark.slow] if p in SLOW else []) for p in PARTS])
-def test_offline_each_part_is_left_out_of_the_evidence(photo: Path, part: Part) -> None:
+def test_each_part_is_missing_in_the_offline_evidence(photo: Path, part: Part) -> None:
     result = program_without(Config(), part)(photo, "Rate the quality of the background.")
     evidence = result.executor_evidence
     assert result.quality_score is not None
@@ -46,7 +46,7 @@ def test_offline_each_part_is_left_out_of_the_evidence(photo: Path, part: Part) 
     assert (result.plan.query_scope == "Global") == (part in ("planner", "regions"))
 
 
-def test_a_stage_that_is_left_out_is_not_asked_nor_in_the_price(photo: Path) -> None:
+def test_a_removed_stage_sends_no_requests_and_costs_nothing(photo: Path) -> None:
     script = {"assessment": ASSESSMENT, **dict.fromkeys(("detection", "analysis", "selection"), bad_json())}
     with fake_server(by_stage(script)) as server:
         config = Config().with_backend("vllm.test", server.url)
@@ -61,7 +61,7 @@ def test_a_stage_that_is_left_out_is_not_asked_nor_in_the_price(photo: Path) -> 
     assert "scoring" in set.intersection(*asked.values())
 
 
-def test_the_command_keeps_each_run_and_compares_it_with_the_whole(
+def test_the_command_saves_each_ablation_and_compares_it_with_the_whole(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -85,8 +85,8 @@ def test_the_command_keeps_each_run_and_compares_it_with_the_whole(
 
 
 @pytest.mark.slow
-def test_with_a_model_the_calls_that_were_sent_are_counted(make_labels: MakeLabels, tmp_path: Path) -> None:
-    """Without the plan, which was another, detection is asked anew; what is asked as before comes from the cache."""
+def test_the_calls_to_a_model_are_counted(make_labels: MakeLabels, tmp_path: Path) -> None:
+    """Another plan changes the requests for detection; unchanged requests are answered from the cache."""
     labels, run = make_labels(scenes=1), tmp_path / "run"
     with fake_server(by_stage({**SCRIPT, "plan": plan()})) as server:
         (tmp_path / "c.yaml").write_text(f"planner: &m {{backend: vllm.cut, api_base: '{server.url}'}}\nexecutor: *m\n")

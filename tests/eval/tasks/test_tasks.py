@@ -50,7 +50,7 @@ def test_kadid10k(tmp_path: Path) -> None:
     assert labels == read("kadid10k", folder)  # --root may be the archive's folder, too
 
 
-def test_the_scale_is_that_of_the_set_and_not_the_first_usual_one_that_holds_its_scores(tmp_path: Path) -> None:
+def test_the_declared_scale_of_a_set_is_used(tmp_path: Path) -> None:
     archives.tid(tmp_path, "tid2013")
     assert labeled_images(Path("tid2013"), tmp_path, None, partial=True).any_scale() == MosScale(0, 9)
 
@@ -169,21 +169,23 @@ def test_official_splits(name: str, split: str, images: int, tmp_path: Path) -> 
 
 def test_scores_that_fall_with_quality_are_refused(tmp_path: Path) -> None:
     archives.kadid10k(tmp_path, scores=(1.2, 1.5, 4.33, 4.57))
-    assert "the least damage has 1.35" in refused("kadid10k", tmp_path)
+    assert "the least damaged images have a mean of 1.35" in refused("kadid10k", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("live-r2", "what is undamaged has"),
-        ("live-md", "the least damage has 94.2"),
-        ("csiq", "the least damage has 0.94"),
-        ("tid2008", "the least damage has 2.5"),
-        ("tid2013", "the least damage has 2.5"),
+        ("live-r2", "the undamaged images have a mean of"),
+        ("live-md", "the least damaged images have a mean of 94.2"),
+        ("csiq", "the least damaged images have a mean of 0.94"),
+        ("tid2008", "the least damaged images have a mean of 2.5"),
+        ("tid2013", "the least damaged images have a mean of 2.5"),
         ("koniq10k", "MOS does not follow the mean of the votes"),
     ],
 )
-def test_a_mirrored_table_is_refused_where_the_archive_shows_it(name: str, message: str, tmp_path: Path) -> None:
+def test_a_mirrored_table_is_refused_if_the_archive_shows_the_direction(
+    name: str, message: str, tmp_path: Path
+) -> None:
     {"live-r2": archives.live_r2, **ARCHIVES}[name](tmp_path, mirrored=True)
     assert message in refused(name, tmp_path)
 
@@ -195,26 +197,26 @@ def test_a_table_on_a_smaller_scale_is_refused(tmp_path: Path) -> None:
         tmp_path / "SPAQ/Annotations/MOS and Image attribute scores.xlsx",
         [("Image name", "MOS"), ("00001.jpg", 1.3), ("00002.jpg", 4.8)],
     )
-    assert "runs from 0 to 100 and these labels only from 1.3 to 4.8" in refused("spaq", tmp_path)
+    assert "spans only 1.3 to 4.8 of its scale from 0 to 100" in refused("spaq", tmp_path)
     (folder / "Test (Images and MOS).csv").write_text("Image Name,MOS,,\nss01 (512).jpg,19.95,,\n")
     assert "such as 19.95" in refused("biq2021", tmp_path)
 
 
-def test_other_forms_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_formats_are_refused(tmp_path: Path) -> None:
     archives.clive(tmp_path, training="x")
-    assert "the first 7 images are not t1 to t7" in refused("clive", tmp_path)
+    assert "expected t1 to t7 as the first images" in refused("clive", tmp_path)
     (tmp_path / "ChallengeDB_release/Data/AllMOS_release.mat").write_bytes(b"MATLAB 7.3")
-    assert "is no MATLAB file" in refused("clive", tmp_path)
+    assert "is not a MATLAB file" in refused("clive", tmp_path)
     sheet = archives.bid(tmp_path) / "DatabaseGrades.xlsx"
     archives.sheet(sheet, [("number", "grade"), (1, 2.5)])
-    assert "no line with Image Number" in refused("bid", tmp_path)
+    assert "no line has the columns Image Number" in refused("bid", tmp_path)
     sheet.write_bytes(b"an .xls file")
-    assert "is no .xlsx file" in refused("bid", tmp_path)
+    assert "is not an .xlsx file" in refused("bid", tmp_path)
     folder = archives.live_md(tmp_path)
     savemat(folder / "Part 2/Scores.mat", {"DMOSscores": np.array([[44.4, 5.8]])})
     assert "zip() argument" in refused("live-md", tmp_path)
     archives.avt_ai(tmp_path, place="elsewhere")
-    assert "there is neither quality_evaluation/quality.csv" in refused("avt-ai", tmp_path)
+    assert "found neither quality_evaluation/quality.csv" in refused("avt-ai", tmp_path)
 
 
 def test_ratings_of_avt_ai_are_found_under_their_other_name(tmp_path: Path) -> None:
@@ -234,22 +236,22 @@ def test_labels_beyond_the_scale_are_refused(tmp_path: Path, score: float) -> No
     assert f"such as {score:g}" in refused("kadid10k", tmp_path)
 
 
-def test_a_split_that_is_not_there_and_a_table_of_another_form_are_refused(tmp_path: Path) -> None:
+def test_an_unknown_split_and_a_table_of_another_format_are_refused(tmp_path: Path) -> None:
     folder = archives.kadid10k(tmp_path)
-    with pytest.raises(UserError, match="no row has split 'test'; splits in it: none"):
+    with pytest.raises(UserError, match="no row has split 'test'; splits found: none"):
         labeled_images(Path("kadid10k"), tmp_path, "test", partial=True)
     (folder / "dmos.csv").write_text("dist_img,score\nI01_01_01.png,4\n")
     assert "KeyError: 'dmos'" in refused("kadid10k", tmp_path)
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_missing_set_says_what_to_get_from_whom_and_where_to_put_it(name: str, tmp_path: Path) -> None:
+def test_a_missing_set_reports_its_source_and_folder(name: str, tmp_path: Path) -> None:
     message = refused(name, tmp_path)
     assert TASKS[name].source in message
     assert str(tmp_path / TASKS[name].folder) in message
 
 
-def test_the_hash_follows_the_labels_and_not_the_place(tmp_path: Path) -> None:
+def test_the_hash_depends_on_the_labels_but_not_on_the_folder(tmp_path: Path) -> None:
     for place, scores in {"a": (4.57, 4.3, 1.5, 1.2), "b": (4.57, 4.3, 1.5, 1.2), "c": (4.57, 4.3, 1.5, 1.3)}.items():
         archives.kadid10k(tmp_path / place, scores=scores)
     first, same, other = (labels_sha256(read("kadid10k", tmp_path / place)) for place in "abc")
@@ -257,33 +259,35 @@ def test_the_hash_follows_the_labels_and_not_the_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ARCHIVES)
-def test_another_number_of_images_than_the_set_has_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_wrong_number_of_images_is_refused(name: str, tmp_path: Path) -> None:
     """It is a part of the set or another set's table, as TID2008's under the name of TID2013."""
     ARCHIVES[name](tmp_path)
-    with pytest.raises(UserError, match=rf"^{name} has .* add --partial if a part is meant$"):
+    with pytest.raises(UserError, match=rf"^{name}: .* or add --partial to use these images$"):
         labeled_images(Path(name), tmp_path, None)
     found = labeled_images(Path(name), tmp_path, None, partial=True)
     assert found.part == f"{len(found.labels)} of {TASKS[name].count:,}"
 
 
-def test_a_part_is_without_the_rows_whose_files_are_missing(tmp_path: Path) -> None:
+def test_rows_with_missing_files_are_skipped_in_a_partial_copy(tmp_path: Path) -> None:
     folder = archives.kadid10k(tmp_path)
     (folder / "images/I02_01_05.png").unlink()
     found = labeled_images(Path("kadid10k"), tmp_path, None, partial=True)
     assert (len(found.labels), found.part) == (3, "3 of 10,125")
-    with pytest.raises(UserError, match="--partial is of a data set"):
+    with pytest.raises(UserError, match="--partial is for data sets"):
         labeled_images(tmp_path / "labels.csv", None, None, partial=True)
 
 
-def test_an_image_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_repeated_image_is_refused(tmp_path: Path) -> None:
     folder = archives.kadid10k(tmp_path)
     with (folder / "dmos.csv").open("a") as file:
         file.write("I01_01_01.png,I01.png,4.57,0.25\n")
-    assert refused("kadid10k", tmp_path) == "kadid10k: 1 images stand twice in dmos.csv, such as images/I01_01_01.png"
+    assert (
+        refused("kadid10k", tmp_path) == "kadid10k: 1 images are listed twice in dmos.csv, such as images/I01_01_01.png"
+    )
 
 
 @pytest.mark.parametrize("name", ["pipal", "agiqa3k", "biq2021"])
-def test_a_mirrored_table_is_refused_by_an_opinion_that_is_known(name: str, tmp_path: Path) -> None:
+def test_a_mirrored_table_is_refused_by_a_known_score(name: str, tmp_path: Path) -> None:
     """Where nothing in the archive shows the direction."""
     ARCHIVES[name](tmp_path)
     task = TASKS[name]
@@ -297,11 +301,11 @@ def test_a_mirrored_table_is_refused_by_an_opinion_that_is_known(name: str, tmp_
         read_task(replace(task, read=mirrored), tmp_path, partial=True)
 
 
-def test_another_file_than_the_official_one_is_told(tmp_path: Path) -> None:
+def test_an_unofficial_label_file_is_reported(tmp_path: Path) -> None:
     folder = archives.agiqa3k(tmp_path)
     shown = other_files(TASKS["agiqa3k"], tmp_path)
     assert shown is not None
-    assert shown.startswith("data.csv of agiqa3k is not the official file (SHA-256 ")
+    assert shown.startswith("data.csv of agiqa3k differs from the official file (SHA-256 ")
     lines = (folder / "data.csv").read_bytes().replace(b"\r\n", b"\n")
     official = replace(TASKS["agiqa3k"], sha256={"data.csv": hashlib.sha256(lines).hexdigest()})
     (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on some systems
@@ -309,7 +313,7 @@ def test_another_file_than_the_official_one_is_told(tmp_path: Path) -> None:
     assert other_files(TASKS["kadid10k"], archives.kadid10k(tmp_path / "other")) is None, "its hash is not known"
 
 
-def test_generators_are_no_distortions(tmp_path: Path) -> None:
+def test_generators_are_not_distortions(tmp_path: Path) -> None:
     archives.agiqa3k(tmp_path)
     archives.avt_ai(tmp_path)
     assert [label.generator for label in read("agiqa3k", tmp_path)] == ["AttnGAN_normal", *["sd1.5_lowstep"] * 2]
