@@ -148,9 +148,9 @@ def test_whole_plans_are_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "options", "message"),
     [
-        (["a", "a"], ["--reference", "r.png"], "--reference is about images, and these are runs"),
-        (["a", "a"], ["--save-maps", "maps"], "--save-maps is about images, and these are runs"),
-        (["a.png"], ["--latex", "-"], "--latex is about a table of runs, and these are no folders of runs"),
+        (["a", "a"], ["--reference", "r.png"], "--reference is for images, but these are runs"),
+        (["a", "a"], ["--save-maps", "maps"], "--save-maps is for images, but these are runs"),
+        (["a.png"], ["--latex", "-"], "--latex is for runs, but these are images"),
     ],
 )
 def test_options_of_the_other_comparison_are_refused(

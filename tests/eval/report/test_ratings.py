@@ -133,7 +133,7 @@ def test_every_system_has_an_interval_or_a_note() -> None:
     found = systems([row(n, 1 + n / 4, {"SSIM": 1 + (n ^ 1) / 3, "NIQE": 4 - n % 3}) for n in range(9)])
     assert list(found) == ["AgenticIQA", "tool mean", "best single tool", "SSIM", "NIQE"]
     assert all(found[name]["srcc"]["low"] is not None for name in ("tool mean", "SSIM", "NIQE"))
-    assert found["AgenticIQA"]["srcc"]["note"] == "no interval: the agreement is complete"
+    assert found["AgenticIQA"]["srcc"]["note"] == "no interval: the correlation is perfect"
     assert found["best single tool"]["srcc"]["note"] == "too few contents to choose a tool (9, at least 10)"
 
 
@@ -276,9 +276,9 @@ def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
     text = (tmp_path / "report.md").read_text()
     assert all(f"- {sentence}" in text for sentence in report.sentences)
     assert all(f"{title}:" in text for title in ("Read this first", "About the figures", "About the run"))
-    (complete,) = (sentence for sentence in report.sentences if "the agreement is complete" in sentence)
+    (complete,) = (sentence for sentence in report.sentences if "the correlation is perfect" in sentence)
     assert complete.startswith("SRCC, KRCC, ")
-    assert "SSIM, GMSD, VIF: no interval: the agreement is" in complete
+    assert "SSIM, GMSD, VIF: no interval: the correlation is" in complete
 
 
 def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_path: Path) -> None:
