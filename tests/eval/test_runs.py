@@ -39,10 +39,10 @@ def test_the_same_run_can_continue_and_its_description_is_json(tmp_path: Path, l
     ("config", "instruction", "more", "message"),
     [
         (Config().with_backend("openai.gpt-4o"), "Is it sharp?", {"split": None}, "config.planner.backend"),
-        (Config(max_replan_iterations=0), "Is it sharp?", {"split": None}, "config.max_replan_iterations: 2, not 0"),
+        (Config(max_replan_iterations=0), "Is it sharp?", {"split": None}, "config.max_replan_iterations 2, not 0"),
         (Config(), "Is it blurred?", {"split": None}, "prompts"),
-        (Config(), "Is it sharp?", {"split": "dev"}, 'split: null, not "dev"'),
-        (Config(), "Is it sharp?", {"split": None, "limit": 3}, "limit: null, not 3"),
+        (Config(), "Is it sharp?", {"split": "dev"}, 'split null, not "dev"'),
+        (Config(), "Is it sharp?", {"split": None, "limit": 3}, "limit null, not 3"),
     ],
 )
 def test_another_run_is_refused_in_one_line(
@@ -58,7 +58,7 @@ def test_another_run_is_refused_in_one_line(
 def test_other_labels_are_refused_as_another_run(tmp_path: Path, labels: Path) -> None:
     pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
     labels.write_text("image,mos\na.png,3\n")
-    with pytest.raises(UserError, match="another labels"):
+    with pytest.raises(UserError, match="the earlier run used labels"):
         pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
 
 
@@ -77,7 +77,7 @@ def test_a_changed_calibration_file_is_another_run(tmp_path: Path, labels: Path)
     pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
     for changed in (curve.replace("0.40", "0.60"), curve.replace("[-3,", "[-2,")):
         file.write_text(changed)
-        with pytest.raises(UserError, match="another calibration"):
+        with pytest.raises(UserError, match="the earlier run used calibration"):
             pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
 
 

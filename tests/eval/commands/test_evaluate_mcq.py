@@ -242,4 +242,4 @@ def test_another_set_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytes
     command = [*EVALUATE, "qbench", "--out", str(run), "--limit", "1"]
     assert main([*command, "--root", str(tmp_path)]) == 0
     assert main([*command, "--root", str(tmp_path / "other")]) == 2
-    assert "another labels" in capsys.readouterr().err
+    assert "the earlier run used labels" in capsys.readouterr().err

@@ -98,4 +98,4 @@ def test_the_report_mentions_a_negative_srcc(sign: int, shown: bool) -> None:
         for n in range(40)
     ]
     text = " ".join(rating_report(summarize(rows) | {"data": "x", "backend": "offline"}).sentences)
-    assert ("labels may be lower-is-better" in text) is shown
+    assert ("add --lower-is-better" in text) is shown

@@ -141,7 +141,10 @@ def test_announced_reported_and_counted_agree_and_before_is_the_same_for_every_o
         to_fit, to_compare = 0 if optimizer == "reflect" else 24, 18
         announced = 40 + 2 * to_fit + 2 * to_compare
         fusion = f", 2 x {to_fit} for the fusion profile" if to_fit else ""
-        assert f"Cost: 40 assessments{fusion} and 2 x {to_compare} for the comparison; about {announced} calls" in done.printed
+        assert (
+            f"Cost: 40 assessments{fusion} and 2 x {to_compare} for the comparison; about {announced} calls"
+            in done.printed
+        )
         assert 0 < done.number(r"Search: (\d+) judgments") <= 40
         assert done.number(r"Took \d+ s, (\d+) judgments") == done.judging <= announced, optimizer
         assert done.number(r"judgments, (\d+) calls") == done.judging + done.writing, optimizer

@@ -238,8 +238,8 @@ def test_a_folder_of_images_says_what_comparing_images_needs(
         path.write_bytes(b"")
     assert main(["compare", "my album/", *beside]) == 2
     err = capsys.readouterr().err
-    assert "my album: a folder of images" in err
-    assert "agenticiqa compare 'my album/a.png' 'my album/b.JPG'; to rate all" in err
+    assert "my album: this folder has images, not a run" in err
+    assert "agenticiqa compare 'my album/a.png' 'my album/b.JPG'. To rate all" in err
     assert err.count("\n") == 1
 
 

@@ -421,7 +421,7 @@ def test_runs_of_both_kinds_are_refused_together(
     rated = write_run(tmp_path / "rated", [made_row(images[0], 0, 3.0, 3.0)])
     assert main(["report", str(choices), str(rated)]) == USAGE
     error = capsys.readouterr().err
-    assert "choices asked questions and" in error
+    assert "choices has answers to questions, but" in error
     assert error.count("\n") == 1
 
 
