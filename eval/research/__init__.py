@@ -1,5 +1,5 @@
-"""How the shipped models are trained and how offline answers are measured; in the repository only, not in the wheel."""
+"""Train the shipped models and measure offline answers. This package is in the repository only, not in the wheel."""
 
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"  # wordings of questions, and the lists of the photos
+DATA = Path(__file__).parent / "data"  # wordings of questions, and lists of photos

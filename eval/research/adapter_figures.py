@@ -2,10 +2,10 @@
 
     python -m agenticiqa.eval.research.adapter_figures DATA
 
-DATA has the folders clive, biq2021, agiqa3k and live_r2, each with a ``labels.csv``. A scorer that does not know a set
-is ridge regression (penalty 1) on the features of other sets; the shipped file stays as it is. The labels are drawn
-ten times, of AGIQA-3K whole prompts; what is measured are the images of contents that were not drawn. "saved" counts a
-refused draw as the score before, "always" takes the adapter all the same. Features are kept in the cache folder.
+DATA has the folders clive, biq2021, agiqa3k and live_r2, each with a ``labels.csv``. A scorer that was not trained on a
+set is a ridge regression (penalty 1) on the features of other sets. The shipped model is not changed. Labels are drawn
+ten times (AGIQA-3K: whole prompts). The figures are of images of the other contents. "saved" keeps the old score where
+the adapter is refused; "always" applies every adapter. The features are cached.
 """
 
 import argparse
@@ -38,7 +38,7 @@ HEADINGS = "labels, refused, SRCC before, saved, worst, always, worst, error bef
 
 @dataclass(frozen=True)
 class RatedImages:
-    """N images: features (N, F), scores by the scorer to adapt, MOS on 1..5, contents and generators."""
+    """N images: features (N, F), scores of the scorer to adapt, MOS on 1..5, contents and generators."""
 
     features: NDArray[np.float32]
     score: Numbers
@@ -47,7 +47,7 @@ class RatedImages:
     generator: NDArray[np.str_]
 
     def of(self, rows: NDArray[np.intp] | NDArray[np.bool_], score: Numbers | None = None) -> "RatedImages":
-        """Return a subset of the images, with other scores if they are given."""
+        """Return the images of some rows, with other scores if given."""
         own = self.score[rows] if score is None else score
         return RatedImages(self.features[rows], own, self.mos[rows], self.content[rows], self.generator[rows])
 
@@ -63,18 +63,18 @@ def read_set(folder: Path) -> RatedImages:
 
 
 def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numbers:
-    """Return the scores (N,) of images by ridge regression on the MOS of others."""
+    """Return the scores (N,) of images by a ridge regression fitted to the MOS of other images."""
     weight = np.ones(images.features.shape[1], np.float32)
     weight[-STATISTICS:] = STATISTICS_WEIGHT
-    taught = np.concatenate([each.features for each in others]) * weight
+    train = np.concatenate([each.features for each in others]) * weight
     mos = np.concatenate([each.mos for each in others])
-    kernel = (taught @ taught.T).astype(np.float64) / len(weight)
+    kernel = (train @ train.T).astype(np.float64) / len(weight)
     dual = np.linalg.solve(kernel + np.eye(len(mos)), mos - mos.mean())
-    return np.clip(images.features * weight @ (taught.T @ dual) / len(weight) + mos.mean(), 1, 5)
+    return np.clip(images.features * weight @ (train.T @ dual) / len(weight) + mos.mean(), 1, 5)
 
 
 def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Draw labeled rows; return them and the rows of other contents (with few contents, of other images)."""
+    """Draw labeled rows. Return them and the test rows: other contents, or other images if there are few contents."""
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
     few = len(place) < 2 * adapter_fit.OUTER
@@ -86,7 +86,7 @@ def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], 
 
 
 def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[float, ...] | None:
-    """Return the figures of one draw; ``None`` for too few images. ``labels`` are scores, shuffled, rated or pairs."""
+    """Return the figures of one draw, ``None`` if images are too few; ``labels``: scores, shuffled, rated or pairs."""
     train, test = draw(images, 2 * count if labels == "pairs" else count, seed)
     if len(train) < count or len(test) < 20:
         return None
@@ -118,7 +118,7 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
 def _measured_pairs(
     images: RatedImages, ends: NDArray[np.intp], test: NDArray[np.intp], seed: int
 ) -> tuple[float, ...]:
-    """Return the same for pairs ordered by one rater with the error ``RATER`` for each image."""
+    """Return the figures of one draw of pairs, ordered by one rater with the error ``RATER`` for each image."""
     rated = images.mos[ends] + np.random.default_rng(seed).normal(0, RATER, ends.shape)
     better, worse = np.where((rated[:, :1] > rated[:, 1:]), ends, ends[:, ::-1]).T
     ones, contents = np.ones(len(ends)), images.content[ends].copy()
@@ -134,7 +134,7 @@ def _measured_pairs(
 
 
 def line(sets: Sequence[RatedImages], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
-    """Return a line of the table: the mean over sets and draws."""
+    """Return one row of the table, the mean over sets and draws, or ``None`` if images are too few."""
     found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, labels))]
     if not found:
         return None
@@ -148,9 +148,9 @@ def line(sets: Sequence[RatedImages], count: int, labels: str = "scores", draws:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("data", type=Path, help="the folder of the sets' folders")
+    parser.add_argument("data", type=Path, help="a folder with one folder for each set")
 
     def run(args: argparse.Namespace) -> None:
         clive, biq, generated, live = (read_set(args.data / name) for name in SCALES)
@@ -158,29 +158,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         photos = [clive, biq]
         everything = np.arange(len(clive.mos))
         unknown = {
-            "CLIVE, by a scorer of BIQ2021": [clive.of(everything, scores_by_others([biq], clive))],
-            "AGIQA-3K by family, by a scorer of photos and the other families": [
+            "CLIVE, scorer trained on BIQ2021": [clive.of(everything, scores_by_others([biq], clive))],
+            "AGIQA-3K by family, scorer trained on photos and the other families": [
                 generated.of(one, scores_by_others([*photos, generated.of(~one)], generated.of(one)))
                 for one in families
             ],
-            "AGIQA-3K by family, by a scorer of photos": [
+            "AGIQA-3K by family, scorer trained on photos": [
                 generated.of(one, scores_by_others(photos, generated.of(one))) for one in families
             ],
-            "AGIQA-3K, all generators, by a scorer of photos": [
+            "AGIQA-3K, all generators, scorer trained on photos": [
                 generated.of(np.arange(len(generated.mos)), scores_by_others(photos, generated))
             ],
-            "LIVE r2, by a scorer of photos": [live.of(np.arange(len(live.mos)), scores_by_others(photos, live))],
+            "LIVE r2, scorer trained on photos": [live.of(np.arange(len(live.mos)), scores_by_others(photos, live))],
         }
-        known = {"CLIVE, known": [clive], "BIQ2021, known": [biq], "AGIQA-3K, known": [generated]}
+        known = {"CLIVE, shipped": [clive], "BIQ2021, shipped": [biq], "AGIQA-3K, shipped": [generated]}
         for name, sets in (unknown | known).items():
             print(f"\n{name}\n\n| {HEADINGS.replace(', ', ' | ')} |\n|{' ---: |' * 12}", flush=True)
             for count in COUNTS if name in unknown else (50,):
                 if found := line(sets, count):
                     print(found, flush=True)
         for labels in ("rated", "pairs", "shuffled"):
-            print(f"\nCLIVE, by a scorer of BIQ2021: labels are {labels}", flush=True)
+            print(f"\nCLIVE, scorer trained on BIQ2021, labels: {labels}", flush=True)
             for count in (20, 50, 100, 200):
-                print(line(unknown["CLIVE, by a scorer of BIQ2021"], count, labels), flush=True)
+                print(line(unknown["CLIVE, scorer trained on BIQ2021"], count, labels), flush=True)
 
     return run_command(parser, run, argv)
 

@@ -8,12 +8,12 @@ from agenticiqa.programs.errors import AgenticIQAError
 
 
 def parser_of(description: str | None) -> ArgumentParser:
-    """Return a parser whose help begins with a module's docstring."""
+    """Return a parser that shows a module's docstring in its help."""
     return ArgumentParser(description=description, formatter_class=RawDescriptionHelpFormatter)
 
 
 def run_command(parser: ArgumentParser, run: Callable[[Namespace], None], argv: Sequence[str] | None) -> int:
-    """Run with the parsed arguments and return the exit status: 2 after an expected error, printed in one line."""
+    """Run with the parsed arguments and return the exit status, 2 after an expected error (printed in one line)."""
     args = parser.parse_args(argv)
     try:
         run(args)

@@ -1,4 +1,4 @@
-"""Count how well distortions are named: confusion table, false alarms, and severity against the true level."""
+"""Measure how well distortions are named: confusion table, false alarms, and severity against the true level."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -10,11 +10,11 @@ from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.categories import BLURS, COMPRESSION
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 
-VISIBLE = 0.5  # least severity that counts as named
-ALARM = 1.5  # severity at which "slight" ends
+VISIBLE = 0.5  # least severity of a distortion that is named
+ALARM = 1.5  # least severity of an alarm, the end of "slight"
 NONE = "none"
 
-# The correct categories by kind of distortion. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
+# The correct categories of each kind of distortion. Lost packets of JPEG 2000 are coding artifacts and look blurred.
 CORRECT: dict[str, tuple[Distortion, ...]] = {kind: (made.category,) for kind, made in KINDS.items()} | {
     "fast_fading": (COMPRESSION, BLURS),
 }
@@ -24,12 +24,12 @@ Severities = NDArray[np.float64]
 
 
 def top_category(severities: Severities) -> str:
-    """Return the category of the highest severity, or "none" where that is not visible; severities (7,)."""
+    """Return the category of the highest of seven severities, or "none" if that is not visible."""
     return DETECTABLE[int(severities.argmax())] if severities.max() >= VISIBLE else NONE
 
 
 def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, float]:
-    """Return the share of images with a correct top category, by kind with a detectable one; severities (N, 7)."""
+    """Return, for each kind with a detectable category, the share of correct top categories; severities (N, 7)."""
     hits: dict[str, list[bool]] = {}
     for kind, row in zip(kinds, severities, strict=True):
         if set(CORRECT.get(kind, ())) & set(DETECTABLE):
@@ -38,16 +38,16 @@ def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, fl
 
 
 def srcc_with_level(kind: str, levels: Sequence[float], severities: Severities) -> float:
-    """Return the SRCC of distortion levels (N,) with the severity of their category; 0 where that is constant.
+    """Return the SRCC of distortion levels (N,) with the severity of their category, 0 if that is constant.
 
-    Where two categories are correct, the higher severity counts; severities (N, 7).
+    If two categories are correct, the higher severity counts; severities (N, 7).
     """
     columns = [DETECTABLE.index(name) for name in CORRECT[kind] if name in DETECTABLE]
     return srcc(levels, severities[:, columns].max(axis=1)) or 0.0
 
 
 def false_alarms(severities: Severities) -> dict[str, float]:
-    """Return the shares of pristine images with an alarm above "slight", in any category and in each; (N, 7)."""
+    """Return the shares of pristine images with an alarm, in any category and in each; severities (N, 7)."""
     shares = {"any": float(np.mean(severities.max(axis=1) >= ALARM))}
     return shares | {name: float(np.mean(severities[:, column] >= ALARM)) for column, name in enumerate(DETECTABLE)}
 

@@ -1,8 +1,8 @@
 """Make seeded samples with known distortions, for training and testing the distortion detector.
 
-For each kind of distortion a frame is made from each photo (resized, sometimes mirrored, sometimes saved as
-high-quality JPEG like a camera's) and distorted at its five levels. A few frames get two distortions in succession.
-Good photos are also used in some of ``styles``: each style alone, which is not damage, and with one distortion on top.
+Each photo gives one frame for each kind of distortion: resized, sometimes mirrored, sometimes saved as high-quality
+JPEG. The frame is distorted at five levels. A few frames get two distortions in succession. Good photos are also used
+in some of ``styles``: each style alone, which is not damage, and with one distortion on top.
 """
 
 import csv
@@ -34,12 +34,12 @@ from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 Values = NDArray[np.float64]
 
 PRISTINE = "pristine"
-STYLED = "styled"  # the kind of an image in a style, which is its level
+STYLED = "styled"  # the kind of an image in a style; its level is the name of the style
 PLAIN = "plain"  # the level of a good photo without a style
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 PAIRS = 8  # frames with two distortions, per photo
 LARGEST_PHOTO = 1280  # pixels
-# The severity, none (0) to extreme (4), of the distortion levels 0..5.
+# The severities of the distortion levels 0..5, from none (0) to extreme (4).
 SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
 SUBTYPE_OF = {
     "gaussian_blur": "defocus or motion blur",
@@ -75,10 +75,10 @@ ALSO_BLUR = ("fast_fading", "jpeg2000")
 class Samples:
     """N samples, one per row of every array.
 
-    ``frame`` is the number of the frame that a sample was made from, ``kind`` is "pristine", "styled", a kind of
-    distortion or two of these joined by "+", ``level`` likewise, ``gray`` is true for a photo without color. ``image``
-    and ``reference`` are the features (N, features), ``without_reference`` and ``with_reference`` the severities by
-    measured curves, (N, 7).
+    ``frame`` is the number of the frame that a sample was made from. ``kind`` is "pristine", "styled", a kind of
+    distortion, or two of these joined by "+"; ``level`` likewise. ``gray`` marks photos without color. ``image`` and
+    ``reference`` are features (N, features). ``without_reference`` and ``with_reference`` are severities by measured
+    curves, (N, 7).
     """
 
     content: NDArray[np.str_]
@@ -101,16 +101,16 @@ Photo = tuple[str, Path]  # content and file
 def read_samples(
     manifests: Sequence[Path], packages: Path, cache: Path, seed: int, styled: Sequence[Photo] = ()
 ) -> Samples:
-    """Return the samples of every photo in some manifests, computed once and kept in ``cache``, an .npz file per photo.
+    """Return the samples of all photos of some manifests; ``cache`` keeps one .npz file for each photo.
 
-    A manifest is as for ``listed_photos``; its photos marked "test" are not used. Files are relative to the folder
+    For manifests see ``listed_photos``; photos marked "test" are not used. Files are relative to the folder
     ``packages``. ``styled`` are good photos for styles. Raises UserError if photos are missing.
     """
     given = [(photo, samples_of) for manifest in manifests for photo in listed_photos(manifest, packages)]
     given += [(photo, styled_samples_of) for photo in styled]
     parts = []
     for (content, file), made in given:
-        # Files of packages are kept by their path in them, as the photos of several packages may share a name.
+        # Cache files of packages are named by path, as photos of several packages may share a file name.
         name = file.relative_to(packages).as_posix() if made is samples_of else f"{STYLED} {file.name}"
         kept = cache / f"{zlib.crc32(name.encode()):08x}-{seed}.npz"
         if not kept.exists():
@@ -124,15 +124,15 @@ def read_samples(
 
 
 def listed_photos(manifest: Path, folder: Path) -> list[Photo]:
-    """Return the photos of a manifest that are for training: content, and file in the folder.
+    """Return content and file of a manifest's training photos.
 
-    A manifest has the columns content, file and package, and may have split: "test" marks photos that are not used for
-    training. Raises UserError, naming the packages, if photos are missing.
+    A manifest has the columns content, file and package, and optionally split: "test" marks photos that are not used
+    for training. Raises UserError with the names of the packages if photos are missing.
     """
     with manifest.open(encoding="utf-8", newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row.get("split") != "test"]
     if missing := {row["package"] for row in rows if not (folder / row["file"]).is_file()}:
-        raise UserError(f"photos are missing in {folder}: unpack {', '.join(sorted(missing))} there")
+        raise UserError(f"{folder}: photos are missing; unpack {', '.join(sorted(missing))} there")
     return [(row["content"], folder / row["file"]) for row in rows]
 
 
@@ -144,7 +144,7 @@ def samples_of(file: Path, content: str, seed: int) -> Samples:
 
 
 def styled_samples_of(file: Path, content: str, seed: int) -> Samples:
-    """Return the samples made from one good photo: plain and in a few styles, without and with a distortion on top."""
+    """Return the samples made from one good photo: plain and in a few styles, each without and with a distortion."""
     number = zlib.crc32(file.name.encode())
     return _measured(content, number, _in_styles(opened_photo(file, LARGEST_PHOTO), seed, number))
 

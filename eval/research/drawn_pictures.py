@@ -31,7 +31,7 @@ MARGIN = 0.08  # share of a page
 
 
 def plot(random: Generator) -> RGB:
-    """Return a chart by matplotlib: lines, bars, points, a pie, an image or contours."""
+    """Draw a chart with matplotlib: lines, bars, points, a pie, an image or contours."""
     width, height = _size(random)
     figure = Figure(
         figsize=(width / 100, height / 100), dpi=100, facecolor=random.choice(["white", "white", "#eeeeee"])
@@ -60,7 +60,7 @@ def plot(random: Generator) -> RGB:
 
 
 def diagram(random: Generator) -> RGB:
-    """Boxes with text, joined by lines."""
+    """Draw boxes with text, joined by lines."""
     image, draw, size = _sheet(random, _pale(random))
     boxes = []
     for _ in range(random.integers(4, 14)):
@@ -75,7 +75,7 @@ def diagram(random: Generator) -> RGB:
 
 
 def cartoon(random: Generator) -> RGB:
-    """Filled shapes with outlines."""
+    """Draw filled shapes with outlines."""
     image, draw, (width, height) = _sheet(random, _color(random))
     draw.rectangle((0, height * 0.6, width, height), fill=_color(random))
     for _ in range(random.integers(8, 40)):
@@ -92,7 +92,7 @@ def cartoon(random: Generator) -> RGB:
 
 
 def line_drawing(random: Generator) -> RGB:
-    """Curves of a pen or pencil on paper."""
+    """Draw curves of a pen or pencil on paper."""
     image, draw, (width, height) = _sheet(random, _pale(random))
     ink = _dark(random)
     for _ in range(random.integers(15, 90)):
@@ -105,7 +105,7 @@ def line_drawing(random: Generator) -> RGB:
 
 
 def gradient(random: Generator) -> RGB:
-    """Return a smooth gradient between two colors, straight or round."""
+    """Draw a smooth gradient between two colors, linear or radial."""
     width, height = _size(random)
     y, x = np.mgrid[0:height, 0:width].astype(float)
     angle, first, last = random.uniform(0, 2 * math.pi), *(np.array(_color(random), float) for _ in range(2))
@@ -117,7 +117,7 @@ def gradient(random: Generator) -> RGB:
 
 
 def qr_code(random: Generator) -> RGB:
-    """Black and white modules with three finder patterns."""
+    """Draw the modules of a QR code, with three finder patterns."""
     count, side = int(random.choice([21, 25, 29, 37])), int(random.integers(5, 14))
     modules = random.random((count, count)) < 0.5
     finder = np.pad(np.pad(np.ones((3, 3), bool), 1, constant_values=False), 1, constant_values=True)
@@ -128,7 +128,7 @@ def qr_code(random: Generator) -> RGB:
 
 
 def window(random: Generator) -> RGB:
-    """Return a program's window or a web page: bars, buttons, lists and text, sometimes with a picture in it."""
+    """Draw the window of a program or a web page: bars, buttons, lists and text, sometimes with a picture."""
     dark = random.random() < 0.35
     image, draw, (width, height) = _sheet(random, _dark(random) if dark else _pale(random))
     ink, accent = (_pale(random) if dark else _dark(random)), _color(random)
@@ -154,7 +154,7 @@ def window(random: Generator) -> RGB:
 
 
 def terminal(random: Generator) -> RGB:
-    """Lines of text with a fixed pitch on a dark ground."""
+    """Draw lines of monospaced text on a dark ground."""
     red, green, blue = random.integers(0, 45, 3).tolist()
     image, draw, (_, height) = _sheet(random, (red, green, blue))
     font = _font(random, 13, "DejaVuSansMono.ttf")
@@ -165,7 +165,7 @@ def terminal(random: Generator) -> RGB:
 
 
 def page(random: Generator) -> RGB:
-    """Return a page of text, with headings, columns or a table."""
+    """Draw a page of text, with headings, columns or a table."""
     width, height = [(600, 800), (850, 1100), (480, 640), (800, 600), (640, 260)][random.integers(5)]
     paper = tuple(int(level) for level in 255 - random.integers(0, 12) * np.array([0, 1, 2]))
     image = Image.new("RGB", (width, height), paper)
@@ -201,7 +201,7 @@ def scan(random: Generator) -> RGB:
 
 
 def radiograph(random: Generator) -> RGB:
-    """Soft tissue and bones as an X-ray shows them: gray, smooth, bright where dense, dark beside the body."""
+    """Draw soft tissue and bones as in an X-ray: gray, smooth, bright where dense, dark beside the body."""
     width, height = _size(random)
     y, x = np.mgrid[-1 : 1 : height * 1j, -1 : 1 : width * 1j]
     body = np.clip(1 - (x / random.uniform(0.7, 1.1)) ** 2 - (y / random.uniform(0.9, 1.6)) ** 2, 0, None) ** 0.5
@@ -217,7 +217,7 @@ def radiograph(random: Generator) -> RGB:
 
 
 def slice_of_body(random: Generator) -> RGB:
-    """Ellipses within an ellipse on black, as computed tomography and magnetic resonance give."""
+    """Draw ellipses within an ellipse on black, as in computed tomography and magnetic resonance imaging."""
     side = int(random.integers(128, 513))
     y, x = np.mgrid[-1 : 1 : side * 1j, -1 : 1 : side * 1j]
     plane = np.zeros((side, side))
@@ -235,7 +235,7 @@ def slice_of_body(random: Generator) -> RGB:
 
 
 def stars(random: Generator) -> RGB:
-    """Points and smudges of light on black."""
+    """Draw points and smudges of light on black."""
     width, height = _size(random)
     plane = np.zeros((height, width, 3))
     for _ in range(random.integers(60, 900)):
@@ -250,7 +250,7 @@ def stars(random: Generator) -> RGB:
 
 
 def cells(random: Generator) -> RGB:
-    """Stained tissue, or cells that glow on black."""
+    """Draw stained tissue, or cells that glow on black."""
     width, height = _size(random)
     glowing = random.random() < 0.5
     ground = np.zeros(3) if glowing else np.array([235.0, random.uniform(190, 225), 230.0])
@@ -278,7 +278,7 @@ KINDS: dict[str, Callable[[Generator], RGB]] = {
 
 
 def drawn(kind: str, seed: int) -> RGB:
-    """One picture of a kind; every second one as a JPEG of quality 60 to 95 gives it."""
+    """Draw a picture of a kind; half of them are saved as JPEG of quality 60 to 95."""
     random = np.random.default_rng([list(KINDS).index(kind), seed])
     pixels = KINDS[kind](random)
     if random.random() < 0.5:
@@ -298,7 +298,7 @@ def _sheet(random: Generator, ground: Color) -> tuple[Image.Image, ImageDraw.Ima
 
 
 def _smoothed(image: Image.Image, random: Generator) -> Image.Image:
-    """With smooth edges, as most programs draw, in two of three."""
+    """Smooth the edges of two images in three, as most programs do."""
     return image.filter(ImageFilter.GaussianBlur(random.uniform(0.4, 0.9))) if random.random() < 0.67 else image
 
 

@@ -12,11 +12,11 @@ from torch.func import functional_call
 from agenticiqa.programs.images.files import write_atomically
 
 OPSET = 18
-MOST = 127  # of a weight in eight bits
+MOST = 127  # the largest weight in eight bits
 
 
 class EightBits(nn.Module):
-    """A matrix (A, B) in eight bits, with a scale for each place along ``axis``."""
+    """A matrix (A, B) in eight bits, with one scale for each row or column along ``axis``."""
 
     values: Tensor
     scale: Tensor
@@ -47,7 +47,7 @@ class HalfPrecision(nn.Module):
 
 
 class Compact(nn.Module):
-    """A network that computes with stored weights, which become single precision when they are used."""
+    """A network with compactly stored weights, which are converted to single precision for each use."""
 
     def __init__(self, network: nn.Module, stored: Mapping[str, nn.Module]) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def save_onnx(
     dynamic: Mapping[int, Any],
     file: Path,
 ) -> None:
-    """Write a network of one input: the names of input and outputs, and the axes of the input that vary in length."""
+    """Write a network of one input. ``names`` are of input and outputs; ``dynamic`` are axes of any length."""
     program = torch.onnx.export(
         network.eval(),
         (example,),
@@ -79,7 +79,7 @@ def save_onnx(
         dynamo=True,
         verbose=False,
     )
-    assert program is not None  # it is for exporters that write the file themselves
+    assert program is not None  # None only if torch itself writes a file
     model = program.model_proto
     for each in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
         del each.metadata_props[:]  # the exporter writes the local path of each line of code

@@ -1,9 +1,9 @@
-"""Fit the members of the full-reference fusion, and measure it on contents that it was not fitted on.
+"""Fit the metrics that FR-FUSION combines, and measure the fusion on held-out contents.
 
     python -m agenticiqa.eval.research.fr_fusion LABELS.csv --mos-range LOW HIGH
 
-Prints each member's two parameters, fitted on all images, and a table of every full-reference metric beside the fusion.
-The fusion is measured by leaving out one content at a time; the intervals are a jackknife over contents.
+Prints the two parameters of each combined metric, fitted to all images, and a table of all full-reference metrics and
+the fusion. The row of the fusion is held out: its curves are fitted to other contents. Intervals are by a jackknife.
 """
 
 import argparse
@@ -27,7 +27,7 @@ HELD_OUT = "FR fusion, held out"
 
 
 def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Member:
-    """Return the member with the curve nearest to the qualities (n,) in 1..5, outliers counting less (soft L1 loss)."""
+    """Return the member with a curve fitted to the qualities (n,) in 1..5, by a soft L1 loss (robust to outliers)."""
     distances = np.array([member.distance(value) for value in raw])
     start = (np.log(np.median(distances)), 0.0)
 
@@ -40,7 +40,7 @@ def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Me
 
 
 def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], contents: Sequence[str]) -> list[float]:
-    """Return the fusion's score of every image, by members fitted on the images of other contents."""
+    """Return the fusion's score of every image, with its curves fitted to images of other contents."""
     result = [0.0] * len(quality)
     fold_of = folds_by_content(contents, len(set(contents)))
     for fold in np.unique(fold_of):
@@ -55,7 +55,7 @@ def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], cont
 
 
 def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], scale: MosScale) -> list[str]:
-    """Return the fitted members and the Markdown table; ``raws`` has each metric's values of the images."""
+    """Return the fitted parameters and the Markdown table; ``raws`` has the values of each metric."""
     mos = [item.mos for item in items]
     quality = [scale.to_1_5(value) for value in mos]
     fits = {name: fitted(member, raws[name], quality) for name, member in MEMBERS.items()}
@@ -67,7 +67,7 @@ def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], s
     rows[HELD_OUT] = held_out(raws, quality, contents)
     lines += [
         "",
-        "| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC of the fusion minus its own [95 %] |",
+        "| metric | n | SRCC [95 %] | KRCC [95 %] | PLCC fitted [95 %] | SRCC: fusion minus metric [95 %] |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, values in rows.items():
@@ -79,7 +79,7 @@ def report(items: Sequence[LabeledImage], raws: Mapping[str, Sequence[float]], s
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
     parser.add_argument("labels", help="a labels.csv with the columns image, reference and mos")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         items = read_labels(args.labels)
         scale = mos_scale([item.mos for item in items], args.mos_range)
         if any(item.reference is None for item in items):
-            raise UserError(f"the fusion compares with references, and {args.labels} has rows without one")
+            raise UserError(f"{args.labels}: some rows have no reference; FR-FUSION needs one for every image")
         raws = {tool.name: [raw_of(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
         print("\n".join(report(items, raws, scale)))
 

@@ -1,15 +1,14 @@
-"""Give the trained quality model a reading of its own for AI-generated pictures, and what tells these from photos.
+"""Add a head for AI-generated images to the trained quality model, and a classifier that recognizes them.
 
     python -m agenticiqa.eval.research.generated_head MODEL.onnx PICTURES.csv PHOTOS.csv ... --packages DIR --out DIR
 
-The reading is ridge regression on the opinions of the generated pictures. What tells them is ridge regression on
-radial basis functions of 128 principal directions of the features: a linear teller of as good a fit takes distorted
-photos for generated. It learns from judged photos and pictures, from distorted copies and other views of some of each,
-and from the ladders of pristine photos. A picture that the networks see damage in counts as a photo. Features are kept
-in DIR as they are computed (an hour of two cores), so the same command continues where it stopped. It prints, by folds
-and with each family of generators or set of photos left out, what the pictures are taken for and how scores follow
-opinions. It writes the pictures' scores by folds, DIR/folds.csv, and DIR/quality_model.onnx, whose reading has the
-share of "generated" as its third number.
+The head is a ridge regression on the MOS of the generated images. The classifier is a ridge regression on radial basis
+functions of 128 principal components of the features; a linear one classifies distorted photos as generated. It is
+trained on rated photos and generated images, on distorted copies and other views of some of them, and on distortion
+series of pristine photos. An image with visible damage counts as a photo. DIR caches the features (an hour on two
+cores), so the same command continues where it stopped. The command prints, for folds and for held-out generator
+families and photo sets, how images are classified and the SRCC of scores with MOS. It writes DIR/folds.csv, the scores
+by folds, and DIR/quality_model.onnx. Its output ``reading`` has the share of "generated" as the third number.
 """
 
 import argparse
@@ -33,9 +32,9 @@ from agenticiqa.eval.datasets import MosScale, folds_by_content, read_labels
 from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.ladders import kept_rungs
+from agenticiqa.eval.research.distortion_series import cached_series
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
-from agenticiqa.eval.research.panel_head import FOLDS, feature_network, features_of, projections_of, reading_of
+from agenticiqa.eval.research.panel_head import FOLDS, feature_network, features_of, fit_head, projections_of
 from agenticiqa.eval.research.quality_head import reduction
 from agenticiqa.eval.research.quality_network import STATISTICS
 from agenticiqa.eval.research.quality_rows import read_photos
@@ -45,21 +44,21 @@ from agenticiqa.programs.tools.numerics.networks import run_network, silent_onnx
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-DISTORTED, VIEWED = 150, 60  # images of each set that distorted copies, and other views, are made of
-DIRECTIONS, SPANNED = 128, 6000  # principal directions, and the images that they are computed from
-CENTERS = 1600  # of the radial basis functions: a third each generated, judged photos, pristine photos distorted
+DISTORTED, VIEWED = 150, 60  # images of each set that get distorted copies, and other views
+DIRECTIONS, SPANNED = 128, 6000  # principal components, and the number of images to compute them from
+CENTERS = 1600  # of radial basis functions: a third each from generated images, rated photos and distortion series
 RIDGE = 1.0
-GENERATED_WEIGHT, LADDER_WEIGHT = 3.0, 0.5  # weight of an image, relative to 1 for a photo
-# What the teller gives is near 1 for generated pictures and near 0 for photos: where it begins to count, and in full.
+GENERATED_WEIGHT, SERIES_WEIGHT = 3.0, 0.5  # weight of an image, relative to 1 for a photo
+# The classifier gives about 1 for generated images and 0 for photos. The head counts from PHOTO, fully at GENERATED.
 PHOTO, GENERATED = 0.4, 0.7
 PRISTINE = "pristine"
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """N pictures: ``standard`` features (N, F); ``whole`` marks pictures that people rated unchanged.
+    """N images: ``standard`` features (N, F); ``whole`` marks images as people rated them, without changes.
 
-    ``source`` is the generator's family, or the set of photos; ``mos`` is the MOS on 1..5, NaN without one.
+    ``source`` is the family of the generator, or the set of photos; ``mos`` is the MOS on 1..5, NaN without one.
     """
 
     standard: NDArray[np.float16]
@@ -72,14 +71,14 @@ class Pictures:
 
     @property
     def weight(self) -> Floats:
-        """Return each picture's weight for the classifier of generated pictures."""
-        photos = np.where(self.source == PRISTINE, LADDER_WEIGHT, 1.0)
+        """Return the weight of each image in the fit of the classifier."""
+        photos = np.where(self.source == PRISTINE, SERIES_WEIGHT, 1.0)
         return np.where(self.generated, GENERATED_WEIGHT, photos).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class Teller:
-    """A classifier: principal directions (F, D), basis functions with centers (C, D), width, weights (C,), level."""
+class GeneratedClassifier:
+    """A classifier: principal components (F, D), basis functions with centers (C, D), width, weights (C,), level."""
 
     directions: Floats
     centers: Floats
@@ -89,7 +88,7 @@ class Teller:
 
 
 def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, network: Path, cache: Path) -> Pictures:
-    """Return all pictures; those of the first labels are generated. They are computed once and kept in ``cache``."""
+    """Return all images with their features, which ``cache`` keeps; the first labels are of generated images."""
     digest = sha256_of(network)
     rows: list[tuple[NDArray[np.float16], bool, bool, str, str, str, float]] = []
 
@@ -108,7 +107,7 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, netwo
             else (table.parent.name, "", content, float("nan"))
             for item, content in zip(items, scene, strict=True)
         ]
-        print(f"{table}: {len(items)} images, then {DISTORTED} of them distorted", flush=True)
+        print(f"{table}: computing the features of {len(items)} images and of {DISTORTED} distorted ones", flush=True)
         standard = features_of([item.image for item in items], network, cache)
         rows += [(each, generated, True, *of) for each, of in zip(standard.astype(np.float16), about, strict=True)]
         center = np.mean([item.mos for item in items])
@@ -116,29 +115,29 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, netwo
         for rank, place in enumerate(chosen):
             well = "labeled well" if items[place].mos > center else "labeled"
             for how in (well, "views") if rank < VIEWED else (well,):
-                found = kept_rungs(items[place].image, cache, features, how).features
+                found = cached_series(items[place].image, cache, features, how).features
                 rows += [(each, generated, False, *about[place]) for each in found]
-    print(f"{packages}: ladders of pristine photos", flush=True)
+    print(f"{packages}: computing the features of distortion series of pristine photos", flush=True)
     for file, content, is_test in read_photos(packages):
         if not is_test:
-            found = kept_rungs(file, cache, features, "train").features
+            found = cached_series(file, cache, features, "train").features
             rows += [(each, False, False, PRISTINE, "", content, float("nan")) for each in found]
     first, *others = zip(*rows, strict=True)
     return Pictures(np.array(first), *(np.array(each) for each in others))
 
 
 def projected(standard: NDArray[np.float16], directions: Floats) -> Floats:
-    """The coordinates (N, D) of pictures; a thousand at a time, as all in single precision would fill the memory."""
+    """Return the coordinates (N, D) of images, computed for 1000 at a time to save memory."""
     return np.concatenate(
         [standard[start : start + 1000].astype(np.float32) @ directions for start in range(0, len(standard), 1000)]
     )
 
 
-def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mask], Floats]]:
-    """Fit the classifier to all pictures; return it, and its outputs (N,) for each if fitted on the mask only."""
+def fit_classifier(pictures: Pictures, seed: int = 0) -> tuple[GeneratedClassifier, Callable[[Mask], Floats]]:
+    """Fit the classifier to all images. Return it, and a function that gives the outputs (N,) of a fit to a mask."""
     rng = np.random.default_rng(seed)
-    whole, ladders = np.flatnonzero(pictures.whole), np.flatnonzero(pictures.source == PRISTINE)
-    spanned = rng.choice(np.concatenate([whole, rng.choice(ladders, len(ladders) // 4)]), SPANNED, replace=False)
+    whole, all_series = np.flatnonzero(pictures.whole), np.flatnonzero(pictures.source == PRISTINE)
+    spanned = rng.choice(np.concatenate([whole, rng.choice(all_series, len(all_series) // 4)]), SPANNED, replace=False)
     pca = PCA(DIRECTIONS, svd_solver="randomized", random_state=seed)
     directions = pca.fit(pictures.standard[spanned].astype(np.float32)).components_.T.astype(np.float32)
     coordinates = projected(pictures.standard, directions)
@@ -148,8 +147,8 @@ def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mas
     distances = euclidean_distances(coordinates, centers, squared=True)
     width = float(np.median(distances[::37]))
     values = np.exp(-distances / width)
-    # So that ridge regression is that of the kernel, restricted to the centers (C. Williams, M. Seeger, "Using the
-    # Nystroem method to speed up kernel machines", NIPS 2000).
+    # Ridge regression on these equals kernel ridge regression restricted to the centers (C. Williams, M. Seeger, "Using
+    # the Nystroem method to speed up kernel machines", NIPS 2000).
     lengths, vectors = np.linalg.eigh(values[chosen].astype(np.float64))
     inward = (vectors / np.sqrt(np.maximum(lengths, 1e-6))).astype(np.float32)
     given, target, weight = values @ inward, pictures.generated.astype(np.float32), pictures.weight
@@ -158,16 +157,17 @@ def fit_teller(pictures: Pictures, seed: int = 0) -> tuple[Teller, Callable[[Mas
         return Ridge(RIDGE, solver="cholesky").fit(given[mask], target[mask], weight[mask])
 
     model = fitted(np.ones(len(target), bool))
-    teller = Teller(directions, centers, width, inward @ model.coef_, float(model.intercept_))
-    return teller, lambda mask: fitted(mask).predict(given)
+    classifier = GeneratedClassifier(directions, centers, width, inward @ model.coef_, float(model.intercept_))
+    return classifier, lambda mask: fitted(mask).predict(given)
 
 
-def share_of(told: Floats, seen: Floats) -> Floats:
-    """Return how much a picture counts as generated, 0..1, from the classifier and the confidence about damage."""
-    return np.clip((told - PHOTO) / (GENERATED - PHOTO), 0, 1) * (1 - seen)
+def share_of(outputs: Floats, seen: Floats) -> Floats:
+    """Return how much an image counts as generated, 0..1, from the classifier and the confidence about damage."""
+    return np.clip((outputs - PHOTO) / (GENERATED - PHOTO), 0, 1) * (1 - seen)
 
 
-NODES = """telling (float[n, f] standard, float[n, 1] score, float[n, 1] novelty, float[n, 1] seen)
+# The names "told_..." and "reading" are those of the nodes in the shipped file.
+NODES = """generated (float[n, f] standard, float[n, 1] score, float[n, 1] novelty, float[n, 1] seen)
     => (float[n, 3] reading) {
   directions32 = Cast <to = 1> (directions)
   place = MatMul (standard, directions32)
@@ -193,23 +193,23 @@ NODES = """telling (float[n, f] standard, float[n, 1] score, float[n, 1] novelty
 }"""
 
 
-def with_generated(model: onnx.ModelProto, teller: Teller, own: Floats, level: float) -> onnx.ModelProto:
-    """Return the model whose reading is the score, the novelty and the share of "generated", (1, 3)."""
+def with_generated(model: onnx.ModelProto, found: GeneratedClassifier, own: Floats, level: float) -> onnx.ModelProto:
+    """Return the model with the output ``reading`` (1, 3): the score, the novelty and the share of "generated"."""
     made = onnx.ModelProto.FromString(model.SerializeToString())
     graph = made.graph
     last = next(node for node in graph.node if "reading" in node.output)
     names = {"standard": projections_of(graph)[0], "score": last.input[0], "novelty": last.input[1]}
     names |= {"seen": seen_in(graph), "reading": "reading"}
     graph.node.remove(last)
-    centers = teller.centers.astype(np.float16)
+    centers = found.centers.astype(np.float16)
     ramp = GENERATED - PHOTO
     held = {
-        "directions": teller.directions.astype(np.float16),
-        "centers": 2 * centers.T,  # exact: what is subtracted is twice the product
+        "directions": found.directions.astype(np.float16),
+        "centers": 2 * centers.T,  # exact: twice the product is subtracted
         "lengths": (centers.astype(np.float32) ** 2).sum(axis=1)[None],
-        "by_width": np.float32(-1 / teller.width),
-        "weights": (teller.weights[:, None] / ramp).astype(np.float32),
-        "above_photo": np.float32((teller.level - PHOTO) / ramp),
+        "by_width": np.float32(-1 / found.width),
+        "weights": (found.weights[:, None] / ramp).astype(np.float32),
+        "above_photo": np.float32((found.level - PHOTO) / ramp),
         "own": own[:, None].astype(np.float32),
         "own_level": np.float32(level),
         "second_axis": np.array([1], np.int64),
@@ -228,12 +228,12 @@ def with_generated(model: onnx.ModelProto, teller: Teller, own: Floats, level: f
 
 
 def seen_in(graph: onnx.GraphProto) -> str:
-    """Return the name of the networks' confidence about damage, (1, 1) in 0..1: their last sigmoid."""
+    """Return the name of the networks' confidence about damage, (1, 1) in 0..1, which is their last sigmoid."""
     return [node.output[0] for node in graph.node if node.op_type == "Sigmoid"][-1]
 
 
 def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """Return the previous model's score and confidence about damage for the pictures of ``rows``."""
+    """Return the previous model's score and confidence about damage for the images of ``rows``."""
     standard, seen = projections_of(model.graph)[0], seen_in(model.graph)
     extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
     head = extractor.extract_model([standard], ["reading", seen]).SerializeToString()
@@ -244,33 +244,33 @@ def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.int
 
 
 def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Floats, scores: Floats) -> None:
-    """Print how pictures of a mask are classified, how far scores move, and how scores correlate with MOS."""
+    """Print how images of a mask are classified, how far scores move, and how scores correlate with MOS."""
     line = f"{name}: n = {mask.sum()}, generated {(shares[mask] > 0.5).mean():.3f}"
-    line += f", moved by {np.sqrt(((scores - before)[mask] ** 2).mean()):.3f}"
+    line += f", change of scores (RMS) {np.sqrt(((scores - before)[mask] ** 2).mean()):.3f}"
     if pictures.generated[mask].any():
         of, mos = pictures.generator[mask], pictures.mos[mask]
         pooled = interval(srcc, scores[mask], mos, pictures.content[mask].tolist())
         within = np.mean([srcc(scores[mask][of == each], mos[of == each]) for each in np.unique(of)])
         error = np.sqrt(((scores[mask] - mos) ** 2).mean())
-        line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}, within {within:.3f}, error {error:.3f}"
+        line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}, by generator {within:.3f}, RMSE {error:.3f}"
     print(line, flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("model", type=Path, help="the file of the model, whose reading has two numbers")
-    parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of generated pictures, then those of photos")
-    parser.add_argument("--scale", type=float, nargs=2, default=(0, 5), help="the pictures' opinions (default: 0 5)")
-    parser.add_argument("--packages", type=Path, required=True, metavar="DIR", help="the pristine photos' packages")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where everything is written")
+    parser.add_argument("model", type=Path, help="the model to extend; its output `reading` has two numbers")
+    parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of generated images, then those of photo sets")
+    parser.add_argument("--scale", type=float, nargs=2, default=(0, 5), help="MOS scale of the images (default: 0 5)")
+    parser.add_argument("--packages", type=Path, required=True, metavar="DIR", help="folder of unpacked packages")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all outputs")
 
     def run(args: argparse.Namespace) -> None:
         args.out.mkdir(parents=True, exist_ok=True)
         model = onnx.load(args.model)
         network = feature_network(model, args.out)
         pictures = read_pictures(args.labels, MosScale(*args.scale), args.packages, network, args.out)
-        teller, told_without = fit_teller(pictures)
+        classifier, outputs_without = fit_classifier(pictures)
         rows = np.flatnonzero(pictures.whole)
         before, seen = np.full((2, len(pictures.whole)), np.nan, np.float32)
         before[rows], seen[rows] = read_before(model, pictures, rows)
@@ -279,17 +279,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         toward = reduction(standard, STATISTICS)
         coordinates, mos = standard @ toward, pictures.mos[rated].astype(np.float32)
 
-        def scores_without(left_out: Mask) -> tuple[Floats, Floats]:
-            taught = ~left_out[rated]
-            weights, level = reading_of(coordinates[taught], mos[taught])
+        def held_out_results(held_out: Mask) -> tuple[Floats, Floats]:
+            train = ~held_out[rated]
+            weights, level = fit_head(coordinates[train], mos[train])
             own = projected(pictures.standard, toward @ weights[:, None])[:, 0] + level
-            shares = share_of(told_without(~left_out), seen)
+            shares = share_of(outputs_without(~held_out), seen)
             return shares, before + shares * (own - before)
 
         folds = folds_by_content(pictures.content.tolist(), FOLDS, dealt=True)
         shares, scores = np.zeros_like(before), np.zeros_like(before)
         for fold in range(FOLDS):
-            fold_shares, fold_scores = scores_without(folds == fold)
+            fold_shares, fold_scores = held_out_results(folds == fold)
             shares[folds == fold], scores[folds == fold] = fold_shares[folds == fold], fold_scores[folds == fold]
         for generated in (True, False):
             for source in np.unique(pictures.source[pictures.whole & (pictures.generated == generated)]):
@@ -301,13 +301,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         report("all generated, by folds", pictures, pictures.generated & pictures.whole, shares, before, scores)
         for source in np.unique(pictures.source[pictures.whole]):
             mask = pictures.source == source
-            left_shares, left_scores = scores_without(mask)
-            shares[mask], scores[mask] = left_shares[mask], left_scores[mask]
-            report(f"{source}, left out", pictures, mask & pictures.whole, shares, before, scores)
-        report("all families left out", pictures, pictures.generated & pictures.whole, shares, before, scores)
-        weights, level = reading_of(coordinates, mos)
+            held_out_shares, held_out_scores = held_out_results(mask)
+            shares[mask], scores[mask] = held_out_shares[mask], held_out_scores[mask]
+            report(f"{source}, held out", pictures, mask & pictures.whole, shares, before, scores)
+        report("all families, each held out", pictures, pictures.generated & pictures.whole, shares, before, scores)
+        weights, level = fit_head(coordinates, mos)
         made = args.out / "quality_model.onnx"
-        whole = with_generated(model, teller, (toward @ weights).astype(np.float32), level)
+        whole = with_generated(model, classifier, (toward @ weights).astype(np.float32), level)
         write_atomically(made, whole.SerializeToString(deterministic=True))
         print(f'SHA256 = "{sha256_of(made)}"')
 

@@ -1,7 +1,7 @@
-"""Find photos that show nearly the same (series of one scene and copies) by small gray copies of the photos.
+"""Group photos that show nearly the same (series of one scene and copies) by small gray copies of the photos.
 
-Public sets hold them, also on both sides of an official split: every fifth test photo of BIQ2021 resembles a training
-photo. Folds by file name would therefore overestimate a model.
+Public sets have such photos, even across official splits: every fifth test photo of BIQ2021 resembles a training photo.
+Folds by file name would therefore overestimate a model.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
     copies = np.empty((len(files), SIDE * SIDE), np.float32)
     for copy, file in zip(copies, files, strict=True):
         with Image.open(file) as image:
-            image.draft("L", (4 * SIDE, 4 * SIDE))  # of a JPEG only so much is decoded
+            image.draft("L", (4 * SIDE, 4 * SIDE))  # decodes a JPEG only as far as needed
             copy[:] = np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32).ravel()
     copies -= copies.mean(axis=1, keepdims=True)
     return copies / np.maximum(np.linalg.norm(copies, axis=1, keepdims=True), 1e-6)
 
 
 def groups_of(contents: Sequence[str], copies: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return the group number (N,) of each photo; a group shares a content or is similar, directly or via others."""
+    """Return the group (N,) of each photo. Photos of one content, and similar ones, form a group, also via others."""
     names, content = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     alike = np.argwhere(np.triu(copies @ copies.T >= ALIKE, 1))
     photos = np.concatenate([alike, np.stack([np.arange(len(content)), len(content) + content], axis=1)])

@@ -1,14 +1,13 @@
-"""Fit and measure how images that are no photos are told from photos (``programs.tools.outside_training``).
+"""Fit and measure the regression that recognizes images that are not photos (``programs.tools.outside_training``).
 
     python -m agenticiqa.eval.research.outside_photos PHOTOS/labels.csv... [--fit FILE.npz]
         [--fit-on LOOK FOLDER]... [--test-on LOOK FOLDER]... [--drawn N] [--photos N]
 
-Prints the share of pictures of each kind that are told to be no photos (hits) and the share of photos, in color and
-made gray, that are wrongly told so (false alarms), with Wilson's 95 % intervals. LOOK is graphic, page, medical or
-instrument. With --fit the regression is fitted first and written; its SHA-256 goes into ``outside_training.py``.
-
-Fitting and testing use different pictures: of drawn ones different seeds, of folders different packages, of photos
-different images of a set. Those of scikit-image are only tested on.
+Prints the share of pictures of each kind that are recognized as no photos (hits), and the share of photos, in color
+and gray, that are wrongly recognized as no photos (false alarms), with Wilson's 95 % intervals. LOOK is graphic, page,
+medical or instrument. With --fit, the regression is fitted and written first; copy its SHA-256 to
+``outside_training.py``. Pictures for fitting and testing differ: drawn ones in their seeds, folders in their packages,
+photos in their images. The images of scikit-image are for testing only.
 """
 
 import argparse
@@ -49,8 +48,8 @@ from agenticiqa.programs.tools.outside_training import (
 )
 from agenticiqa.programs.tools.statistics.parts import in_working_size
 
-PENALTY = 10.0  # of the squared weights, for the mean loss times the number of samples
-PHOTO_SHARE = 2.0  # weight of photos against all other pictures together: a false alarm is worse than a miss
+PENALTY = 10.0  # on the squared weights, relative to the summed loss
+PHOTO_SHARE = 2.0  # total weight of photos, relative to all other pictures: a false alarm is worse than a miss
 
 LOOK_OF: dict[str, Look] = {
     **dict.fromkeys(KINDS, "graphic"),
@@ -58,7 +57,7 @@ LOOK_OF: dict[str, Look] = {
     **dict.fromkeys(("radiograph", "slice_of_body"), "medical"),
     **dict.fromkeys(("stars", "cells"), "instrument"),
 }
-# What scikit-image's wheel has (BSD-3-Clause and public domain, see its data/README.txt).
+# Images in scikit-image's wheel (BSD-3-Clause and public domain, see its data/README.txt).
 SKIMAGE: dict[str, Look] = {
     **dict.fromkeys(("page", "text"), "page"),
     **dict.fromkeys(("retina", "immunohistochemistry", "hubble_deep_field", "cell", "microaneurysms"), "instrument"),
@@ -81,7 +80,7 @@ class PictureSample:
 
 
 def fit(samples: Sequence[PictureSample]) -> dict[str, Values]:
-    """The regression's weights, fitted to the samples that are for it; every look but "photo" has the same weight."""
+    """Return the weights of the regression, fitted to the samples for it; all looks but "photo" count the same."""
     used = [sample for sample in samples if sample.fitted]
     given, truth = np.array([s.values for s in used]), np.array([LOOKS.index(s.look) for s in used])
     mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
@@ -94,14 +93,14 @@ def fit(samples: Sequence[PictureSample]) -> dict[str, Values]:
 
 
 def write_weights(weights: Mapping[str, Values], file: Path) -> str:
-    """Write the weights in single precision; returns the SHA-256 of the file."""
+    """Write the weights in single precision and return the SHA-256 of the file."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{name: part.astype(np.float32) for name, part in weights.items()})
     write_atomically(file, buffer.getvalue())
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
-def told_as(weights: Mapping[str, Values], sample: PictureSample) -> Look:
+def predicted_look(weights: Mapping[str, Values], sample: PictureSample) -> Look:
     """Return the look that the program assigns to a sample."""
     shares = looks(weights, sample.values)
     return "photo" if shares[0] >= MOST_PHOTO else LOOKS[1 + int(shares[1:].argmax())]
@@ -135,9 +134,9 @@ def skimage_samples() -> Iterator[PictureSample]:
 
 
 def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
-    """Photos of a data set, gray versions and distorted ones; ``most`` photos, drawn by the checksum of their names.
+    """Yield up to ``most`` photos of a set, chosen by a checksum of their names, also gray and distorted.
 
-    Half of them are used for fitting, by the checksum too. Generated images are a separate group.
+    The checksum also chooses half of them for fitting. Generated images are a separate group.
     """
     items = sorted(read_labels(labels), key=lambda item: zlib.crc32(f"{item.content}{item.name}".encode()))
     for item in items[:most]:
@@ -147,8 +146,8 @@ def photo_samples(labels: str, most: int) -> Iterator[PictureSample]:
             continue
         fitted, pixels = zlib.crc32(item.content.encode()) % 2 == 0, load(item.image).pixels
         yield PictureSample("photo", f"{name}: photos", fitted, measured(pixels))
-        yield PictureSample("photo", f"{name}: photos made gray", fitted, measured(in_gray(pixels)))
-        yield PictureSample("photo", f"{name}: photos, distorted", fitted, measured(distorted(pixels, item.name)))
+        yield PictureSample("photo", f"{name}: gray photos", fitted, measured(in_gray(pixels)))
+        yield PictureSample("photo", f"{name}: distorted photos", fitted, measured(distorted(pixels, item.name)))
 
 
 def measured(image: RGB) -> Values:
@@ -170,47 +169,47 @@ def in_gray(image: RGB) -> RGB:
 def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> list[str]:
     """Return Markdown rows by group, for samples that were not used for fitting."""
     lines = [
-        "| pictures | n | told to be no photos [95 %] | of these with the right look |",
+        "| pictures | n | recognized as no photos [95 %] | with the right look |",
         "| --- | --- | --- | --- |",
     ]
     groups: dict[str, list[tuple[Look, Look]]] = {}
     for sample in samples:
         if not sample.fitted:
-            pair = (sample.look, told_as(weights, sample))
+            pair = (sample.look, predicted_look(weights, sample))
             groups.setdefault(sample.group, []).append(pair)
             if sample.look != "photo":
-                groups.setdefault("all that are no photos", []).append(pair)
+                groups.setdefault("all pictures that are not photos", []).append(pair)
             elif "generated" not in sample.group:
                 groups.setdefault(f"all {sample.group.partition(': ')[2]}", []).append(pair)
     for group, pairs in groups.items():
-        told = [pair for pair in pairs if pair[1] != "photo"]
-        low, high = wilson(len(told), len(pairs))
-        right = f"{sum(true == said for true, said in told)} of {len(told)}" if pairs[0][0] != "photo" else ""
-        lines.append(f"| {group} | {len(pairs)} | {len(told) / len(pairs):.1%} [{low:.1%}, {high:.1%}] | {right} |")
+        flagged = [pair for pair in pairs if pair[1] != "photo"]
+        low, high = wilson(len(flagged), len(pairs))
+        right = f"{sum(true == said for true, said in flagged)} of {len(flagged)}" if pairs[0][0] != "photo" else ""
+        lines.append(f"| {group} | {len(pairs)} | {len(flagged) / len(pairs):.1%} [{low:.1%}, {high:.1%}] | {right} |")
     return lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("labels", nargs="*", help="labels.csv files of photos")
-    parser.add_argument("--fit", type=Path, metavar="FILE.npz", help="fit the regression and write it")
+    parser.add_argument("labels", nargs="*", help="labels.csv of photo sets")
+    parser.add_argument("--fit", type=Path, metavar="FILE.npz", help="fit the regression and write it to this file")
     for option in ("--fit-on", "--test-on"):
         parser.add_argument(option, nargs=2, action="append", default=[], metavar=("LOOK", "FOLDER"))
-    parser.add_argument("--drawn", type=int, default=20, help="pictures of each drawn kind (default: 20)")
-    parser.add_argument("--photos", type=int, default=400, help="photos of each set, at most (default: 400)")
+    parser.add_argument("--drawn", type=int, default=20, help="number of pictures of each drawn kind (default: 20)")
+    parser.add_argument("--photos", type=int, default=400, help="at most this many photos of each set (default: 400)")
 
     def run(args: argparse.Namespace) -> None:
         samples = [*drawn_samples(args.drawn), *skimage_samples()]
         for fitted, folders in ((True, args.fit_on), (False, args.test_on)):
             for look, folder in folders:
                 if look not in LOOKS:
-                    raise UserError(f"{look} is no look: {', '.join(LOOKS)}")
+                    raise UserError(f"unknown look {look!r}: use {', '.join(LOOKS)}")
                 samples += folder_samples(look, Path(folder), fitted)
         samples += [sample for labels in args.labels for sample in photo_samples(labels, args.photos)]
         weights = fit(samples) if args.fit else read_weights(WEIGHTS, SHA256)
         if args.fit:
-            print(f"sha256 of {args.fit}: {write_weights(weights, args.fit)}\n")
+            print(f"{args.fit}: sha256 {write_weights(weights, args.fit)}\n")
         print("\n".join(report(weights, samples)))
 
     return run_command(parser, run, argv)

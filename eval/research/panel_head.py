@@ -1,12 +1,12 @@
-"""Fit one panel's own reading of the trained quality model anew, on all photos that the panel judged.
+"""Refit the head of one panel of the trained quality model, on all photos that the panel rated.
 
     python -m agenticiqa.eval.research.panel_head MODEL.onnx LABELS.csv --panel 0 --never TEST.csv --out DIR
 
-A panel's reading is one column of the weights of the projections (``quality_head``); it counts for images that look
-like the panel's. All else in the file stays the same bits: the other readings, how alike images are to a panel's,
-the networks, and the output of the last stage. The features are kept in DIR as they are computed (ten minutes of two
-cores for 10,000 photos), so the same command continues where it stopped. It prints the SRCC of the reading by folds,
-in which series of one scene and photos that are alike stay together, and writes DIR/quality_model.onnx.
+The head of a panel is one column of the weights of the projections (``quality_head``). It is used for images that look
+like those of the panel. Every other part of the file stays identical: the other heads, the likeness to each panel's
+photos, the networks, and the output of the last stage. DIR caches the features (ten minutes on two cores for 10,000
+photos), so the same command continues where it stopped. It prints the SRCC of the head by folds, in which series of one
+scene and similar photos stay together, and writes DIR/quality_model.onnx.
 """
 
 import argparse
@@ -40,28 +40,28 @@ RIDGE = 1.0  # relative to the mean squared feature, for one photo
 
 
 def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:
-    """Raise UserError for an item whose file, or the source of which, the first column of a table names."""
+    """Raise UserError if the first column of a table names the file or the source of an item."""
     with table.open(encoding="utf-8-sig", newline="") as file:
         never = {Path(row[0]).name for row in csv.reader(file) if row}
     if found := sorted({Path(item.source or item.name).name for item in items} & never):
-        raise UserError(f"{len(found)} photos to learn from are in {table}, such as {found[0]}: leave them out")
+        raise UserError(f"{table}: names {len(found)} training photos, such as {found[0]}; remove them from the labels")
 
 
 def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.TensorProto]:
-    """Return the name of the standardized features, and weights and intercepts of the projections. Raises UserError."""
-    held = {each.name: each for each in graph.initializer}
+    """Return the name of the standardized features, and the projections' weights and intercepts. Raises UserError."""
+    arrays = {each.name: each for each in graph.initializer}
     made = {output: node for node in graph.node for output in node.output}
     for node in graph.node:
         products = made.get(node.input[0]) if node.op_type == "Add" else None
         if products is not None and products.op_type == "MatMul" and products.input[1] in made:
-            weight = held.get(made[products.input[1]].input[0])
-            if weight is not None and weight.dims[0] > 10 * weight.dims[1] and node.input[1] in held:
-                return products.input[0], weight, held[node.input[1]]
-    raise UserError("the model has no projections of features")
+            weight = arrays.get(made[products.input[1]].input[0])
+            if weight is not None and weight.dims[0] > 10 * weight.dims[1] and node.input[1] in arrays:
+                return products.input[0], weight, arrays[node.input[1]]
+    raise UserError("the model has no projections of features; use a file by train_quality_model")
 
 
 def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
-    """Return the model that also gives the ``standard`` features (1, F) of an image, written into a folder."""
+    """Write the model with a further output, the ``standard`` features (1, F), to a folder; return the file."""
     network = onnx.ModelProto.FromString(model.SerializeToString())
     network.graph.node.append(onnx.helper.make_node("Identity", [projections_of(model.graph)[0]], ["standard"]))
     network.graph.output.append(onnx.helper.make_tensor_value_info("standard", onnx.TensorProto.FLOAT, None))
@@ -70,7 +70,7 @@ def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
 
 
 def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
-    """Return the standardized features (N, F), in half precision in ``cache``."""
+    """Return the standardized features (N, F); ``cache`` keeps them in half precision."""
     digest, rows = sha256_of(network), []
     for file in files:
         kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}.npy"
@@ -81,20 +81,20 @@ def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
     return np.array(rows, np.float32)
 
 
-def reading_of(coordinates: Floats, mos: Floats) -> tuple[Floats, float]:
-    """Weights (B,) and intercept of the regression from coordinates (N, B) to opinions (N,)."""
+def fit_head(coordinates: Floats, mos: Floats) -> tuple[Floats, float]:
+    """Return weights (B,) and intercept of the regression from coordinates (N, B) to MOS (N,)."""
     found, center = ridge_regression(coordinates, mos[:, None], np.ones(len(mos)), RIDGE)
     return found[:, 0], float(center[0])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("model", type=Path, help="the file of the model whose reading is fitted anew")
-    parser.add_argument("labels", type=Path, help="the labels.csv of the photos that the panel judged")
-    parser.add_argument("--panel", type=int, default=0, help="which of the model's panels judged them (%(default)s)")
-    parser.add_argument("--never", type=Path, help="a CSV whose first column names photos that are only reported on")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where everything is written")
+    parser.add_argument("model", type=Path, help="the model to refit one head of")
+    parser.add_argument("labels", type=Path, help="labels.csv of the photos that the panel rated")
+    parser.add_argument("--panel", type=int, default=0, help="number of the panel (default: %(default)s)")
+    parser.add_argument("--never", type=Path, help="CSV with test photos in its first column, refused in the labels")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all outputs")
 
     def run(args: argparse.Namespace) -> None:
         items = read_labels(args.labels)
@@ -110,13 +110,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         span = np.random.default_rng(0).choice(len(items), min(SPANNING, len(items)), replace=False)
         toward = reduction(standard[span], STATISTICS)
         coordinates = standard @ toward
-        held, folds = np.zeros(len(items)), folds_by_content([str(group) for group in contents], FOLDS, dealt=True)
+        held_out, folds = np.zeros(len(items)), folds_by_content([str(group) for group in contents], FOLDS, dealt=True)
         for fold in np.unique(folds):
-            found, level = reading_of(coordinates[folds != fold], mos[folds != fold])
-            held[folds == fold] = coordinates[folds == fold] @ found + level
-        print(f"SRCC by {FOLDS} folds: {interval(srcc, held, mos, [str(group) for group in contents]):.3f}")
-        found, _ = reading_of(coordinates, mos)
-        # On the scale of the reading before, by its mean and deviation over the same photos.
+            found, level = fit_head(coordinates[folds != fold], mos[folds != fold])
+            held_out[folds == fold] = coordinates[folds == fold] @ found + level
+        print(f"SRCC by {FOLDS} folds: {interval(srcc, held_out, mos, [str(group) for group in contents]):.3f}")
+        found, _ = fit_head(coordinates, mos)
+        # Scaled to the mean and deviation of the previous head on the same photos.
         column, old = 1 + args.panel, standard @ weights[:, 1 + args.panel].astype(np.float32) + levels[1 + args.panel]
         new = standard @ (toward @ found)
         scale = old.std() / new.std()

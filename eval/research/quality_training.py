@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.research.ladders import Rungs
+from agenticiqa.eval.research.distortion_series import SeriesImages
 from agenticiqa.eval.research.quality_head import SPANNING, Wanted, fit_networks, reduction, regressions
 from agenticiqa.eval.research.quality_network import (
     STATISTICS,
@@ -25,15 +25,15 @@ from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# Weight of a rated photo with its views in the networks' loss, compared with 1 in the ridge regressions. The networks
-# should keep its first projection: fitted to its MOS they had a lower held-out SRCC (.68 instead of .79).
+# Weight of a rated photo with its views in the networks' loss; in the ridge regressions it is 1. The target of the
+# networks is the first projection: with the MOS as the target, the held-out SRCC was .68 instead of .79.
 RATED_WEIGHT = 10.0
 GOOD = 3.0  # a score above this is good
 
 
 @dataclass(frozen=True)
 class Training:
-    """The training rows with values that are computed once.
+    """All rows, with values that are computed once.
 
     ``standard`` (N, F) are features standardized by ``center`` and ``spread``. ``coordinates`` (N, B) are ``standard``
     times ``toward`` (F, B). ``projected`` (N, K) are the projections of each row by ridge regressions on the training
@@ -52,8 +52,8 @@ class Training:
 
     @classmethod
     def of(cls, rows: Rows, wanted: Wanted, folds: NDArray[np.intp]) -> "Training":
-        """Compute all of it; features are standardized by the authentic images."""
-        features = rows.rungs.features
+        """Compute all values; the authentic images standardize the features."""
+        features = rows.images.features
         authentic = features[rows.authentic].astype(np.float32)
         center, spread = authentic.mean(axis=0), authentic.std(axis=0) + np.float32(1e-3)
         standard = standardized(*map(torch.from_numpy, (features.astype(np.float32), center, spread))).numpy()
@@ -71,7 +71,7 @@ class Training:
         return np.square(self.standard).mean(axis=1).astype(np.float64)
 
     def held_out(self) -> Floats:
-        """The score of each training row by networks fitted on other folds; NaN for rows that are only measured."""
+        """Return the score of each training row by networks fitted on other folds; NaN for test rows."""
         scores = np.full(len(self.test), np.nan)
         for fold in np.unique(self.folds):
             here = (self.folds == fold) & ~self.test
@@ -80,7 +80,7 @@ class Training:
         return scores
 
     def held_out_set(self, here: Mask) -> Floats:
-        """Return the score of the rows of the mask by a head fitted on all others; NaN for the others."""
+        """Return the scores of the rows of a mask by a head fitted on all other rows; NaN for these."""
         train = ~here & ~self.test
         scores = np.full(len(here), np.nan)
         projected = _projected(self.coordinates, self.wanted, train, here)
@@ -117,12 +117,12 @@ def _projected(coordinates: Array, wanted: Wanted, train: Mask, here: Mask) -> A
 
 
 def _spanning(rows: Rows) -> NDArray[np.intp]:
-    """Return the rows of rated images, and of distorted ones drawn from all training ladders.
+    """Return the rows of rated images, and of distorted ones drawn from all training series.
 
     Rows of held-out folds are included, as the span uses only features, not targets.
     """
     authentic = np.flatnonzero(rows.authentic)
-    distorted = np.flatnonzero((rows.rungs.level > 0) & ~rows.test)
+    distorted = np.flatnonzero((rows.images.level > 0) & ~rows.test)
     count = min(max(0, SPANNING - len(authentic)), len(distorted))
     return np.concatenate([authentic, np.random.default_rng(0).choice(distorted, count, replace=False)])
 
@@ -134,25 +134,25 @@ def scores_of(projections: Projections, networks: Networks, features: NDArray[np
     return _scores(networks, projected.numpy(), standard.numpy())
 
 
-def ladder_table(rungs: Rungs, chosen: Mask, scores: Floats) -> list[str]:
-    """Markdown: how the scores (n,) of the chosen rows follow the levels, by kind and over all.
+def series_table(images: SeriesImages, chosen: Mask, scores: Floats) -> list[str]:
+    """Return a Markdown table of how the scores (n,) of the chosen rows follow the levels, by kind and for all kinds.
 
-    "pooled" is the SRCC of all images of a kind with the level, "within" the mean of the ladders' own, "falling" the
-    share of ladders that never rise, "above 3" the share of images at the highest level with such a score.
+    "pooled" is the SRCC of all images of a kind with the level, "within" the mean SRCC within a series, "falling" the
+    share of series in which no score rises, "above 3" the share of images at the highest level with such a score.
     """
-    kinds, levels, ladders = rungs.kind[chosen], rungs.level[chosen], rungs.ladder[chosen]
+    kinds, levels, numbers = images.kind[chosen], images.level[chosen], images.series[chosen]
     scores = np.clip(scores, 1, 5)
-    lines = ["| kind | ladders | pooled | within | falling | above 3 |", "| --- |" + " ---: |" * 5]
+    lines = ["| kind | series | pooled | within | falling | above 3 |", "| --- |" + " ---: |" * 5]
     everything: dict[str, list[float]] = {"within": [], "falling": []}
     single = np.isin(kinds, list(KINDS))
     for kind in KINDS:
         rows = kinds == kind
         within, falling = [], []
-        for number in np.unique(ladders[rows]):
-            ladder = np.flatnonzero(ladders == number)
-            ladder = ladder[np.argsort(levels[ladder])]
-            within.append(srcc(-levels[ladder], scores[ladder]) or 0.0)
-            falling.append(bool(np.all(np.diff(scores[ladder]) <= 0)))
+        for number in np.unique(numbers[rows]):
+            series = np.flatnonzero(numbers == number)
+            series = series[np.argsort(levels[series])]
+            within.append(srcc(-levels[series], scores[series]) or 0.0)
+            falling.append(bool(np.all(np.diff(scores[series]) <= 0)))
         everything["within"] += within
         everything["falling"] += falling
         lines.append(_line(kind, within, falling, levels[rows], scores[rows]))

@@ -1,4 +1,4 @@
-"""Damage drawn at random, planted in a part of photos: the samples that ``train_patches`` trains on."""
+"""Plant random damage in a part of photos, as training samples for ``train_patches``."""
 
 import io
 import zlib
@@ -14,7 +14,7 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 
-# Accepted names of damage. A mosaic and a lost part are neither blur nor coding, but look like both.
+# Accepted categories of each damage. A mosaic and a lost part look like blur and like coding.
 CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     kind: (made.category,) for kind, made in KINDS.items() if made.category in DETECTABLE
 } | {
@@ -24,8 +24,8 @@ CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     "fast_fading": (COMPRESSION, BLURS),
     "low_resolution": (BLURS, COMPRESSION),
 }
-SAVED_AS_JPEG = 0.5  # share of the photos that are saved again after damage was planted
-JPEG_QUALITIES = (60, 96)  # of these, the second excluded
+SAVED_AS_JPEG = 0.5  # share of the photos that are saved after damage was planted
+JPEG_QUALITIES = (60, 96)  # range, without the second
 NAMED = (
     *(f"ninth {number}" for number in range(9)),
     *(f"quarter {number}" for number in range(4)),
@@ -34,7 +34,7 @@ NAMED = (
 
 
 def random_box(size: tuple[int, int], rng: np.random.Generator) -> Box:
-    """Return a named place, or any rectangle of 4 % to 50 % of the frame."""
+    """Return the box of a named place, or of a random rectangle of 4 % to 50 % of the frame."""
     if rng.random() < 0.5:
         return named_box(NAMED[rng.integers(len(NAMED))], size)
     area, shape = np.exp(rng.uniform(np.log(0.04), np.log(0.5))), np.exp(rng.uniform(-0.6, 0.6))
@@ -52,7 +52,7 @@ def seed_of(name: str, number: int) -> int:
 
 
 def random_planted(pixels: RGB, name: str, number: int) -> Planted:
-    """The ``number``-th damage planted in a photo: kind, level, place and border are drawn by its name and number."""
+    """Plant damage in a photo; its name and the number determine kind, level, place and border."""
     rng = np.random.default_rng(seed_of(name, number))
     kind = PLANTED[rng.integers(len(PLANTED))]
     level = int(rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], endpoint=True))
@@ -62,12 +62,12 @@ def random_planted(pixels: RGB, name: str, number: int) -> Planted:
 
 
 def perhaps_saved(pixels: RGB, rng: np.random.Generator) -> RGB:
-    """Return the pixels, in half of the draws after they were saved as JPEG of any quality that photos usually have."""
+    """Return the pixels; in half of the draws they are saved as JPEG first, in a usual quality of photos."""
     return saved_as_jpeg(pixels, int(rng.integers(*JPEG_QUALITIES))) if rng.random() < SAVED_AS_JPEG else pixels
 
 
 def saved_as_jpeg(pixels: RGB, quality: int) -> RGB:
-    """Return the pixels after they were saved as JPEG, with color at half the size, as most programs do."""
+    """Return the pixels after saving them as JPEG, with color at half the size, as most programs do."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file).convert("RGB"))

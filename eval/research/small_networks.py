@@ -1,4 +1,4 @@
-"""Fit small networks with one hidden layer: severities from the features of an image."""
+"""Fit small networks with one hidden layer, from features of an image to severities."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ EPOCHS = 40
 BATCH = 128
 RATE = 3e-3
 DECAY = 3e-3
-JITTER = 0.3  # standard deviations of noise on the features: the few training photos vary too little
+JITTER = 0.3  # standard deviations of noise on the features, as the few training photos vary too little
 WORST = 4.0  # the highest severity
 
 
@@ -32,7 +32,7 @@ def fit_networks(
     decay: float = DECAY,
     jitter: float = JITTER,
 ) -> dict[str, Values]:
-    """Fit a few networks of ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
+    """Fit networks with ``hidden`` units from features (N, T) to severities (N, C), with weights (N, C).
 
     Returns the arrays that ``offline.measured.detector.head_outputs`` takes: mean and spread (T), inward
     (K, T, H), inner (K, H), outward (K, H, C), outer (K, C), for K networks.
@@ -43,7 +43,7 @@ def fit_networks(
         for each in (np.clip((given - mean) / spread, -MAX_DEVIATION, MAX_DEVIATION), truth, weight)
     )
     torch.manual_seed(seed)
-    torch.set_num_threads(1)  # of so small products more threads are slower
+    torch.set_num_threads(1)  # more threads are slower for products of this size
     features, outputs = given.shape[1], truth.shape[1]
     inward = torch.randn(networks, features, hidden) / features**0.5
     outward = torch.randn(networks, hidden, outputs) / hidden**0.5
@@ -68,6 +68,6 @@ def fit_networks(
 
 
 def _loss(found: Tensor, truth: Tensor, weight: Tensor) -> Tensor:
-    """Huber's loss; an output beyond the scale is no error where the truth is at that end: it is clipped."""
+    """Return Huber's loss. Outputs beyond the scale are clipped later, so they are no errors if the truth is there."""
     beyond = (truth == 0) & (found < 0) | (truth == WORST) & (found > WORST)
     return (weight * functional.huber_loss(found, truth, reduction="none"))[~beyond].sum()

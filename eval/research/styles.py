@@ -1,9 +1,9 @@
 """Apply styles, the intentional effects of photographers, to the pixels of a good photo without loss.
 
-A style is not damage: a black and white or foggy picture is not worse for it. ``STYLES`` has them by name; each takes
-an image, uint8 RGB of shape (H, W, 3) and any size, and a generator that draws its strength and colors, and returns an
-image of the same shape. The same generator gives the same pixels. Styles have their usual strength; a stronger one
-(grain that hides detail, fog that hides the subject) would be damage.
+A style is not damage: a black and white or foggy picture has the same quality. Each function of ``STYLES`` takes an
+image (H, W, 3), uint8 RGB, and a generator that draws strength and colors. It returns an image of the same shape. The
+same generator gives the same pixels. Styles have their usual strength; stronger ones (grain that hides detail, fog that
+hides the subject) would be damage.
 
 Saliency finds the outline of the subject; if nothing is salient, the middle of the image is used.
 """
@@ -29,20 +29,20 @@ WORDS = ("SUMMER", "Hello", "Good morning", "SALE -30%", "@photo.studio", "Visit
 
 
 def black_and_white(image: RGB, rng: Generator) -> RGB:
-    """Gray by a mix of the channels, as of a colored filter before black and white film, with a little contrast."""
+    """Return a gray mix of the channels, as black and white film with a colored filter gives, with more contrast."""
     mix = rng.dirichlet([4, 6, 2])
     return _bytes(_contrast(np.repeat((image @ mix)[..., None], 3, axis=2), rng.uniform(0, 0.35)))
 
 
 def sepia(image: RGB, rng: Generator) -> RGB:
-    """Gray, toned brown."""
+    """Return a gray image toned brown."""
     gray = _luma(image)[..., None] / 255
     strength = rng.uniform(0.6, 1.2)
     return _bytes(255 * gray ** (1 + strength * np.array([-0.18, 0.02, 0.3])))
 
 
 def duotone(image: RGB, rng: Generator) -> RGB:
-    """Gray, printed in two colors: a dark one of the shadows to a bright one of the highlights."""
+    """Return a gray image in two colors: a dark one for shadows, a bright one for highlights."""
     dark = np.array(colorsys.hsv_to_rgb(rng.random(), rng.uniform(0.5, 0.9), rng.uniform(0.1, 0.3)))
     bright = np.array(colorsys.hsv_to_rgb(rng.random(), rng.uniform(0.1, 0.5), rng.uniform(0.9, 1)))
     gray = _luma(image)[..., None] / 255
@@ -50,40 +50,40 @@ def duotone(image: RGB, rng: Generator) -> RGB:
 
 
 def color_grade(image: RGB, rng: Generator) -> RGB:
-    """Shadows pushed towards teal and highlights towards orange, as in films."""
+    """Shift shadows toward teal and highlights toward orange, as in films."""
     gray = _luma(image)[..., None] / 255
     strength = rng.uniform(10, 22)
     return _bytes(image + strength * ((1 - gray) * np.array([-1, 0.25, 0.7]) + gray * np.array([0.9, 0.25, -1])))
 
 
 def matte(image: RGB, rng: Generator) -> RGB:
-    """Blacks lifted, whites held down, colors a little muted, as in faded prints."""
+    """Lift blacks, lower whites and mute colors a little, as in faded prints."""
     low, high = rng.uniform(25, 50), rng.uniform(225, 245)
     muted = _saturated(image, rng.uniform(0.7, 0.9))
     return _bytes(low + (high - low) * _contrast(muted, 0.3) / 255)
 
 
 def high_key(image: RGB, rng: Generator) -> RGB:
-    """Return a bright picture of few shadows; white is not reached where it was not before."""
+    """Return a bright image with few shadows and no new white pixels."""
     gamma = rng.uniform(0.5, 0.7)
     return _bytes(_saturated(255 * (0.1 + 0.9 * (image / 255) ** gamma), 0.9))
 
 
 def low_key(image: RGB, rng: Generator) -> RGB:
-    """Return a dark picture lit in the middle of interest only: highlights stay, the rest falls off."""
+    """Return a dark image that is lit near its middle: highlights stay, the rest darkens."""
     lit = _distance(image, rng.uniform(0.35, 0.65), rng.uniform(0.35, 0.65))
     light = 0.2 + 0.8 * np.exp(-((lit / rng.uniform(0.5, 0.75)) ** 2))
     return _bytes(255 * (image / 255) ** rng.uniform(1.3, 1.7) * light[..., None])
 
 
 def vignette(image: RGB, rng: Generator) -> RGB:
-    """Corners darkened."""
+    """Darken the corners."""
     fall = np.clip(_distance(image, 0.5, 0.5) / math.sqrt(0.5), 0, 1) ** rng.uniform(2, 4)
     return _bytes(image * (1 - rng.uniform(0.4, 0.75) * fall[..., None]))
 
 
 def fog(image: RGB, rng: Generator) -> RGB:
-    """Return a veil of pale gray, thicker towards the top, where the distance is; the near ground stays clear."""
+    """Add a veil of pale gray, thicker toward the top; the near ground stays clear."""
     height, width = image.shape[:2]
     thick = np.linspace(rng.uniform(0.5, 0.75), rng.uniform(0.05, 0.2), height)[:, None]
     clouds = Image.fromarray(rng.standard_normal((6, 8)).astype(np.float32)).resize(
@@ -94,7 +94,7 @@ def fog(image: RGB, rng: Generator) -> RGB:
 
 
 def film_grain(image: RGB, rng: Generator) -> RGB:
-    """Grain of gray about a pixel and a half wide, strongest in the middle tones."""
+    """Add gray grain about 1.5 pixels wide, strongest in the middle tones."""
     grain = scipy.ndimage.gaussian_filter(rng.standard_normal(image.shape[:2]), rng.uniform(0.5, 0.9))
     gray = _luma(image) / 255
     strength = rng.uniform(5, 9) * (0.4 + 2.4 * gray * (1 - gray))
@@ -102,7 +102,7 @@ def film_grain(image: RGB, rng: Generator) -> RGB:
 
 
 def hdr_look(image: RGB, rng: Generator) -> RGB:
-    """Local contrast raised, shadows opened and highlights held, colors strong."""
+    """Raise local contrast, open shadows, hold highlights and strengthen colors."""
     gray = _luma(image)
     around = scipy.ndimage.gaussian_filter(gray, min(image.shape[:2]) / 20)
     even = gray + rng.uniform(0.5, 1.0) * (gray - around) + rng.uniform(0.2, 0.4) * (128 - around)
@@ -110,13 +110,13 @@ def hdr_look(image: RGB, rng: Generator) -> RGB:
 
 
 def shallow_focus(image: RGB, rng: Generator) -> RGB:
-    """Return the background out of focus, the subject sharp."""
+    """Blur the background like a lens; the subject stays sharp."""
     mask = _subject(image)
     return _bytes(mask * image + (1 - mask) * _out_of_focus(image, mask, rng.uniform(0.008, 0.02)))
 
 
 def bokeh(image: RGB, rng: Generator) -> RGB:
-    """Return the background far out of focus, with bright disks of lights in it."""
+    """Blur the background strongly and add bright disks of light to it."""
     mask = _subject(image)
     height, width = image.shape[:2]
     far = _out_of_focus(image, mask, rng.uniform(0.02, 0.035))
@@ -131,13 +131,13 @@ def bokeh(image: RGB, rng: Generator) -> RGB:
 
 
 def cut_out(image: RGB, rng: Generator) -> RGB:
-    """Return the subject alone, on white."""
+    """Return the subject alone on white."""
     mask = _subject(image)
     return _bytes(mask * image + (1 - mask) * rng.uniform(250, 255.4))
 
 
 def letterbox(image: RGB, rng: Generator) -> RGB:
-    """Black bars at the top and bottom, as of a wide film on a screen."""
+    """Add black bars at the top and bottom, as for a wide film."""
     bar = round(rng.uniform(0.08, 0.15) * len(image))
     boxed = image.copy()
     boxed[:bar], boxed[len(image) - bar :] = 0, 0
@@ -145,7 +145,7 @@ def letterbox(image: RGB, rng: Generator) -> RGB:
 
 
 def border(image: RGB, rng: Generator) -> RGB:
-    """Return a frame of white, black or one color around the picture."""
+    """Add a frame of one color around the image."""
     color = rng.choice([(255, 255, 255), (0, 0, 0), tuple(rng.integers(0, 256, 3))])
     side = round(rng.uniform(0.03, 0.1) * min(image.shape[:2]))
     framed = np.full_like(image, np.array(color))
@@ -156,7 +156,7 @@ def border(image: RGB, rng: Generator) -> RGB:
 
 
 def text_overlay(image: RGB, rng: Generator) -> RGB:
-    """Return a few words set over the picture, white or dark, with a shadow or on a bar."""
+    """Add a few white or dark words, with a shadow or on a bar."""
     height, width = image.shape[:2]
     picture = Image.fromarray(image)
     draw = ImageDraw.Draw(picture, "RGBA")
@@ -173,7 +173,7 @@ def text_overlay(image: RGB, rng: Generator) -> RGB:
 
 
 def pixel_art(image: RGB, rng: Generator) -> RGB:
-    """Squares of few colors, as in old games."""
+    """Return squares in a few colors, as in old games."""
     height, width = image.shape[:2]
     side = max(round(max(height, width) / rng.uniform(64, 128)), 2)
     small = Image.fromarray(_scaled(image, math.ceil(height / side), math.ceil(width / side)))
@@ -203,7 +203,7 @@ STYLES: dict[str, Style] = {
 }
 """The styles by name."""
 ONE_HUE = ("black and white", "sepia", "duotone")
-"""Those that leave no colors to be distorted."""
+"""Styles without colors that could be distorted."""
 
 
 def _bytes(values: Values) -> RGB:
@@ -216,7 +216,7 @@ def _luma(image: RGB | Values) -> Values:
 
 
 def _contrast(values: RGB | Values, strength: float) -> Values:
-    """Values in 0..255 along an S-shaped curve: 0 leaves them, 1 is a smooth step."""
+    """Return values in 0..255 changed by an S-shaped curve; strength 0 changes nothing, 1 is a smooth step."""
     share = np.clip(np.asarray(values, float) / 255, 0, 1)
     return 255 * ((1 - strength) * share + strength * share * share * (3 - 2 * share))
 
@@ -227,14 +227,14 @@ def _saturated(image: RGB | Values, factor: float) -> Values:
 
 
 def _distance(image: RGB, down: float, across: float) -> Values:
-    """How far each pixel is from a point in shares of the height and the width, in those shares, (H, W)."""
+    """Return the distances of all pixels from a point (H, W), in shares of the height and width."""
     height, width = image.shape[:2]
     rows, columns = (np.arange(side) / side for side in (height, width))
     return np.hypot(rows[:, None] - down, columns - across)
 
 
 def _subject(image: RGB) -> Values:
-    """The share of each pixel that is the subject's, (H, W, 1); an ellipse in the middle where nothing is salient."""
+    """Return the share of the subject in each pixel (H, W, 1); an ellipse in the middle if nothing is salient."""
     height, width = image.shape[:2]
     seen = predict(image)
     if subject_box(seen, (width, height)) is None:
@@ -246,7 +246,7 @@ def _subject(image: RGB) -> Values:
 
 
 def _out_of_focus(image: RGB, mask: Values, share: float) -> Values:
-    """The image blurred by a disk, its radius a share of the longer side; the subject's colors do not bleed out."""
+    """Return the image blurred by a disk of a radius relative to the longer side, without the subject's colors."""
     radius = max(share * max(image.shape[:2]), 2)
     reach = math.ceil(radius)
     disk = np.hypot(*np.mgrid[-reach : reach + 1, -reach : reach + 1]) <= radius

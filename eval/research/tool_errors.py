@@ -1,17 +1,17 @@
-"""Measure by how much the tools of quality miss opinions, and how their errors go together.
+"""Measure the errors of the quality tools relative to MOS, and how these errors correlate.
 
     python -m agenticiqa.eval.research.tool_errors measure DATA/clive/labels.csv clive.jsonl --split dev
-    python -m agenticiqa.eval.research.tool_errors measure PHOTOS ladder.jsonl
+    python -m agenticiqa.eval.research.tool_errors measure PHOTOS series.jsonl
     python -m agenticiqa.eval.research.tool_errors fit photo clive.jsonl reference live_r2.jsonl \\
         --write configs/tool_table.yaml
 
-``measure`` writes the raw values of every tool that estimates quality as a whole, a line per image, and goes on where
-it was ended. A folder of pristine photos is measured as copies at levels 1 to 5 of each kind of distortion, whose
-quality is 5 - 0.8 level, with the photo as the reference.
+``measure`` writes the raw values of every tool for overall quality, one line for each image, and continues an
+unfinished file. For a folder of pristine photos, it makes copies at levels 1 to 5 of each kind of distortion. Their
+quality is 5 - 0.8 level, and the photo is their reference.
 
-``fit`` takes pairs of a source of images (reference, photo, generated, ladder) and a file. The errors with a reference
-are those of full-reference tools, the others those of the rest. On an image that a no-reference tool was trained on no
-error is measured. ``--write`` names the table that the errors are put into.
+``fit`` takes pairs of a source of images (reference, photo, generated, ladder) and a file. "ladder" stands for
+distortion series. "reference" gives the errors of full-reference tools, the other sources those of the other tools.
+Images that a no-reference tool was trained on are skipped. ``--write`` names the table to update.
 """
 
 import argparse
@@ -39,15 +39,15 @@ from agenticiqa.programs.tools.srcc_table import Errors
 from agenticiqa.programs.tools.tool import Tool, raw_value
 from agenticiqa.programs.tools.training_images import trained_on_count
 
-WITH_REFERENCE = "reference"  # the source with references
+WITH_REFERENCE = "reference"  # the source of images with references
 QUALITY, SEEN = "quality", "trained_on"  # keys of a row beside the tools' names
-FEWEST = 10  # images of a file, to measure errors on it
+FEWEST = 10  # least number of images of a file to measure errors on
 
 Row = Mapping[str, Any]
 
 
 def measured_rows(tools: Mapping[str, Tool], file: Path, wanted: Iterable[tuple[Row, RGB, RGB | None, Path]]) -> None:
-    """Append a line for each wanted image whose name has none yet."""
+    """Append a line for each wanted image that has no line yet, by name."""
     done = {row["name"] for row in read_rows(file)} if file.exists() else set()
     with file.open("a", encoding="utf-8") as lines:
         for row, pixels, reference, origin in wanted:
@@ -60,14 +60,14 @@ def measured_rows(tools: Mapping[str, Tool], file: Path, wanted: Iterable[tuple[
                         values[name] = raw_value(tool, pixels, reference)
                     except ToolError:
                         continue
-            # The curves of all full-reference tools, FR-FUSION's too, were fitted on LIVE r2, and are measured there.
+            # Not of full-reference tools, FR-FUSION included: all of their curves were fitted on LIVE r2.
             seen = [name for name in values if tools[name].kind == "NR" and trained_on_count(tools[name], [origin])]
             lines.write(json.dumps({**row, SEEN: seen, **values}) + "\n")
             lines.flush()
 
 
 def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sample: int | None) -> Iterable[Any]:
-    """Yield the images of a labels file, or a seeded sample of them, each as ``measured_rows`` takes it."""
+    """Yield the images of a labels file, or a seeded sample, each as ``measured_rows`` takes it."""
     items = read_labels(path, split)
     scale = mos_scale([item.mos for item in items], mos_range)
     for item in random.Random(0).sample(items, sample) if sample else items:
@@ -76,8 +76,8 @@ def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sam
         yield row, image.pixels, reference.pixels if reference else None, item.image
 
 
-def ladders(photos: Sequence[Path]) -> Iterable[Any]:
-    """Copies of pristine photos at levels 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
+def distorted_copies(photos: Sequence[Path]) -> Iterable[Any]:
+    """Yield photos and copies at levels 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
     for seed, path in enumerate(photos):
         photo = tool_categories.read_scaled(path)
         yield {"name": path.name, QUALITY: 5.0}, photo, photo, path
@@ -93,7 +93,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, Tool]) -> Errors:
-    """Return the errors of the tools that apply to a source, over files of rows; each file counts the same."""
+    """Return the errors of the tools that apply to a source; all files of rows count the same."""
     names = sorted(applying(source, tools))
     found = []
     for rows in files:
@@ -115,13 +115,13 @@ def applying(source: str, tools: Mapping[str, Tool]) -> list[str]:
 
 
 def score(tool: Tool, row: Row) -> float:
-    """Return the tool's score in [1, 5] of a row's image."""
+    """Return the tool's score in [1, 5] for the image of a row."""
     assert tool.calibration
     return tool.calibration(row[tool.name])
 
 
 def as_yaml(errors: Errors, tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """A source's errors as the table has them: by tool the deviation, then the correlations with the tools before."""
+    """Return the errors of a source as in the table: by tool its deviation, then correlations with earlier tools."""
     names = [name for name in tools if name in errors.error]
     return {
         "tools": {
@@ -135,31 +135,31 @@ def as_yaml(errors: Errors, tools: Mapping[str, Tool]) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
     commands = parser.add_subparsers(required=True, metavar="{measure,fit}")
-    measure = commands.add_parser("measure", help="write the tools' values, a line per image")
+    measure = commands.add_parser("measure", help="write the values of the tools, one line for each image")
     measure.add_argument("images", help="a labels.csv, or a folder of pristine photos")
-    measure.add_argument("out", type=Path, help="the file to write, or to go on with")
+    measure.add_argument("out", type=Path, help="the file to write or to continue")
     measure.add_argument("--split", help="only the rows of this split")
-    measure.add_argument("--sample", type=int, metavar="N", help="only N images, drawn at random")
+    measure.add_argument("--sample", type=int, metavar="N", help="only N images, chosen at random")
     measure.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    fit = commands.add_parser("fit", help="write the errors into the table")
-    fit.add_argument("files", nargs="+", metavar="SOURCE FILE", help="pairs of a source of images and a measured file")
-    fit.add_argument("--write", type=Path, metavar="YAML", required=True, help="the table to put the errors into")
+    fit = commands.add_parser("fit", help="write the errors to the table")
+    fit.add_argument("files", nargs="+", metavar="SOURCE FILE", help="pairs of an image source and a file by `measure`")
+    fit.add_argument("--write", type=Path, metavar="YAML", required=True, help="the table to update")
     tools = {name: tool for name, tool in toolbox().items() if tool.rates_overall}
 
     def run(args: argparse.Namespace) -> None:
         if "out" in args:
             is_folder = Path(args.images).is_dir()
             wanted = (
-                ladders(find_images([Path(args.images)]))
+                distorted_copies(find_images([Path(args.images)]))
                 if is_folder
                 else labeled(args.images, args.split, args.mos_range, args.sample)
             )
             return measured_rows(tools, args.out, wanted)
         if len(args.files) % 2:
-            parser.error("expected pairs of SOURCE FILE")
+            parser.error("expected pairs of a source and a file: SOURCE FILE ...")
         files: dict[str, list[list[Row]]] = {}
         for source, path in zip(args.files[::2], args.files[1::2], strict=True):
             files.setdefault(source, []).append(read_rows(Path(path)))

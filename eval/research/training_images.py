@@ -1,11 +1,11 @@
-"""Write the digests of the images that shipped models and curves were fitted on.
+"""Write the digests of the images that shipped models and curves were fitted to.
 
     python -m agenticiqa.eval.research.training_images DATA/*/labels.csv --packages PACKAGES [--out training_images.csv]
 
-A set goes by the name of its folder. PACKAGES has the photos of packages as for ``train_quality_model``, of which
-LEARNED-IQA and what finds distortions were trained; they are a set named package_photos, without those that are only
-measured. Images and references are written down; of an image only its size and 4 bytes of two digests are kept
-(``programs/tools/training_images.py``), which do not tell what it shows.
+The name of a set is that of its folder. PACKAGES is as for ``train_quality_model``. LEARNED-IQA and the distortion
+detector were trained on its photos, a set named package_photos; test photos are not in it. The file lists images and
+references. For each it has the size and 4 bytes of two digests (``programs/tools/training_images.py``), which do not
+reveal what the image shows.
 """
 
 import argparse
@@ -35,13 +35,13 @@ def images_of(labels: Path) -> list[Image]:
 
 
 def photos_of(packages: Path) -> list[Image]:
-    """Return every photo of the packages that something was trained on. Raises UserError."""
+    """Return every training photo of the packages. Raises UserError."""
     trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
     return [(PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained]
 
 
 def kept_lines(file: Path) -> list[tuple[str, ...]]:
-    """Return the lines of the packages' photos in a file of digests; none without the file."""
+    """Return the lines of package photos in a file of digests, [] without the file."""
     if not file.is_file():
         return []
     with file.open(encoding="utf-8", newline="") as lines:
@@ -49,13 +49,13 @@ def kept_lines(file: Path) -> list[tuple[str, ...]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = parser_of(__doc__)
-    parser.add_argument("labels", nargs="+", type=Path, help="the labels.csv of every set that something was fitted on")
+    parser.add_argument("labels", nargs="+", type=Path, help="labels.csv of every set used for fitting")
     parser.add_argument(
-        "--packages", type=Path, help="the folder with the unpacked packages; without it, the photos in OUT stay there"
+        "--packages", type=Path, help="folder of unpacked packages; without it, the lines of package photos stay"
     )
-    parser.add_argument("--out", type=Path, default=FILE, help="default: the file that ships")
+    parser.add_argument("--out", type=Path, default=FILE, help="file to write (default: the shipped file)")
 
     def run(args: argparse.Namespace) -> None:
         images = [image for labels in args.labels for image in images_of(labels)]
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *lines])
         write_atomically(args.out, text.getvalue())
-        print(f"{args.out}: {len(images)} images of {len(args.labels)} sets{' and the packages' * bool(args.packages)}")
+        print(f"{args.out}: {len(images)} images of {len(args.labels)} sets{' and of packages' * bool(args.packages)}")
 
     return run_command(parser, run, argv)
 

@@ -1,10 +1,9 @@
-"""The wordings of the questions, read from a CSV: written by hand, and templates that are filled in with nouns.
+"""Read wordings of questions from CSV files: hand-written ones, and templates that are filled in with nouns.
 
-The columns are ``kind,style,about,truth,text``. ``about`` is a concept, "any", or a metric; with "*" the text is a
-template that is filled in for every concept, with the noun that a row of kind "noun" gives it for ``{noun}``. What
-``truth`` says depends on the kind. Options carry in braces what makes them true, "A. None{0} B.
-Slight{1-2} C. Strong{3-5}" by levels or "A. Blur{blur} B. Noise{noise}" by names, which the reader takes out again.
-``\\n`` in a text is a line break.
+The columns are ``kind,style,about,truth,text``. ``about`` is a concept, "any" or a metric. With "*" the text is a
+template for every concept: ``{noun}`` becomes the noun in the concept's row of kind "noun". The meaning of ``truth``
+depends on the kind. Options have their condition in braces: levels, as in "A. None{0} B. Slight{1-2} C. Strong{3-5}",
+or names, as in "A. Blur{blur} B. Noise{noise}". They are removed from the text. ``\\n`` in a text is a line break.
 """
 
 import csv
@@ -38,7 +37,7 @@ _TAG = re.compile(r"\{[^{}]+\}")
 
 @dataclass(frozen=True)
 class Wording:
-    """One question in words; ``tags`` has what makes each option true, by letter, {} without options."""
+    """One question; ``tags`` has the condition of each option, by letter, {} without options."""
 
     kind: str
     style: str
@@ -55,11 +54,11 @@ def wordings_file(split: str) -> Path:
 
 
 def read_wordings(file: Path) -> list[Wording]:
-    """All wordings of a file, templates filled in. Raises UserError, naming the line, for one that cannot be read."""
+    """Return all wordings of a file, with templates filled in. Raises UserError with the line of an unreadable one."""
     with file.open(encoding="utf-8", newline="") as opened:
         reader = csv.DictReader(opened)
         if reader.fieldnames != COLUMNS:
-            raise UserError(f"{file} has the columns {reader.fieldnames}, not {COLUMNS}")
+            raise UserError(f"{file}: the columns are {reader.fieldnames}; expected {COLUMNS}")
         rows = [(reader.line_num, row) for row in reader]
     nouns = {row["about"]: row["text"] for _, row in rows if row["kind"] == "noun"}
     return [
@@ -72,9 +71,9 @@ def read_wordings(file: Path) -> list[Wording]:
 
 def _wording(row: dict[str, str], where: str) -> Wording:
     if None in row.values() or not (row["kind"] and row["style"] and row["about"] and row["text"]):
-        raise UserError(f"{where}: expected {', '.join(COLUMNS)}, got {row}")
+        raise UserError(f"{where}: a value is missing; expected {', '.join(COLUMNS)}, got {row}")
     if row["about"] == "*" and "{noun}" not in row["text"]:
-        raise UserError(f"{where}: a template needs {{noun}}")
+        raise UserError(f"{where}: no {{noun}} in the text; a row with * in about needs it")
     text = row["text"].replace("\\n", "\n")
     tags = {letter: tag for letter, tag in _TAGGED.findall(text) if tag != "noun"}
     plain = _TAG.sub(lambda match: match[0] if match[0] == "{noun}" else "", text)

@@ -11,13 +11,13 @@ def severities(**of: float) -> np.ndarray:
     return np.array([of.get(name.split()[0].lower(), 0.0) for name in DETECTABLE])
 
 
-def test_an_alarm_is_above_slight_and_a_name_at_least_visible():
+def test_alarms_are_above_slight_and_named_distortions_are_visible():
     assert false_alarms(np.array([severities(noise=1.4), severities(noise=1.5)]))["Noise"] == 0.5
     assert top_category(severities(noise=0.49)) == "none"
     assert top_category(severities(noise=0.5)) == "Noise"
 
 
-def test_shares_alarms_and_agreement_are_counted_over_the_rows():
+def test_shares_alarms_and_correlations_are_of_all_rows():
     rows = np.array([severities(blurs=2), severities(noise=2), severities(), severities(noise=1)])
     assert correct_shares(["defocus", "defocus", "defocus", "white_noise"], rows) == {
         "defocus": 1 / 3,

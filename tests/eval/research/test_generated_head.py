@@ -1,4 +1,4 @@
-"""The head for AI-generated pictures: other images keep their score, and pictures are recognized by their look."""
+"""The head for AI-generated images: other images keep their score, and generated ones are recognized."""
 
 import csv
 
@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="training needs torch, of the extra train")
 import onnx
 
 from agenticiqa.eval.research import generated_head
-from agenticiqa.eval.research.generated_head import PHOTO, Pictures, Teller, fit_teller, with_generated
+from agenticiqa.eval.research.generated_head import PHOTO, GeneratedClassifier, Pictures, fit_classifier, with_generated
 from agenticiqa.eval.research.panel_head import projections_of
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, as_input
@@ -19,12 +19,12 @@ from agenticiqa.programs.tools.numerics.networks import run_network
 from support.distortion_levels import scene
 
 pytestmark = pytest.mark.slow
-OWN = 2.5  # what the reading of generated pictures gives any image here
+OWN = 2.5  # the score that the head for generated images gives here
 
 
 @pytest.fixture(scope="module")
 def before():
-    """The shipped model without what it has for generated pictures."""
+    """The shipped model without the head and classifier for generated images."""
     model = onnx.load(MODEL)
     made = next(node for node in model.graph.node if "reading" in node.output)
     score = next(node for node in model.graph.node if made.input[0] in node.output).input[0]
@@ -38,12 +38,12 @@ def before():
 
 
 @pytest.mark.parametrize(("shown", "share"), [(0.0, 0), (PHOTO, 0), (1.0, 1)])
-def test_the_share_of_the_new_reading_is_what_is_told(before, tmp_path, shown, share):
+def test_the_new_head_counts_by_the_output_of_the_classifier(before, tmp_path, shown, share):
     features = projections_of(before.graph)[1].dims[0]
-    teller = Teller(
+    classifier = GeneratedClassifier(
         np.zeros((features, 2), np.float32), np.zeros((3, 2), np.float32), 1.0, np.zeros(3, np.float32), shown
     )
-    made = with_generated(before, teller, np.zeros(features, np.float32), OWN)
+    made = with_generated(before, classifier, np.zeros(features, np.float32), OWN)
     files = {}
     for name, model in (("before", before), ("after", made)):
         (tmp_path / name).write_bytes(model.SerializeToString())
@@ -51,11 +51,11 @@ def test_the_share_of_the_new_reading_is_what_is_told(before, tmp_path, shown, s
     given = as_input(scene(256))
     old, new = (run_network(file, sha256_of(file), "reading", given)[0] for file in files.values())
     assert new[1] == old[1], "the novelty"
-    assert 0.5 * share <= new[2] <= share, "less where damage is seen"
+    assert 0.5 * share <= new[2] <= share, "less if damage is visible"
     assert new[0] == pytest.approx(old[0] + new[2] * (OWN - old[0]), abs=1e-5)
 
 
-def test_pictures_are_told_by_their_features_and_a_part_left_out_teaches_nothing(monkeypatch):
+def test_generated_images_are_recognized_and_held_out_ones_are_not_trained_on(monkeypatch):
     monkeypatch.setattr(generated_head, "CENTERS", 60)
     monkeypatch.setattr(generated_head, "DIRECTIONS", 8)
     monkeypatch.setattr(generated_head, "SPANNED", 100)
@@ -65,10 +65,10 @@ def test_pictures_are_told_by_their_features_and_a_part_left_out_teaches_nothing
     source = np.select([generated, whole], ["maker", "photos"], "pristine")
     names = np.arange(300).astype(str)
     pictures = Pictures(standard, generated, whole, source, source, names, np.full(300, 3.0))
-    _, told_without = fit_teller(pictures)
-    shown = told_without(np.arange(300) % 2 == 0)[1::2]
+    _, outputs_without = fit_classifier(pictures)
+    shown = outputs_without(np.arange(300) % 2 == 0)[1::2]
     assert shown[generated[1::2]].min() > 0.6 > 0.4 > shown[~generated[1::2]].max()
-    assert told_without(~generated)[generated].max() == pytest.approx(0, abs=1e-5), "it has seen no such picture"
+    assert outputs_without(~generated)[generated].max() == pytest.approx(0, abs=1e-5), "not trained on such images"
 
 
 def test_the_command_keeps_features_and_writes_a_model_and_the_scores_by_folds(before, tmp_path, monkeypatch, capsys):

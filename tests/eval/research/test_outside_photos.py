@@ -13,8 +13,8 @@ from agenticiqa.eval.research.outside_photos import (
     PictureSample,
     fit,
     main,
+    predicted_look,
     report,
-    told_as,
     write_weights,
 )
 from agenticiqa.programs.tools.numerics.weights import read_weights
@@ -26,7 +26,7 @@ RANDOM = np.random.default_rng(4)
 
 
 def samples(fitted: bool, count: int = 20) -> list[PictureSample]:
-    """Samples whose look is told by which of the first features is high."""
+    """Return samples in which a high value in one of the first features marks the look."""
     made = []
     for index, look in enumerate(LOOKS):
         values = RANDOM.normal(0, 0.3, (count, 8))
@@ -45,14 +45,14 @@ def test_a_seed_gives_one_picture_and_another_seed_another(kind):
     assert not np.array_equal(first, drawn(kind, 2))
 
 
-def test_the_fitted_regression_tells_the_looks_and_is_read_back(tmp_path):
+def test_the_fitted_regression_recognizes_looks_and_is_read_back(tmp_path):
     weights = fit(samples(True))
     sha256 = write_weights(weights, tmp_path / "made.npz")
     assert hashlib.sha256((tmp_path / "made.npz").read_bytes()).hexdigest() == sha256
     back = read_weights(tmp_path / "made.npz", sha256)
     assert set(back) == set(weights)
     for sample in samples(False):
-        assert told_as(back, sample) == told_as(weights, sample) == sample.look
+        assert predicted_look(back, sample) == predicted_look(weights, sample) == sample.look
 
 
 def test_only_pictures_that_were_not_fitted_on_are_counted():
@@ -62,7 +62,7 @@ def test_only_pictures_that_were_not_fitted_on_are_counted():
     counted = {row.split(" | ")[0].strip("| "): row for row in rows[2:]}
     assert "| 5 | 20.0% [3.6%, 62.4%] |" in counted["set: photo"]
     assert "| 4 | 100.0% [51.0%, 100.0%] | 4 of 4 |" in counted["set: page"]
-    assert "| 16 | 100.0%" in counted["all that are no photos"]
+    assert "| 16 | 100.0%" in counted["all pictures that are not photos"]
 
 
 def test_folders_and_photos_are_read_and_a_wrong_look_is_refused(tmp_path, monkeypatch, capsys):

@@ -38,7 +38,7 @@ def parts(file):
     return named, weight.name, bias.name
 
 
-def test_only_the_reading_of_the_panel_changes_and_a_second_run_writes_the_same_bits(labels, tmp_path, capsys):
+def test_only_the_head_of_the_panel_changes_and_a_second_run_writes_the_same_bits(labels, tmp_path, capsys):
     call = [str(MODEL), str(labels), "--panel", "0", "--out", str(tmp_path / "made")]
     assert main(call) == 0
     made = tmp_path / "made" / "quality_model.onnx"
@@ -53,15 +53,15 @@ def test_only_the_reading_of_the_panel_changes_and_a_second_run_writes_the_same_
     assert made.read_bytes() == first
 
 
-def test_what_is_reported_on_is_not_learned_from(labels, tmp_path, capsys):
+def test_training_on_test_photos_is_refused(labels, tmp_path, capsys):
     (tmp_path / "test.csv").write_text("Image Name,MOS\nss01 (3).png,1\n")
     call = [str(MODEL), str(labels), "--never", str(tmp_path / "test.csv"), "--out", str(tmp_path / "made")]
     assert main(call) == 2
-    assert "1 photos to learn from are in" in capsys.readouterr().err
+    assert "test.csv: names 1 training photos, such as ss01 (3).png" in capsys.readouterr().err
     assert not (tmp_path / "made").exists()
 
 
-def test_photos_that_are_alike_are_of_one_group_directly_or_by_way_of_others(tmp_path):
+def test_similar_photos_form_a_group_directly_or_via_others(tmp_path):
     rng = np.random.default_rng(1)
     scene, other = (rng.integers(0, 256, (16, 16), dtype=np.uint8) for _ in range(2))
     pictures = [scene, scene // 2, other, rng.integers(0, 256, (16, 16), dtype=np.uint8)]

@@ -1,4 +1,4 @@
-"""Styles: drawn anew from the same generator, of the image's shape, and each does what its name says."""
+"""Styles keep the shape of the image, depend only on their generator, and have the effect that they are named for."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def photo():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STYLES)
-def test_a_style_keeps_the_shape_and_follows_from_its_generator(name, photo):
+def test_a_style_keeps_the_shape_and_depends_only_on_its_generator(name, photo):
     before = photo.copy()
     styled, again = (STYLES[name](photo, np.random.default_rng(4)) for _ in range(2))
     assert styled.shape == photo.shape
@@ -40,7 +40,7 @@ def test_gray_and_sepia_have_one_hue(photo):
     assert monochrome(Tone(STYLES["sepia"](photo, np.random.default_rng(0)))) == "toned"
 
 
-def test_the_subject_stays_as_it_is_before_another_background(photo):
+def test_the_subject_is_unchanged_on_another_background(photo):
     height, width = photo.shape[:2]
     inside = slice(height // 2 - 5, height // 2 + 5), slice(width // 2 - 5, width // 2 + 5)
     for name in ("shallow focus", "bokeh", "cut-out on white"):

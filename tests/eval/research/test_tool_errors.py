@@ -1,4 +1,4 @@
-"""The command that measures the errors of the tools of quality."""
+"""The command that measures the errors of the quality tools."""
 
 import json
 from importlib import resources
@@ -20,7 +20,7 @@ FR = tool_errors.applying("reference", TOOLS)
 
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
-    """40 images whose opinions PSNR's score misses by .2, SSIM's by the same .2, and the others' by 1."""
+    """40 images: PSNR and SSIM have the same errors, of deviation .2, and the other tools have deviation 1."""
     draw, file = np.random.default_rng(0), tmp_path / "rows.jsonl"
     inverse = {}
     for name in FR:
@@ -50,11 +50,11 @@ def test_errors_are_written_beside_the_table(rows: Path, tmp_path: Path) -> None
     found = after["errors"]["reference"]["tools"]
     assert list(found) == FR
     assert found["PSNR"][0] == pytest.approx(0.2, abs=0.06)
-    assert found["PSNR"][1 + FR.index("SSIM")] > 0.95, "they miss the same, where both can say it"
+    assert found["PSNR"][1 + FR.index("SSIM")] > 0.95, "their errors are equal within their ranges"
     assert found["GMSD"][0] > 0.6
 
 
-def test_measuring_goes_on_where_it_was_ended_and_takes_photos_or_labels(tmp_path: Path) -> None:
+def test_measuring_continues_an_unfinished_file(tmp_path: Path) -> None:
     pixels = scene()[:96, :96]
     Image.fromarray(pixels).save(tmp_path / "pristine.png")
     for at in range(2):

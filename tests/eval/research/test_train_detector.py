@@ -1,4 +1,4 @@
-"""Training the detector: samples with known truth, and networks that learn it."""
+"""Training of the detector: samples have known severities, and networks learn them."""
 
 import csv
 from dataclasses import fields, replace
@@ -50,7 +50,7 @@ def samples(photos):
     return read_samples([photos / "photos.csv"], photos, photos / "cache", seed=0)
 
 
-def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
+def test_every_kind_has_a_pristine_frame_and_five_levels(samples):
     for kind in KINDS:
         rows = samples.frame == samples.frame[samples.kind == kind][0]
         assert list(samples.kind[rows]) == [PRISTINE, *[kind] * 5]
@@ -59,7 +59,7 @@ def test_every_kind_climbs_its_five_levels_from_a_pristine_frame(samples):
         assert samples.with_reference[rows][0] == pytest.approx(0)
 
 
-def test_photos_that_are_only_measured_are_left_out(photos, samples):
+def test_test_photos_are_not_used(photos, samples):
     manifest = photos / "with_test.csv"
     rows = [("content", "file", "package", "split"), ("one", "one.png", "made 1.0", "train"), ("two", "-", "-", "test")]
     with manifest.open("w", newline="") as file:
@@ -74,7 +74,7 @@ def in_styles(photos):
     return read_samples([], photos, photos / "cache", 0, [("one", photos / "one.png")])
 
 
-def test_a_style_is_no_damage_but_what_is_on_top_of_it_is(in_styles):
+def test_a_style_is_no_damage_but_a_distortion_on_top_is(in_styles):
     truth, known = targets(in_styles)
     assert list(in_styles.level[:1]) == [PLAIN]
     assert len(in_styles.kind) == 2 * (1 + STYLES_EACH)
@@ -87,7 +87,7 @@ def test_a_style_is_no_damage_but_what_is_on_top_of_it_is(in_styles):
         assert all(known[name][row] for name in expected)
 
 
-def test_styles_are_taught_without_a_reference_only(samples, in_styles, monkeypatch):
+def test_only_heads_without_a_reference_are_trained_on_styles(samples, in_styles, monkeypatch):
     monkeypatch.setattr(small_networks, "EPOCHS", 1)
     both = distorted.Samples(
         *(np.concatenate([getattr(each, field.name) for each in (samples, in_styles)]) for field in fields(samples))
@@ -114,7 +114,7 @@ def test_the_command_measures_held_out_contents_and_writes_weights(samples, monk
     share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
     both = (share * without + (1 - share) * two.without_reference)[two.kind == PRISTINE]
     below = np.quantile(both, 0.9, axis=0).round(2).tolist()
-    assert f"Nine in ten pristine images are below {dict(zip(DETECTABLE, below, strict=True))}" in printed
+    assert f"90 % of pristine images have severities below {dict(zip(DETECTABLE, below, strict=True))}" in printed
     titles = [line for line in printed.splitlines() if line.startswith("## ")]
     assert titles == [
         f"## With{how} reference, {by}" for how in ("out a", " a") for by in ("networks", "curves", "both")
@@ -142,13 +142,13 @@ def test_the_truth_of_a_sample_is_its_kinds_at_their_levels(samples):
 
 
 def made(kind: str, *, gray: bool = False) -> distorted.Samples:
-    """One sample of level 3 without features."""
+    """Return a sample of level 3 without features."""
     nothing = np.zeros((1, 7))
     fields = (np.array(["one"]), np.array([0]), np.array([kind]), np.array(["3"]), np.array([gray]))
     return distorted.Samples(*fields, nothing, nothing, nothing, nothing)
 
 
-def test_what_cannot_be_known_of_a_sample_does_not_count():
+def test_unknown_severities_of_a_sample_do_not_count():
     def unknown(samples):
         return {name for name, known in targets(samples)[1].items() if not known[0]}
 

@@ -1,4 +1,4 @@
-"""Samples for the network over patches: what is planted, what is saved as JPEG, and that draws are made by names."""
+"""Samples for the networks on patches: planted damage, JPEG copies, and draws that depend on names only."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from agenticiqa.eval.research.train_patches import CLEAN, PLANTED_EACH, samples_
 pytestmark = pytest.mark.slow
 
 
-def test_a_photo_is_clean_also_when_saved_and_its_copies_are_damaged():
+def test_a_photo_and_its_jpeg_are_clean_and_other_copies_are_damaged():
     samples = list(samples_of("set/coffee.png", coffee()))
     assert [sample.kind == CLEAN for sample in samples] == [True, True] + [False] * (PLANTED_EACH + 1)
     assert not samples[0].share.any()

@@ -6,7 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agenticiqa.eval.research.reader_examples import MEASURED_ONLY, UNKNOWN, Example, examples_of, intent_of, taught
+from agenticiqa.eval.research.reader_examples import (
+    MEASURED_ONLY,
+    UNKNOWN,
+    Example,
+    examples_of,
+    intent_of,
+    training_examples,
+)
 from agenticiqa.eval.research.wordings import Wording, read_wordings, wordings_file
 from agenticiqa.programs.offline.answers.question_reader import INTENTS, MEANINGS, NETWORK, VOCABULARY
 
@@ -31,18 +38,18 @@ def wording(kind: str, about: str, truth: str, text: str, tags: dict[str, str] |
         ("degree", "part", "part-degree"),
     ],
 )
-def test_intents_are_those_of_kind_and_truth(kind: str, truth: str, intent: str) -> None:
+def test_kind_and_truth_determine_the_intent(kind: str, truth: str, intent: str) -> None:
     assert intent_of(wording(kind, "noise", truth, "?")) == intent
     assert intent in INTENTS
 
 
 @pytest.mark.parametrize("kind", ["which", "choice"])
-def test_what_is_wrong_with_a_part_is_an_intent_of_its_own(kind: str) -> None:
+def test_questions_about_a_part_have_their_own_intent(kind: str) -> None:
     assert intent_of(wording(kind, "any", "-", "What ails the peacock?")) == "which"
     assert intent_of(wording(kind, "any", "part", "What ails the peacock?")) == "part-which" in INTENTS
 
 
-def test_options_are_examples_by_themselves_and_behind_their_question() -> None:
+def test_options_are_examples_alone_and_after_their_question() -> None:
     graded = wording("choice", "blur", "-", "How soft? A. Sharp B. Very soft", {"A": "0", "B": "3-5"})
     named = wording("choice", "any", "-", "What is wrong? A. Mushy B. Speckles", {"A": "blur", "B": "noise"})
     yes = wording("choice", "dark", "-", "Is it underexposed? A. Yes B. No", {"A": "1-5", "B": "0"})
@@ -68,7 +75,7 @@ def test_options_are_examples_by_themselves_and_behind_their_question() -> None:
     ]
 
 
-def test_options_without_a_question_are_read_by_themselves() -> None:
+def test_options_without_a_question_are_examples() -> None:
     bare = wording("choice", "blur", "", "A. Sharp B. Very soft", {"A": "0", "B": "3-5"})
     assert examples_of([bare]) == [
         Example("A. Sharp B. Very soft", INTENTS.index("degree"), MEANINGS.index("blur")),
@@ -77,14 +84,14 @@ def test_options_without_a_question_are_read_by_themselves() -> None:
     ]
 
 
-def test_options_of_another_matter_are_so_behind_their_question_only() -> None:
+def test_options_of_unrelated_questions_are_other_only_after_the_question() -> None:
     other = wording("unanswerable", "any", "-", "Which city is it? A. Rome B. Oslo C. Bern")
     assert Example("Which city is it? Oslo", UNKNOWN, MEANINGS.index("other")) in examples_of([other])
     assert Example("Oslo", UNKNOWN, MEANINGS.index("other")) not in examples_of([other])
 
 
-def test_nothing_is_learned_from_the_sets_for_measuring() -> None:
-    texts = {example.text for example in taught([], random.Random(0))}
+def test_held_out_sets_are_not_trained_on() -> None:
+    texts = {example.text for example in training_examples([], random.Random(0))}
     assert len(texts) > 5_000
     for split in MEASURED_ONLY:
         held = {row.text for row in read_wordings(wordings_file(split)) if not row.tags and len(row.text.split()) > 8}
@@ -92,7 +99,7 @@ def test_nothing_is_learned_from_the_sets_for_measuring() -> None:
 
 
 @pytest.mark.slow
-def test_a_tiny_training_writes_a_reader_that_computes_what_was_trained(
+def test_a_tiny_training_writes_a_file_that_computes_the_trained_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     torch = pytest.importorskip("torch", reason="training needs torch, of the extra train")
@@ -113,7 +120,7 @@ def test_a_tiny_training_writes_a_reader_that_computes_what_was_trained(
     (tmp_path / "tokenizer.json").write_bytes(VOCABULARY.read_bytes())
     monkeypatch.setattr(training, "package_folder", lambda: tmp_path)
     monkeypatch.setattr(training, "pretrained", untrained)
-    monkeypatch.setattr(training, "taught", lambda without, rng: taught(without, rng)[:64])
+    monkeypatch.setattr(training, "training_examples", lambda without, rng: training_examples(without, rng)[:64])
     monkeypatch.setattr(training, "TOKENS", 2000)
     assert training.main(["--rounds", "1", "--measure", "dev", "--out", str(tmp_path / "out")]) == 0
     assert "round 1 of 1\ndev: intent " in capsys.readouterr().out
@@ -126,6 +133,6 @@ def test_a_tiny_training_writes_a_reader_that_computes_what_was_trained(
     for text in ("Is this image noisy?", "?"):
         tokens = training.token_numbers(small, [text])
         with torch.no_grad():
-            wanted = made[0](torch.nn.functional.pad(tokens, (0, 2)))  # nothing is read behind the end
+            wanted = made[0](torch.nn.functional.pad(tokens, (0, 2)))  # padding changes nothing
         found = session.run(None, {"tokens": tokens.numpy()})[0]
-        assert np.corrcoef(found[0], wanted.numpy()[0])[0, 1] > 0.99  # weights of eight bits
+        assert np.corrcoef(found[0], wanted.numpy()[0])[0, 1] > 0.99  # weights in eight bits

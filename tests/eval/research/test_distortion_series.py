@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.research.ladders import (
+from agenticiqa.eval.research.distortion_series import (
     NEUTRAL,
     distorted,
     kept_curves,
@@ -25,7 +25,7 @@ def test_whole_levels_are_those_of_distort(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_levels_between_lie_between(kind):
+def test_a_level_between_two_whole_levels_distorts_between_them(kind):
     photo = scene(96, 128).astype(float)
     errors = [np.square(distorted(photo.astype("u1"), kind, level, 7) - photo).mean() for level in (0.1, 1, 2, 2.5, 3)]
     assert errors[0] == 0
@@ -42,7 +42,7 @@ def test_the_quality_kept_falls_with_the_level(kind):
         assert (np.diff(kept) < 0).all()
 
 
-def test_statistics_of_the_pixels_tell_damage_apart():
+def test_every_distortion_changes_the_pixel_statistics():
     torch = pytest.importorskip("torch", reason="training needs torch, of the extra train")
     from agenticiqa.eval.research.quality_network import STATISTICS, Statistics
 

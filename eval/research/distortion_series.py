@@ -1,8 +1,8 @@
-"""Make distortion series (ladders) for training the quality model from pristine and labeled photos.
+"""Make distortion series for training the quality model from pristine and labeled photos.
 
-A ladder has the undistorted frame and the same frame with the same distortion at rising levels. Most ladders have one
-kind; others have two or three kinds at once, or damage to a part of the image. Labeled photos are also used in other
-views that people would rate alike: cropped, resized, mirrored.
+A series has the undistorted frame and the same frame with the same distortion at rising levels. Most series have one
+kind of distortion. Others have two or three kinds at once, or damage to a part of the image. Labeled photos are also
+used in other views that people would rate alike: cropped, resized, mirrored.
 """
 
 import io
@@ -30,32 +30,31 @@ from agenticiqa.signatures.categories import COMPRESSION, NOISE
 
 LARGEST_PHOTO = 2600  # pixels
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
-HELD_OUT_LONGEST = 512  # pixels, of the frames of contents that are only measured
-FRAMES = 4  # of a photo for training; every ladder is made of one of them
-MIXED, LOCAL = 2, 3  # ladders of several kinds and of a part, per pristine photo
+HELD_OUT_LONGEST = 512  # pixels, longer side of the frames of held-out contents
+FRAMES = 4  # of a training photo; each series uses one of them
+MIXED, LOCAL = 2, 3  # series of several kinds and of a part, for each pristine photo
 MIXED_LEVELS = (1.5, 3.0, 4.5)
-LABELED_SIDE = 288  # pixels of the part of a labeled photo that is distorted
-TONE_FRAMES, TONES = 3, 4  # further frames of a photo for training, and ladders of tone of each; of a labeled one 1, 2
-COMPARED = 9  # one in this many training photos has its ladders scored by FR-FUSION
-PART, SEVERAL = "@", "+"  # in the name of a kind: of a part of the image, of several kinds
-JUDGED, VIEW = "", "view"  # instead of a kind: a photo as people have rated it, and another view of it
+LABELED_SIDE = 288  # pixels, side of the part of a labeled photo that is distorted
+TONE_FRAMES, TONES = 3, 4  # more frames of a training photo, and series of tone for each of them
+COMPARED = 9  # FR-FUSION scores the series of one in this many training photos
+PART, SEVERAL = "@", "+"  # in the name of a kind: damage of a part, several kinds
+RATED, VIEW = "", "view"  # instead of a kind: a photo as people rated it, and another view of it
 VIEWS = 4  # of a labeled photo
 
-# Distorted images are computed on one side of this seam, their features on the other.
 Floats = NDArray[np.float64]
 FeaturesOf = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Rungs:
+class SeriesImages:
     """N distorted images, one per row of every array.
 
-    ``ladder`` numbers the ladders of a photo; ``level`` is 0 for the frame to 5; ``share`` is the share of the image
-    that is distorted; ``compared`` the FR-FUSION with the frame as the reference, NaN where it was not computed;
-    ``features`` (N, F) in half precision.
+    ``series`` numbers the series of a photo. ``level`` is 0 (the frame) to 5. ``share`` is the share of the image that
+    is distorted. ``compared`` is FR-FUSION with the frame as the reference, NaN if not computed. ``features`` (N, F)
+    are in half precision.
     """
 
-    ladder: NDArray[np.int64]
+    series: NDArray[np.int64]
     kind: NDArray[np.str_]
     level: NDArray[np.float64]
     share: NDArray[np.float64]
@@ -63,53 +62,53 @@ class Rungs:
     features: NDArray[np.float16]
 
 
-Rung = tuple[str, float, float, RGB]  # kind, level, share, pixels
+SeriesImage = tuple[str, float, float, RGB]  # kind, level, share, pixels
 
 
-def kept_rungs(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """Return the ladders of a photo, computed once and kept in the folder ``cache``.
+def cached_series(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> SeriesImages:
+    """Return the series of a photo, computed once and kept in the folder ``cache``.
 
     ``how`` is "train" or "measure" for a pristine photo, "labeled" for one with a MOS, "labeled well" for one with a
     MOS above most others, and "views" for other views of a labeled photo.
     """
-    kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}-{how}.npz"
+    kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}-{how}-series.npz"
     if not kept.is_file():
-        rungs = rungs_of(file, features_of, how)
+        images = series_of(file, features_of, how)
         archive = io.BytesIO()
-        np.savez(archive, **{field.name: getattr(rungs, field.name) for field in fields(rungs)})
+        np.savez(archive, **{field.name: getattr(images, field.name) for field in fields(images)})
         write_atomically(kept, archive.getvalue())
     with np.load(kept) as arrays:
-        return Rungs(**arrays)
+        return SeriesImages(**arrays)
 
 
-def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
-    """Return the ladders of a photo: all kinds of a pristine one, one kind of a labeled one, tones of a good one."""
+def series_of(file: Path, features_of: FeaturesOf, how: str) -> SeriesImages:
+    """Return the series of a photo: all kinds for a pristine one, one for a labeled one, also tones for a good one."""
     number = zlib.crc32(file.name.encode())
     rng = np.random.default_rng(number)
-    ladders: list[Iterator[Rung]]
+    all_series: list[Iterator[SeriesImage]]
     if how == "views":
-        ladders = [iter([(VIEW, 0.0, 0.0, view) for view in views(in_working_size(load(file).pixels), rng)])]
+        all_series = [iter([(VIEW, 0.0, 0.0, view) for view in views(in_working_size(load(file).pixels), rng)])]
     elif how in ("labeled", "labeled well"):
         photo = in_working_size(load(file).pixels)
-        ladders = [iter([(JUDGED, 0.0, 0.0, photo)]), labeled_ladder(_part(photo, rng), rng)]
+        all_series = [iter([(RATED, 0.0, 0.0, photo)]), labeled_series(_part(photo, rng), rng)]
         if how == "labeled well":
-            ladders += of_tone(_part(photo, rng), 2, rng)
+            all_series += of_tone(_part(photo, rng), 2, rng)
     else:
         whole = opened_photo(file, LARGEST_PHOTO)
         frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
-        ladders = [
+        all_series = [
             *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
         ]
         if how == "train":
-            ladders += [mixture(frames[i % len(frames)], rng) for i in range(MIXED)]
-            ladders += [of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)]
+            all_series += [mixture(frames[i % len(frames)], rng) for i in range(MIXED)]
+            all_series += [of_a_part(frames[(i + 2) % len(frames)], rng) for i in range(LOCAL)]
             frames += [_frame(whole, rng, how) for _ in range(TONE_FRAMES)]
-            ladders += [ladder for frame in frames[FRAMES:] for ladder in of_tone(frame, TONES, rng)]
-    rows: dict[str, list[object]] = {field.name: [] for field in fields(Rungs)}
+            all_series += [series for frame in frames[FRAMES:] for series in of_tone(frame, TONES, rng)]
+    rows: dict[str, list[object]] = {field.name: [] for field in fields(SeriesImages)}
     of_frames: dict[int, NDArray[np.float16]] = {}
-    for place, ladder in enumerate(ladders):
+    for place, series in enumerate(all_series):
         frame = None
-        for kind, level, share, pixels in ladder:
+        for kind, level, share, pixels in series:
             frame = pixels if frame is None else frame
             compares = how == "train" and number % COMPARED == 0 and level > 0
             compared = fr_fusion(pixels, frame) if compares else np.nan
@@ -117,17 +116,17 @@ def rungs_of(file: Path, features_of: FeaturesOf, how: str) -> Rungs:
                 of_frames[id(pixels)] = features_of(as_input(pixels)).astype(np.float16)
             for name, value in zip(rows, (place, kind, level, share, compared, of_frames[id(pixels)]), strict=True):
                 rows[name].append(value)
-    return Rungs(**{name: np.array(values) for name, values in rows.items()})
+    return SeriesImages(**{name: np.array(values) for name, values in rows.items()})
 
 
 def _levels(how: str, rng: np.random.Generator) -> Sequence[float]:
-    """Return all levels to measure; for training three, of which the last is often the highest."""
+    """Return all levels to measure; for training three random ones, the last often the highest."""
     if how == "measure":
         return DISTORTION_LEVELS
     return [float(rng.uniform(0.5, 2)), float(rng.uniform(2, 3.5)), min(float(rng.uniform(3.5, 6)), 5.0)]
 
 
-def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Generator) -> Iterator[Rung]:
+def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Generator) -> Iterator[SeriesImage]:
     """Yield the frame and one distortion at the levels."""
     draw = int(rng.integers(1 << 31))
     yield kind, 0.0, 0.0, frame
@@ -135,8 +134,8 @@ def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Gene
         yield kind, level, 1.0, distorted(frame, kind, level, draw)
 
 
-def mixture(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[Rung]:
-    """Two or three kinds one after the other, each at its own share of the levels."""
+def mixture(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[SeriesImage]:
+    """Yield the frame with two or three kinds in succession, each at its own share of the levels."""
     kinds = sorted(rng.choice(list(KINDS), int(rng.integers(2, 4)), replace=False), key=_order)
     draws = [int(draw) for draw in rng.integers(1 << 31, size=len(kinds))]
     shares = rng.uniform(0.4, 1, len(kinds))
@@ -150,8 +149,8 @@ def mixture(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXE
         yield name, level, 1.0, pixels
 
 
-def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[Rung]:
-    """One kind in a rectangle or an ellipse of a ninth to a half of the image."""
+def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[SeriesImage]:
+    """Yield the frame with one kind in a rectangle or an ellipse of a tenth to a half of the image."""
     kind, draw = str(rng.choice(list(KINDS))), int(rng.integers(1 << 31))
     height, width = frame.shape[:2]
     share = rng.uniform(0.1, 0.5)
@@ -168,7 +167,7 @@ def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MI
         yield PART + kind, level, float(inside.mean()), np.rint(pixels).astype(np.uint8)
 
 
-def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
+def labeled_series(frame: RGB, rng: np.random.Generator) -> Iterator[SeriesImage]:
     """Yield distorted frames of a labeled photo: mostly with one kind, sometimes with several."""
     levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
     draw = rng.random()
@@ -178,8 +177,8 @@ def labeled_ladder(frame: RGB, rng: np.random.Generator) -> Iterator[Rung]:
         yield from mixture(frame, rng, levels) if draw < 0.9 else of_a_part(frame, rng, levels)
 
 
-def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[Rung]]:
-    """Return ladders of brightness, contrast or color changes, which are hard to detect without a reference."""
+def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[SeriesImage]]:
+    """Return series of brightness, contrast or color changes, which are hard to detect without a reference."""
     kinds = rng.choice([kind for kind in KINDS if KINDS[kind].category in TONE], count, replace=False)
     return [
         one_kind(frame, str(kind), [float(rng.uniform(0.6, 2.6)), float(rng.uniform(2.6, 5))], rng) for kind in kinds
@@ -187,7 +186,7 @@ def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[R
 
 
 def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
-    """Return views of a photo that people would rate alike: cropped, a bit smaller, as good JPEG, or mirrored."""
+    """Return views of a photo that people would rate alike: cropped, slightly smaller, as good JPEG, or mirrored."""
     image = Image.fromarray(photo)
     made = [
         _cut(image, 0.8, 0.95, rng),
@@ -201,7 +200,7 @@ def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
 
 
 def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
-    """Distort as ``distort`` does, at any level from 0 to 5; below level 1 the strength falls to no distortion."""
+    """Return the pixels with a distortion of ``distort`` at any level from 0 to 5; level 0 changes nothing."""
     if level <= 0.2:
         return pixels
     strengths = np.array(KINDS[kind].strengths, float)
@@ -211,7 +210,7 @@ def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
     return np.clip(np.rint(changed), 0, 255).astype(np.uint8)
 
 
-# The strength that changes nothing, where it is not 0.
+# The strength that changes nothing, if it is not 0.
 NEUTRAL = {
     "low_resolution": 1,
     "jpeg": 95,
@@ -229,19 +228,19 @@ NEUTRAL = {
 
 
 def _part(photo: RGB, rng: np.random.Generator) -> RGB:
-    """Return a part of a photo, of ``LABELED_SIDE`` pixels."""
+    """Return a random part of a photo, with sides of at most ``LABELED_SIDE`` pixels."""
     height, width = (min(side, LABELED_SIDE) for side in photo.shape[:2])
     top, left = (int(rng.integers(all_ - part + 1)) for all_, part in zip(photo.shape, (height, width), strict=False))
     return photo[top : top + height, left : left + width]
 
 
 def _order(kind: str) -> int:
-    """As in a camera: blur and exposure come before noise, and coding comes last."""
+    """Return the place of a kind in a camera: blur and exposure come before noise, and coding comes last."""
     return {NOISE: 1, COMPRESSION: 2}.get(KINDS[kind].category, 0)
 
 
 def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
-    """Return the photo in some size, for training also mirrored, saved as JPEG, or a part of it."""
+    """Return the photo in a random size; for training also mirrored, saved as JPEG, or cropped."""
     longest = float(np.exp(rng.uniform(*np.log(LONGEST)))) if how == "train" else HELD_OUT_LONGEST
     if how == "train" and rng.random() < 0.4:
         photo = _cut(photo, 0.5, 0.9, rng)
@@ -255,7 +254,7 @@ def _frame(photo: Image.Image, rng: np.random.Generator, how: str) -> RGB:
 
 
 def _cut(photo: Image.Image, low: float, high: float, rng: np.random.Generator) -> Image.Image:
-    """Return a part of which each side is that share of the photo's."""
+    """Return a random crop; each side is between ``low`` and ``high`` of the photo's side."""
     width, height = (round(side * rng.uniform(low, high)) for side in photo.size)
     left, top = int(rng.integers(photo.width - width + 1)), int(rng.integers(photo.height - height + 1))
     return photo.crop((left, top, left + width, top + height))
@@ -266,15 +265,15 @@ def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Imag
     return photo.resize([round(side * scale) for side in photo.size], Image.Resampling.LANCZOS)
 
 
-# The share of quality that a rung keeps is taken from its level and from FR-FUSION. FR-FUSION falls with the level of
-# every kind, but it has a floor, and says little of tones: gray photos and color casts lose less by it than by the eye.
-# The levels of ``distort`` are made for the eye, but as equal over the kinds as one table can make them.
-PRISTINE_SCORE = 4.3  # of a pristine photo: people hardly rate any image higher on average
-KEPT_AT_LEVEL = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of a score above 1 that is kept at the levels 0..5
-COMPARED_SHARE = 0.4  # how much FR-FUSION counts beside the level
+# The share of quality that an image keeps follows from its level and from FR-FUSION. FR-FUSION falls with the level of
+# every kind, but not below a minimum, and it underestimates gray photos and color casts. The levels of ``distort`` are
+# chosen by eye, and about equal over the kinds.
+PRISTINE_SCORE = 4.3  # of a pristine photo: hardly any image has a higher MOS
+KEPT_AT_LEVEL = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of the score above 1 that is kept at the levels 0..5
+COMPARED_SHARE = 0.4  # weight of FR-FUSION; the level has the rest
 LOWEST_COMPARED = 1.7  # FR-FUSION of a completely destroyed image
-AREA_EXPONENT = 0.4  # a loss in a share of the image counts as this power of the share: the worst part matters most
-MIXTURE_LEVEL = 0.8  # the levels of a mixture's kinds are its own or below: this share of it on average
+AREA_EXPONENT = 0.4  # the loss in a part is multiplied by this power of its share: the worst part matters most
+MIXTURE_LEVEL = 0.8  # mean level of the kinds of a mixture, as a share of its level
 
 
 def kept_by_compared(compared: Floats) -> Floats:
@@ -283,7 +282,7 @@ def kept_by_compared(compared: Floats) -> Floats:
 
 
 def kept_curves(kinds: NDArray[np.str_], levels: Floats, compared: Floats) -> dict[str, Floats]:
-    """By kind, the share of quality kept at the levels 0..5, from images (N,) of which some have FR-FUSION scores."""
+    """Return, by kind, the share of quality kept at the levels 0..5, from images (N,), some with FR-FUSION scores."""
     curves = {}
     for kind in KINDS:
         rows = (kinds == kind) & np.isfinite(compared)
@@ -297,7 +296,7 @@ def kept_curves(kinds: NDArray[np.str_], levels: Floats, compared: Floats) -> di
 
 
 def kept_quality(kind: str, level: float, share: float, compared: float, curves: dict[str, Floats]) -> float:
-    """Return the share of quality, 0 to 1, that a rung of a ladder keeps; see ``Rungs`` for the arguments."""
+    """Return the share of quality, 0 to 1, that an image of a series keeps; for the arguments see ``SeriesImages``."""
     if level == 0:
         return 1.0
     kinds = kind.removeprefix(PART).split(SEVERAL)
