@@ -264,8 +264,8 @@ def build_graph(
         query, _ = query_and_path(state)
         read_options(state.get("options"))
         _refuse_other_limits(state.get("max_replan_iterations"))
-        left = {key: None for key in RESULTS if state.get(key) is not None}
-        return {"query": checked(query), **left, "iteration_count": 0, "replan_history": []}
+        earlier = {key: None for key in RESULTS if state.get(key) is not None}
+        return {"query": checked(query), **earlier, "iteration_count": 0, "replan_history": []}
 
     def plan(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
         update = planner_node(state, of_run(config))
@@ -301,10 +301,10 @@ def build_graph(
     graph.add_conditional_edges("planner", after_plan, ["executor", END])
     graph.add_conditional_edges("executor", after_execution, ["summarizer", END])
     graph.add_conditional_edges("summarizer", after_summary, ["planner", END])
-    return graph.compile(checkpointer=_reading_our_models(checkpointer), name="AgenticIQA")
+    return graph.compile(checkpointer=_with_state_models(checkpointer), name="AgenticIQA")
 
 
-def _reading_our_models(checkpointer: "BaseCheckpointSaver[Any] | bool | None") -> Any:
+def _with_state_models(checkpointer: "BaseCheckpointSaver[Any] | bool | None") -> Any:
     """Return the saver with a serializer that may load the state's models; LangGraph warns of other types."""
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer

@@ -16,10 +16,10 @@ Pixels = NDArray[np.uint8]
 
 ONE_COLOR = 8  # 8-bit levels: compression changes nearly all pixels of a border by no more than this
 EXACT = 2  # the same for a bar on one side only, which could belong to the scene
-BLOWN = 245  # a bar on one side only may be a sky from this level on
+NEARLY_WHITE = 245  # a bar on one side only may be a sky from this level on
 NEARLY_ALL = 0.98  # share of the pixels of a line
 THINNEST = 0.01  # of the sides
-BEGUN = 0.9  # share of a side, within ``DEPTH`` pixels of the border, that must differ from the border
+LEAST_DIFFERING = 0.9  # share of a side, within ``DEPTH`` pixels of the border, that must differ from the border
 DEPTH = 4
 RINGING = 16  # pixels of the border beside the picture, a JPEG color block, that compression changes more:
 FAR, FEW = 32, 0.4  # less than this share of a line changes by more than so many levels
@@ -28,7 +28,7 @@ SMALLEST = 96  # pixels of a side that remains, which is at least a third of the
 MOST_TILES = 4  # along an axis
 SAMPLES = 64  # rows or columns that are compared
 SAME = 0.25  # largest mean difference of two tiles, as a share of that of other places
-LIVELY = 6.0  # levels: with a smaller difference the picture is flat along an axis
+LEAST_DIFFERENCE = 6.0  # levels: with a smaller difference the picture is flat along an axis
 
 _SIDES = ("left", "top", "right", "bottom")
 
@@ -87,7 +87,7 @@ def _ends(lines: Pixels) -> tuple[int, int]:
     first, last = _flat(lines, ONE_COLOR), _flat(back, ONE_COLOR)
     if first and last:
         return first, last
-    first, last = (_flat(each, EXACT) if each[0].max() < BLOWN else 0 for each in (lines, back))
+    first, last = (_flat(each, EXACT) if each[0].max() < NEARLY_WHITE else 0 for each in (lines, back))
     return first, last
 
 
@@ -129,7 +129,7 @@ def _is_picture(pixels: Pixels, box: Box) -> bool:
         (width - right, _turned(inner)[::-1], pixels[:, -1]),
     )
     return all(
-        _others(lines[:DEPTH], _color(edge), ONE_COLOR).any(axis=0).mean() >= BEGUN
+        _others(lines[:DEPTH], _color(edge), ONE_COLOR).any(axis=0).mean() >= LEAST_DIFFERING
         for size, lines, edge in sides
         if size
     )
@@ -146,6 +146,10 @@ def _tiles(lines: Pixels) -> int:
 
     for times in range(MOST_TILES, 1, -1):
         step = len(lines) // times
-        if step >= SMALLEST and (usual := difference(step // 2)) >= LIVELY and difference(step) < SAME * usual:
+        if (
+            step >= SMALLEST
+            and (usual := difference(step // 2)) >= LEAST_DIFFERENCE
+            and difference(step) < SAME * usual
+        ):
             return times
     return 1

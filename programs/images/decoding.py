@@ -33,8 +33,8 @@ PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_P
 MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
 # The share of these pixels that a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
-GIVE = "give a JPEG, PNG or WebP file"
-HOW = "in a configuration file, --config"
+USUAL_FORMATS = "give a JPEG, PNG or WebP file"
+IN_CONFIG = "in a configuration file, --config"
 DEEP_COLOR = "Channels with more than 8 bits were read at 8 bits."
 
 _MIME = {"JPEG": "image/jpeg", "MPO": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp"}
@@ -60,7 +60,7 @@ _SIGNATURES = {
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
-FOUND = "found while opening"  # notes, in the info of an image
+NOTES_KEY = "found while opening"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 # A TIFF layout that Pillow decodes only once it is registered: 16-bit big-endian gray where white is 0.
@@ -96,19 +96,22 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     """
     try:
         image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
-        image.info[FOUND] = [*image.info.get(FOUND, ()), *filter(None, [note])]
+        image.info[NOTES_KEY] = [*image.info.get(NOTES_KEY, ()), *filter(None, [note])]
         return image
     except NotDecoded as error:
         refuse(name, f"expected an image in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
         found = _described(data)
-        refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else GIVE}")
+        refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else USUAL_FORMATS}")
     except MissingExtra as missing:
         refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
         refuse(name, f"expected an image that Pillow reads correctly, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
-        refuse(name, f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({HOW})")
+        refuse(
+            name,
+            f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({IN_CONFIG})",
+        )
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
@@ -124,7 +127,7 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
                 image.palette = palette
             about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
             texts = [str(each.message).strip(" .") for each in warned if not issubclass(each.category, about_size)]
-            image.info[FOUND] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
+            image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             return image
         except UnidentifiedImageError:
             if data[:3] == b"MM\0":
@@ -165,7 +168,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
     The header is checked before anything is decoded. Raises ``ImageError``.
     """
     _check_header(name, image, max_pixels)
-    notes = [*image.info.get(FOUND, ())]
+    notes = [*image.info.get(NOTES_KEY, ())]
     is_inner = any("is a thumbnail" in note for note in notes)
     try:
         conversion = conversion_of(image)
@@ -211,7 +214,7 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     if not 0 < width * height <= max_pixels * share:
         found, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
         kind = f" in a {image.format}" if share < 1 else ""
-        needed = f"set max_pixels to {math.ceil(width * height / share)} ({HOW})"
+        needed = f"set max_pixels to {math.ceil(width * height / share)} ({IN_CONFIG})"
         refuse(name, f"expected 1 to {most} pixels{kind}, found {found}; scale the image, or {needed}")
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")

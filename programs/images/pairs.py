@@ -15,10 +15,10 @@ from agenticiqa.programs.images.reference_check import (
     WHOLE,
     ReferenceCheck,
     Relation,
+    checked_reference,
     place_in_words,
     refusal_of_size,
     relate,
-    say,
 )
 from agenticiqa.programs.images.registration import SMALLEST_SIDE, Match, corners
 from agenticiqa.programs.images.sources import ImageSource
@@ -92,14 +92,14 @@ def _compared(
         if align and relation.match and relation.kind in ("shifted", "part", "scaled"):
             return _aligned(image, reference, relation, relation.match)
         if is_of_one_size:
-            return image, reference, say(relation, reference)
+            return image, reference, checked_reference(relation, reference)
         if not resize_reference:
             refuse(reference.source, refusal_of_size(relation, image.size, reference.size))
     resized = Image.fromarray(reference.pixels).resize(image.size, Image.Resampling.LANCZOS)
     note = "Resized from {}x{} to the image's {}x{} (Lanczos), also for models.".format(*reference.size, *image.size)
     image = replace(image, notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
     reference = reference.with_pixels(resized, note)
-    return image, reference, say(relate(image, reference), reference)
+    return image, reference, checked_reference(relate(image, reference), reference)
 
 
 def _to_compare(image: LoadedImage) -> LoadedImage:
@@ -132,7 +132,7 @@ def _aligned(
     within = corners(np.clip(span, 0, reference.size))
     pristine = Image.fromarray(reference.pixels).resize(size, Image.Resampling.LANCZOS, box=within)
     how = f"the reference was {how}, and the area that both show was compared, {box} of the image"
-    check = say(relation, reference, how)
+    check = checked_reference(relation, reference, how)
     if size != image.size:
         part = Image.fromarray(image.pixels[top:bottom, left:right])
         image = image.with_pixels(part, f"Cropped to {box}, the area that the reference shows, too.")

@@ -111,7 +111,7 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
     return reference.memo.once(("recolored", image.sha256, image.size), compute)
 
 
-def say(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
+def checked_reference(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
     """Return the check with its sentence; ``how`` describes the alignment, by default none."""
     kind, match = relation.kind, relation.match
     found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}

@@ -53,7 +53,7 @@ SAME_ELSEWHERE = 0.5
 # and none more than 0.75, of 40 shifted photos all. So the bound grows below COARSE, up to this.
 SAME_ELSEWHERE_SMALL = 0.75
 NEARLY_ALIGNED = 0.7  # pictures less similar than this in place may be better aligned at another scale
-WORTH = 0.3  # share of a simpler match's disagreement that a less simple one must explain
+LEAST_EXPLAINED = 0.3  # share of a simpler match's disagreement that a less simple one must explain
 CLEARLY_BETTER = 0.1  # least gain in similarity of an unexpected place
 
 LEAST_OVERLAP = 0.3  # of the smaller picture's area
@@ -138,7 +138,7 @@ def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
     if min(*gray.size, *pristine.size) >= SMALLEST_SIDE:
         pictures = gray, green, ImageOps.invert(gray), ImageOps.invert(green)
         found = _search([_as_it_is(picture, pristine) for picture in pictures])
-        yield from (_settled(found[index]) for index in (0, 2, 1, 3) if found)
+        yield from (_final(found[index]) for index in (0, 2, 1, 3) if found)
 
 
 def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
@@ -217,7 +217,7 @@ def _placed(matches: list[Match], small: Plane, factor: float, scale: float) -> 
         yield replace(match, scale=np.full(2, scale), origin=origin, similarity=float(surface[row, column]))
 
 
-def _settled(found: Match) -> Match:
+def _final(found: Match) -> Match:
     """Return the match at full resolution, with its similarity and confidence."""
     if found.similarity <= -NEARLY_ALIGNED:  # a negative in place
         return found
@@ -284,7 +284,7 @@ def _simplest(found: Match) -> Match:
     best = _agreement(found)
     for simpler in (as_it_is,) if found.one_scale else (as_it_is, at_one_scale):
         agreement = _agreement(simpler)
-        if best - agreement < WORTH * (1 - agreement):
+        if best - agreement < LEAST_EXPLAINED * (1 - agreement):
             return simpler
     return found
 

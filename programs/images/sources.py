@@ -198,8 +198,8 @@ def local_path(source: str | os.PathLike[str]) -> Path:
     if not os.path.exists(name):
         shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
         is_question = " " in name and name.rstrip().endswith("?")
-        mend = "give a question as the query (--query)" if is_question else "check the path"
-        refuse(shown or "(empty path)", f"expected an image, but there is no such file; {mend}", ImageNotFound)
+        advice = "give a question as the query (--query)" if is_question else "check the path"
+        refuse(shown or "(empty path)", f"expected an image, but there is no such file; {advice}", ImageNotFound)
     return Path(name)
 
 

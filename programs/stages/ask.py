@@ -58,13 +58,13 @@ IMAGE_OR_NONE = dspy.Image | None
 # How DSPy writes an image into a saved state.
 SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
 
-# What DSPy reports as the text of an empty answer, with and without log-probabilities.
+# The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
 _FIELD_OF_THOUGHTS = re.compile(r"\[([\w.-]+)\] ")
 
 
 class Rejected(Exception):
-    """An answer broke a rule of the stage; the message tells the model what to change."""
+    """An answer broke a rule of the stage; the model receives the message as a correction."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     raw = raw_text(error)
                     empty = _all_thoughts(turn.thoughts) if turn.thoughts and not raw else ""
                     reasons.append(CUT_OFF if _at_limit(turn) else empty or reason(error))
-                except RecursionError:  # a model that repeats an opening bracket for ever
+                except RecursionError:  # an answer of endlessly repeated opening brackets
                     raw = ""
                     reasons.append("the answer was nested too deeply")
                 except Rejected as error:
@@ -201,7 +201,7 @@ class CheckedPredict(StageModule, Generic[A]):
 
     @property
     def models(self) -> Sequence[dspy.BaseLM]:
-        """Return the models that are currently tried in turn. Raises BackendError if there is none."""
+        """Return the models that are currently tried in turn. Raises BackendError without a model."""
         return models_to_ask(self.predictor.lm, self.backend)
 
     @property
@@ -271,7 +271,7 @@ class CheckedPredict(StageModule, Generic[A]):
             adapter.form = asked_for.form or "off"
         if asked_for.logprobs:
             inputs["config"] = {"logprobs": True, "top_logprobs": asked_for.logprobs}
-        settings["send_stream"] = None  # an engine of ours answers in one piece
+        settings["send_stream"] = None  # these engines do not stream
         sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
         return asked_for, settings, inputs | hold(sent)
 
@@ -381,7 +381,7 @@ def opened_trace() -> list[Any] | None:
 
 def _read_anyway(error: AdapterParseError) -> dspy.Prediction:
     """Parse an answer that the user's adapter could not parse with this package's reader. Raises AdapterParseError."""
-    if isinstance(error.__cause__, Unreadable):  # it was our own adapter
+    if isinstance(error.__cause__, Unreadable):  # from this package's adapter
         raise error
     try:
         fields = read_fields(raw_text(error), error.signature)
@@ -400,7 +400,7 @@ def _at_limit(turn: Turn) -> bool:
 
 
 def _all_thoughts(thoughts: str) -> str:
-    named = _FIELD_OF_THOUGHTS.match(thoughts)  # see ``vetting``
+    named = _FIELD_OF_THOUGHTS.match(thoughts)  # in the form of ``vetting``
     return ALL_THOUGHTS.format(field=f"`{named[1]}`" if named else "the reasoning")
 
 

@@ -59,7 +59,7 @@ class BoxForm:
 
     @property
     def asked(self) -> str:
-        """Return the form in words, for the prompt."""
+        """Return a description of the form for the prompt."""
         order = "[top, left, bottom, right]" if self.y_first else "[left, top, right, bottom]"
         across, down = self.whole
         if self.unit == "pixels":
@@ -68,7 +68,7 @@ class BoxForm:
         return f"{order} in {self.unit} of the image, {scale}: 0 is the left or upper border"
 
     def note(self, why: str = "") -> str:
-        """Return a sentence that says how the boxes were read, and why."""
+        """Return a sentence on how the boxes were read, and why."""
         unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
         own = f"the format of {self.family}" if self.family else "as requested; this model's own format is not known"
         return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why or own}."

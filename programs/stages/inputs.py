@@ -63,7 +63,7 @@ def naming_mistakes(call: Callable[P, T]) -> Callable[P, T]:
 def require_stages(**given: object) -> None:
     """Raise WrongArgument for a stage that the program could not call.
 
-    ``None`` stands for a stage that is not given.
+    A stage that is ``None`` is not given.
     """
     for name, stage in given.items():
         protocol = STAGE_PROTOCOLS[name]
@@ -164,7 +164,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 class ImageProgram(dspy.Module):
-    """A ``dspy.Module`` that is called with an image, and whose ``batch`` takes images."""
+    """A ``dspy.Module`` that is called with an image; its ``batch`` takes images."""
 
     def batch(
         self,

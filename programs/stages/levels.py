@@ -25,8 +25,8 @@ from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, QueryType
 STEM = "The quality of the image is"
 
 
-# As each family was trained. Q-ReAlign: qalign/template.py. Q-Align, OneAlign and DeQA-Score, which ask first and begin
-# a new line for the image: q_align/evaluate/scorer.py.
+# The order in which each family was trained. Q-ReAlign: qalign/template.py. Q-Align, OneAlign and DeQA-Score have the
+# question first and the image on a new line: q_align/evaluate/scorer.py.
 IMAGE_FIRST: tuple[LevelsPrompt, ...] = ("q-realign",)
 
 
@@ -40,7 +40,7 @@ class LevelsAdapter(dspy.Adapter):
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Called by DSPy; see ``dspy.Adapter``. There are no worked examples."""
+        """Return the messages for DSPy, as in ``dspy.Adapter``, without examples."""
         image = {"type": "image_url", "image_url": {"url": inputs["image"].url}}
         question = signature.instructions if self.is_image_first else f"{signature.instructions}\n"
         content = [image, {"type": "text", "text": question}]
@@ -49,7 +49,7 @@ class LevelsAdapter(dspy.Adapter):
         return [{"role": "user", "content": content}, {"role": "assistant", "content": STEM}]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Called by DSPy; see ``dspy.Adapter``. The whole completion is the word."""
+        """Return the whole completion as the output field, as in ``dspy.Adapter``."""
         (name,) = signature.output_fields
         return {name: completion.strip()}
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
-Y_FIRST_KEY = "'box_2d'"  # Gemini's, whose boxes have y first
+Y_FIRST_KEY = "'box_2d'"  # the key of Gemini's boxes, which have y first
 REPEATED = "as the model repeated them after a request for another format"
 
 

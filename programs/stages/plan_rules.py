@@ -18,8 +18,8 @@ def expected_flags(
 ) -> PlanFlags:
     """Return which sub-tasks run: none for ``"Other"``; otherwise all are analyzed, and only unnamed ones detected.
 
-    ``rates`` says that the question requests a rating. Rating a region needs tools, as rating the image does; the
-    paper, which has the last three columns, runs none in this case.
+    ``rates`` is true if the question requests a rating. Rating a region needs tools, as rating the image does; the
+    paper, the source of the last three columns, runs none in this case.
 
     ============  ====================  ==============  ==============
     tool named    region named          tool_selection  tool_execution
@@ -52,7 +52,7 @@ def plan_by_rules(
 ) -> PlannerOutput:
     """Return the plan for the parsed question; the rules set reference mode and flags.
 
-    ``is_explicit`` says that the question names the distortions. ``replanning`` says that the evidence of an earlier
+    ``is_explicit`` is true if the question names the distortions. ``replanning`` is true if the evidence of an earlier
     plan was insufficient, so all applicable sub-tasks run. ``rates`` is as for ``expected_flags``.
     """
     flags = expected_flags(query_type, query_scope != GLOBAL, is_explicit, bool(tools), rates=rates)

@@ -143,7 +143,7 @@ class Summarized:
 
 @dataclass(frozen=True)
 class ReplanVerdict:
-    """The judge's reasons to plan again; empty if it was not asked or found the evidence sufficient."""
+    """The model's reasons to plan again; empty without a request or if the evidence is sufficient."""
 
     reasons: Sequence[str] = ()
     rejected_answers: RejectedAnswers = field(default_factory=dict)
@@ -256,10 +256,10 @@ class ReplanStage(Protocol):
         iteration: int,
         max_iterations: int,
     ) -> Decided:
-        """Decide. ``iteration`` is the number of replans so far; no more than ``max_iterations`` are requested."""
+        """Decide. ``iteration`` is the number of replans so far; at most ``max_iterations`` are requested."""
 
     def needs_verdict(self, plan: PlannerOutput, evidence: ExecutorOutput, iteration: int, max_iterations: int) -> bool:
-        """Return whether a judge has to be asked about the evidence."""
+        """Return whether a model has to decide about the evidence."""
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
-        """Return the judge's verdict; it does not depend on the answer, so both can be requested in parallel."""
+        """Return the model's verdict. It does not depend on the answer, so both can be requested in parallel."""

@@ -1,4 +1,4 @@
-"""Decide whether to plan again: rules find gaps in the evidence, and a judge decides about remaining doubts."""
+"""Decide whether to plan again: rules find gaps in the evidence, and a model decides about remaining doubts."""
 
 import logging
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ HISTORY_LIMIT = 10
 
 
 class Replan(StageModule):
-    """The stage that decides after each answer. Without a judge (offline), doubts are only mentioned in the answer."""
+    """The stage that decides after each answer. Offline, without ``judge``, doubts are only noted in the answer."""
 
     def __init__(self, judge: CheckedPredict[Decision] | None = None) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Replan(StageModule):
         return bool(undecided) and iteration < max_iterations
 
     def verdict(self, query: str, plan: PlannerOutput, evidence: ExecutorOutput) -> ReplanVerdict:
-        """See ``protocols.ReplanStage``. A judge that gives no usable decision has no reasons to plan again."""
+        """See ``protocols.ReplanStage``. Without a usable decision of the model, there are no reasons to plan again."""
         if self.judge is None:
             return ReplanVerdict()
         inputs = {
@@ -78,7 +78,7 @@ def doubts(evidence: ExecutorOutput) -> list[str]:
 
 
 def replan_judge(*, backend: Backend | None = None, attempts: int = 3) -> CheckedPredict[Decision]:
-    """Return the predictor that asks a model to judge doubtful evidence."""
+    """Return the predictor that asks a model to decide about doubtful evidence."""
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)
 
 

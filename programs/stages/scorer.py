@@ -23,7 +23,7 @@ class Scorer(StageModule):
 
     They are read from the log-probabilities of the token that names the level. Otherwise they are the
     ``quality_probs`` that the model writes (log-probabilities, probabilities or percentages), or the valid parts of
-    rejected answers. ``source`` says which.
+    rejected answers. ``source`` names the kind.
     """
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:

@@ -89,7 +89,7 @@ class Summarizer(StageModule):
     def _scored(
         self, scored: Scored, evidence: ExecutorOutput, query: str, doubt: str, least: float
     ) -> SummarizerOutput:
-        """Return the score. ``doubt`` says why the tools may err here, ``least`` is then their minimum spread."""
+        """Return the score. ``doubt`` is why the tools may err here, ``least`` their minimum spread in this case."""
         p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
         # An adapter reports its own spread. The error of a named tool is at least its distance from the program's tool.
         least = max(0.0 if is_adapted else least, named_gap(evidence))
@@ -115,7 +115,7 @@ class Summarizer(StageModule):
     def _answered(
         self, answered: Answered, evidence: ExecutorOutput, options_without_letters: Mapping[str, str]
     ) -> SummarizerOutput:
-        """Return the answer; for options without letters, the chosen letter becomes yes or no in words."""
+        """Return the answer; for options without letters, the chosen letter is replaced by yes or no."""
         final, chosen = answered.final_answer, options_without_letters.get(answered.final_answer, "")
         if chosen.lower() in ("yes", "no"):
             final, chosen = chosen.capitalize(), ""

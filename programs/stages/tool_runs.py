@@ -11,7 +11,7 @@ from agenticiqa.programs.stages.protocols import ToolSelection
 from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
 from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, Distortions, ToolCall
 
-# Of a negative the lower one says 1.1, of swapped channels 1.3 to 2.7; structure and brightness alone say 3 to 5.
+# The lower score of these is 1.1 for a negative, 1.3 to 2.7 for swapped channels. Structure or brightness gives 3 to 5.
 SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 

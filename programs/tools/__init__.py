@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agenticiqa.programs.tools.tool import run_tool as run_tool
 
 _METRICS = [file.stem for file in Path(__file__).with_name("metrics").glob("*.py") if file.stem != "__init__"]
-_HOMES = {
+_MODULE_OF = {
     "TOOLS": "catalog",
     "toolbox": "catalog",
     "Tool": "tool",
@@ -34,12 +34,12 @@ _HOMES = {
     **{metric: f"metrics.{metric}" for metric in _METRICS},
 }
 
-__all__ = sorted(_HOMES)
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULE_OF:
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,7 +5,7 @@
 >>> KINDS["motion_blur"].category
 'Blurs'
 
-The levels 1 to 5 stand for slight, moderate, visible at a glance, severe and extreme. They are only roughly equal
+The levels 1 to 5 are slight, moderate, visible at a glance, severe and extreme. They are only roughly equal
 across kinds: WebP ends at "severe", and the visibility of a level depends on the image.
 """
 
@@ -75,7 +75,7 @@ def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
 
 
 def gaussian_blur(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Gaussian blur of a standard deviation in pixels."""
+    """Blur with a Gaussian of a standard deviation in pixels."""
     return scipy.ndimage.gaussian_filter(rgb, (sigma, sigma, 0))
 
 
@@ -94,7 +94,7 @@ def defocus(rgb: Values, radius: float, rng: np.random.Generator) -> Values:
 
 
 def low_resolution(rgb: Values, factor: float, rng: np.random.Generator) -> Values:
-    """Scaled down by ``factor`` and up again, both bicubic."""
+    """Scale down by ``factor`` and up again, both bicubic."""
     height, width = rgb.shape[:2]
     small = (max(round(width / factor), 1), max(round(height / factor), 1))
     image = Image.fromarray(_bytes(rgb)).resize(small, Image.Resampling.BICUBIC)
@@ -102,7 +102,7 @@ def low_resolution(rgb: Values, factor: float, rng: np.random.Generator) -> Valu
 
 
 def pixelate(rgb: Values, side: float, rng: np.random.Generator) -> Values:
-    """Squares of ``side`` pixels of one color each, the mean of the pixels that they cover."""
+    """Replace squares of ``side`` pixels by their mean color."""
     height, width = rgb.shape[:2]
     rows, columns = (np.arange(0, length, int(side)) for length in (height, width))
     sums = np.add.reduceat(np.add.reduceat(rgb, rows, axis=0), columns, axis=1)
@@ -111,7 +111,7 @@ def pixelate(rgb: Values, side: float, rng: np.random.Generator) -> Values:
 
 
 def white_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Gaussian noise of a standard deviation in gray levels, drawn for each pixel and channel."""
+    """Add Gaussian noise of a standard deviation in gray levels, drawn for each pixel and channel."""
     return rgb + sigma * rng.standard_normal(rgb.shape)
 
 
@@ -123,24 +123,24 @@ def impulse_noise(rgb: Values, share: float, rng: np.random.Generator) -> Values
 
 
 def speckle_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Grain that multiplies the brightness: dark parts stay clean. ``sigma`` is a share of the value."""
+    """Multiply the brightness by grain, so dark parts stay clean. ``sigma`` is a share of the value."""
     return rgb * (1 + sigma * rng.standard_normal(rgb.shape[:2])[..., None])
 
 
 def chroma_noise(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
-    """Blotches of color about two pixels wide without any change of luma, as of small sensors in the dark."""
+    """Add blotches of color about two pixels wide, without a change of luma, as of small sensors in the dark."""
     colors = scipy.ndimage.gaussian_filter(rng.standard_normal(rgb.shape), (0.8, 0.8, 0))
     colors *= 1 / max(colors.std(), 1e-9)
     return rgb + sigma * (colors - _luma(colors))
 
 
 def jpeg(rgb: Values, quality: float, rng: np.random.Generator) -> Values:
-    """JPEG of a quality (1 to 95) with 4:2:0 chroma."""
+    """Compress as JPEG of a quality (1 to 95) with 4:2:0 chroma."""
     return _coded(rgb, "JPEG", quality=int(quality), subsampling="4:2:0")
 
 
 def jpeg2000(rgb: Values, ratio: float, rng: np.random.Generator) -> Values:
-    """JPEG 2000 at a compression ratio: 24 is one bit per pixel."""
+    """Compress as JPEG 2000 at a compression ratio: 24 is one bit per pixel."""
     resolutions = min(6, 1 + int(math.log2(min(rgb.shape[:2]))))
     return _coded(
         rgb, "JPEG2000", quality_mode="rates", quality_layers=[ratio], irreversible=True, num_resolutions=resolutions
@@ -148,18 +148,18 @@ def jpeg2000(rgb: Values, ratio: float, rng: np.random.Generator) -> Values:
 
 
 def webp(rgb: Values, quality: float, rng: np.random.Generator) -> Values:
-    """Lossy WebP of a quality (0 to 100)."""
+    """Compress as lossy WebP of a quality (0 to 100)."""
     return _coded(rgb, "WEBP", quality=int(quality), method=4)
 
 
 def fast_fading(rgb: Values, share: float, rng: np.random.Generator) -> Values:
-    """JPEG 2000 over a bad channel: in a share of the wavelet code blocks only the upper bit planes arrive."""
+    """Simulate JPEG 2000 over a bad channel: a share of the wavelet code blocks loses its lower bit planes."""
     ycc = np.linalg.inv(YCC_TO_RGB)
     return coarsen(rgb @ ycc.T, share, rng) @ YCC_TO_RGB.T
 
 
 def banding(rgb: Values, count: float, rng: np.random.Generator) -> Values:
-    """Only ``count`` values left in each channel."""
+    """Round each channel to ``count`` values."""
     step = 255 / (count - 1)
     return np.rint(rgb / step) * step
 
@@ -170,19 +170,19 @@ def scale_light(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
 
 
 def scale_contrast(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
-    """Distances from the image's mean times ``gain``."""
+    """Multiply the distances from the image's mean by ``gain``."""
     mean = rgb.mean()
     return mean + (rgb - mean) * gain
 
 
 def scale_color(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
-    """Distances from gray of the same luma times ``gain``: 0 is gray."""
+    """Multiply the distances from gray of the same luma by ``gain``: 0 is gray."""
     gray = _luma(rgb)
     return gray + (rgb - gray) * gain
 
 
 def color_cast(rgb: Values, strength: float, rng: np.random.Generator) -> Values:
-    """The light of a colored lamp: gains per channel that differ from 1 by up to ``strength``, of a random hue."""
+    """Apply colored light of a random hue: gains per channel that differ from 1 by up to ``strength``."""
     hue = rng.uniform(0, 2 * math.pi)
     gains = 1 + strength * np.cos(hue + np.array([0, 2, 4]) * math.pi / 3)
     return rgb * (gains / (gains @ LUMA_WEIGHTS))
@@ -193,7 +193,7 @@ def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
     return rgb + amount * (rgb - scipy.ndimage.gaussian_filter(rgb, (1.5, 1.5, 0)))
 
 
-_MADE: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.Generator], Values]]] = {
+_DEFINITIONS: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.Generator], Values]]] = {
     "gaussian_blur": ("Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
     "motion_blur": ("blur along one direction, as of a moving camera", (3, 6, 10, 17, 28), motion_blur),
     "defocus": ("blur over a disk, as of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
@@ -217,7 +217,7 @@ _MADE: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.
     "oversharpen": ("unsharp mask with halos", (0.7, 1.3, 2.2, 3.6, 6), oversharpen),
     "pixelate": ("squares of one color", (2, 3, 5, 8, 12), pixelate),
 }
-KINDS: dict[str, Kind] = {name: Kind(CATEGORY_OF_KIND[name], *made) for name, made in _MADE.items()}
+KINDS: dict[str, Kind] = {name: Kind(CATEGORY_OF_KIND[name], *made) for name, made in _DEFINITIONS.items()}
 
 
 def _convolve(rgb: Values, offsets: Values) -> Values:

@@ -10,7 +10,7 @@ from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.types import Box
 
-FLAT = "flat"  # a part that was lost: of one color
+FLAT = "flat"  # a lost part, filled with one color
 PLANTED = (*KINDS, FLAT)
 FEATHER = 0.04  # of the longer side: the width of a soft border
 
@@ -19,7 +19,7 @@ FEATHER = 0.04  # of the longer side: the width of a soft border
 class Planted:
     """A photo with damage of one kind at a level 1..5; ``share`` (H, W) in 0..1 is how much of each pixel is damaged.
 
-    ``box`` is the smallest rectangle around what is damaged at least half.
+    ``box`` is the smallest rectangle around all pixels with a share of at least 0.5.
     """
 
     pixels: RGB
@@ -57,7 +57,7 @@ def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_
 
 
 def named_box(name: str, size: tuple[int, int]) -> Box:
-    """The box of a ninth ("ninth 4" is the middle), a quarter ("quarter 0") or a half ("half left") of the frame."""
+    """Return the box of a ninth ("ninth 4" is the middle), a quarter ("quarter 0") or a half ("half left")."""
     width, height = size
     what, which = name.split()
     if what == "half":

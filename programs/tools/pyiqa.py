@@ -104,7 +104,7 @@ def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) ->
 
 
 def _ends(score_range: str) -> tuple[float | None, float | None]:
-    """The two ends of a range such as "~0, ~1" or "0, 100"; ``None`` for an end that is not a number."""
+    """Return the two ends of a range such as "~0, ~1" or "0, 100"; ``None`` for an end that is not a number."""
     ends = [re.sub(r"[~\s]", "", end) for end in score_range.split(",")]
     if len(ends) != 2:
         return None, None

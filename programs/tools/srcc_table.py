@@ -11,7 +11,7 @@ from agenticiqa.programs.tools.calibration import read_yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"
-LEVELS_SOURCE = "distortion_levels"  # prefixes of sources that are no data sets, also with ", held out"
+LEVELS_SOURCE = "distortion_levels"  # prefix of sources that are not data sets, also with ", held out"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def errors_by_source() -> Mapping[str, Errors]:
 
 @cache
 def measured() -> Mapping[str, Mapping[str, Agreement]]:
-    """By tool and category: the mean SRCC of the table's sources, and the number of images in all of them."""
+    """Return by tool and category the mean SRCC of the table's sources, and the number of their images."""
     result: dict[str, dict[str, Agreement]] = {}
     for category, tools in _table()["categories"].items():
         for tool, sources in tools.items():

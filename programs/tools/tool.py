@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOS_STD = 0.8  # levels; of mean opinions in sets of photos (CLIVE 0.80, BIQ2021 0.76)
+MOS_STD = 0.8  # levels; standard deviation of MOS in sets of photos (CLIVE 0.80, BIQ2021 0.76)
 PYIQA = "pyiqa:"  # before the name of a metric of that package, where metrics are named
 RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
 
@@ -42,7 +42,7 @@ class SharedMeasure:
     of_loaded: "Callable[[LoadedImage], float]"
 
     def __call__(self, image: "RGB") -> float:
-        """``of_pixels``."""
+        """Return ``of_pixels`` of the image."""
         return self.of_pixels(image)
 
 
@@ -278,7 +278,7 @@ class KeptCalls(Protocol):
     """A store of calls beyond the life of a loaded image, by a text that names tool and pixels."""
 
     def measured(self, key: str) -> str | None:
-        """Return a call as JSON; ``None`` when there is none."""
+        """Return a call as JSON, or ``None`` without one."""
 
     def keep_measured(self, key: str, value: str) -> None:
         """Store one call."""

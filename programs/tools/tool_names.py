@@ -56,7 +56,7 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
 
     Names that are also English words ("contrast", "blur extent", "unique") count only in front of "metric", "tool" and
     the like, or if spelled unlike an English word: ``BLUR-EXTENT``, ``noise_sigma``, ``UNIQUE``. Only the first 2000
-    characters are looked at.
+    characters are searched.
     """
     if len(query) > LONGEST_READ:
         query = query[:LONGEST_READ].rpartition(" ")[0]  # no name is cut

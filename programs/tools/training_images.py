@@ -4,8 +4,8 @@ A tool is fitted on an image in two ways: its model was trained on it (``Tool.tr
 was (``Calibration.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
 the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is recognized, too. One in
-a hundred thousand other images is taken for one of them.
-The detector and what finds local damage, which are no tools, were trained on the photos of the packages as well.
+a hundred thousand other images is recognized by mistake.
+The detectors of distortions and of local damage, which are not tools, were also trained on the photos of the packages.
 """
 
 import base64
@@ -32,7 +32,7 @@ REFERENCE = "reference"  # the split of source images, and of all images from wh
 PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that distortion series were made from
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
-ADAPTER = "adapter"  # the "set" of an image whose label the scorer was adapted to
+ADAPTER = "adapter"  # the "set" of an image that the adapter was fitted to
 Way: TypeAlias = Literal["model", "curve", "adapter"]
 
 
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 
 def digests_of(path: Path) -> tuple[str, bytes, bytes]:
-    """Size (the longer side first), digest of the file and digest of the pixels. Raises ImageError and OSError."""
+    """Return size (longer side first), digest of the file, digest of the pixels. Raises ImageError and OSError."""
     pixels = load_pixels(path)
     content = hashlib.sha256(f"{pixels.shape}".encode() + pixels.tobytes()).digest()
     return _size(pixels.shape[:2]), _of_file(path), content[:DIGEST]

@@ -1,7 +1,7 @@
 """BRISQUE: quality predicted from the statistics of natural photos. Lower is better.
 
 It computes the same kind of features as NIQE, over the whole image, for a support vector machine that its authors
-trained on opinion scores.
+trained on subjective scores.
 """
 
 from pathlib import Path
@@ -63,7 +63,7 @@ def brisque(image: RGB) -> float:
 
 
 def _features(scale: Scale) -> NDArray[np.float64]:
-    """Shapes and variances of the fits to all coefficients of one scale: (18,)."""
+    """Return shapes and variances of the fits to all coefficients of one scale: (18,)."""
     count, step = scale.height * scale.width, band_height(scale.width)
     found = np.zeros((5, 5))
     above = coefficients(scale, scale.height - 1, scale.height, "constant")  # the plane is a torus

@@ -60,7 +60,7 @@ def fsim_map(image: RGB, reference: RGB) -> Plane:
 
 
 def _losses(image: RGB, reference: RGB, factor: int) -> Maps:
-    """1 - similarity, and the weights."""
+    """Return 1 - similarity, and the weights."""
     (y1, i1, q1), (y2, i2, q2) = (color_planes(shrink(rgb, factor), YIQ_WEIGHTS) for rgb in (image, reference))
     congruency1, congruency2 = phase_congruency([y1, y2])
     kept = 1 - dissimilarity(congruency1, congruency2, T1)

@@ -50,7 +50,7 @@ def haarpsi_map(image: RGB, reference: RGB) -> Plane:
 
 
 def _losses(image: RGB, reference: RGB) -> tuple[Plane32, Plane32]:
-    """For detail across, down and color: the loss from the best local value, and the weights, (3, h, w) each."""
+    """Return the losses and the weights of detail across, detail down, and color: (3, h, w) each."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     maps = whole(_compare, image, reference, margin=8, step=2)
     return np.stack(maps[:3]), np.stack(maps[3:])
@@ -72,13 +72,13 @@ def _compare(image: RGB, reference: RGB) -> Maps:
 
 
 def _logistic_loss(lost: Plane32) -> Plane32:
-    """logistic(a) - logistic(a (1 - lost)), written so that it is exactly 0 where nothing is lost."""
+    """Return logistic(a) - logistic(a (1 - lost)), exactly 0 where nothing is lost."""
     grown = np.expm1(np.float32(STEEPNESS) * lost)
     return np.float32(BEST * (1 - BEST)) * grown / (1 + np.float32(1 - BEST) * grown)
 
 
 def _haar(plane: Plane32) -> tuple[list[Plane32], list[Plane32]]:
-    """Sizes of the Haar coefficients of 2, 4 and 8 pixels at every pixel, looking down and looking across."""
+    """Return the magnitudes of the Haar coefficients of 2, 4 and 8 pixels at every pixel, down and across."""
     height, width = plane.shape
     # Sums over boxes of 1, 2 and 4 pixels from each pixel on; the widest wavelet starts 3 pixels before its pixel.
     before = SCALES[-1] - 1
@@ -97,7 +97,7 @@ def _haar(plane: Plane32) -> tuple[list[Plane32], list[Plane32]]:
 
 
 def _mean4(plane: Plane32) -> Plane32:
-    """Size of the mean of each pixel, its right, its lower and its lower right neighbor; zeros outside."""
+    """Return the magnitude of the mean of each pixel, its right, lower and lower right neighbor; zeros outside."""
     padded = np.pad(plane, ((0, 1), (0, 1)))
     pairs = padded[1:] + padded[:-1]
     mean: Plane32 = np.abs(pairs[:, 1:] + pairs[:, :-1])

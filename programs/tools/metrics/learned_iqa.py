@@ -31,11 +31,11 @@ FEATURES = "Clip_655"  # the standardized features, by their output's name in th
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
-# Standard deviations of people's opinions around the score, in levels. Fitted on predictions for whole sets that the
-# head was not trained on (``eval/research/train_quality_model.py``); of AI-generated pictures the mean (square) of the
-# errors on prompts, .45, and on families of generators, .59, that were not (``eval/research/generated_head.py``).
+# Standard deviations of the MOS around the score, in levels. Fitted on predictions for whole sets that the
+# head was not trained on (``eval/research/train_quality_model.py``); for AI-generated images, the mean (square) of the
+# errors on prompts, .45, and on generator families, .59, that were held out (``eval/research/generated_head.py``).
 SPREAD, SPREAD_PER_NOVELTY, SPREAD_GENERATED = 0.75, 0.675, 0.52
-MOSTLY = 0.5  # weight of the head for AI-generated images from which on an image counts as one
+GENERATED_FROM = 0.5  # weight of the head for AI-generated images from which on an image counts as one
 
 
 def learned_iqa(image: RGB) -> float:
@@ -91,7 +91,7 @@ def _predicted_by(reading: NDArray[np.float32]) -> PredictedMOS:
     score, novelty, generated = map(float, reading)
     usual = generated * SPREAD_GENERATED**2 + (1 - generated) * SPREAD**2
     spread = float(np.sqrt(usual + (SPREAD_PER_NOVELTY * max(0.0, novelty - 1)) ** 2))
-    return PredictedMOS(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > MOSTLY else "photo")
+    return PredictedMOS(float(np.clip(score, 1.0, 5.0)), spread, "generated" if generated > GENERATED_FROM else "photo")
 
 
 def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> PredictedMOS:
@@ -106,7 +106,7 @@ def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> Predi
         found = adapter.adapted(*mos_and_features(working_copy(image)))
         return widened(found, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
 
-    return image.memo.once(("opinion", adapter and adapter.about["digest"]), computed)
+    return image.memo.once(("predicted MOS", adapter and adapter.about["digest"]), computed)
 
 
 def adapter_in(file: str | os.PathLike[str]) -> Adapter:

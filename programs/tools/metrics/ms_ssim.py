@@ -60,7 +60,7 @@ def ms_ssim_terms(image: RGB, reference: RGB) -> Plane:
 
 
 def _losses_by_scale(image: RGB, reference: RGB) -> Iterator[Plane32]:
-    """1 - similarity of structure at each of the five scales, at the last one of luminance too."""
+    """Yield 1 - similarity of structure at each of the five scales, with luminance at the last one."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     first: Gray = gray_levels(image)
     second: Gray = gray_levels(reference)

@@ -99,7 +99,7 @@ def _features(image: RGB) -> Values:
 
 
 def _block_features(blocks: Values) -> Values:
-    """Shapes and scales of the fits to n blocks of coefficients: (n, side, side) in, (n, 18) out."""
+    """Return shapes and scales of the fits to n blocks of coefficients: (n, side, side) in, (n, 18) out."""
     # Each block is a torus: the products of neighbors wrap round at its edges.
     torus = np.concatenate([blocks[:, -1:], blocks], axis=1)
     torus = np.concatenate([torus[:, :, -1:], torus], axis=2)

@@ -78,7 +78,7 @@ def classify_blocks(image: RGB) -> Verdict:
 
 
 def _full_range(image: RGB) -> Scale:
-    """Mirrored at the right and bottom to full blocks, in whole gray levels whose brightest is 255."""
+    """Return the image mirrored at right and bottom to full blocks, in whole gray levels with a maximum of 255."""
     levels = gray_levels(image)
     height, width = levels.shape
     stretched = np.rint(255 * (np.arange(256) / max(levels.max(), 1)))
@@ -121,7 +121,7 @@ def _has_flat_border(blocks: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _is_noisy(deviation: Plane, center: Plane, surround: Plane) -> NDArray[np.bool_]:
-    """Whether the deviation exceeds twice its relative distance from the ratio of center to surround deviation."""
+    """Return whether the deviation exceeds twice its relative distance from the center-surround deviation ratio."""
     # deviation > 2 |deviation - ratio| / max(deviation, ratio), multiplied out: no division by a flat surround.
     product = deviation * surround
     return deviation * np.maximum(product, center) > 2 * np.abs(product - center)

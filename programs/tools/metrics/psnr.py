@@ -65,7 +65,7 @@ def _sum_of_squares(values: NDArray[np.float32]) -> float:
 
 
 def _errors(image: RGB, reference: RGB) -> Maps:
-    """Squared error of each pixel, summed over the channels: whole numbers."""
+    """Return the squared error of each pixel, summed over the channels: whole numbers."""
     difference = image.astype(np.float32)
     difference -= reference
     return (np.square(difference, out=difference) @ np.ones(3, np.float32),)

@@ -161,7 +161,7 @@ def _local(image: NDArray[Any], reference: NDArray[Any]) -> Maps:
 
 
 def _pyramid(image: RGB, reference: RGB) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """The scales: 8-bit pixels first, then linear light, (H, W, 3), halved while the sides are 8 pixels or more."""
+    """Yield the scales: 8-bit pixels, then linear light, (H, W, 3), halved while the sides have at least 8 pixels."""
     check_pair(image, reference, smallest=SMALLEST_SIDE)
     first: NDArray[Any] = image
     second: NDArray[Any] = reference
@@ -195,7 +195,7 @@ def _weighted_norms(scale: int, first: NDArray[Any], second: NDArray[Any]) -> tu
 
 
 def _parts(first: NDArray[Any], second: NDArray[Any], *, scale: int, norms: list[float]) -> Maps:
-    """Return the weighted sum spread over the pixels: a fourth power counts by what its map's 4-norm comes to."""
+    """Return the weighted sum spread over the pixels: fourth powers are scaled to the 4-norm of their map."""
     total = np.zeros(first.shape[:2], np.float32)
     errors = _errors(first, second, scale=scale)
     for (mean, fourth), norm, error in zip(_used(scale).values(), norms, errors, strict=True):
@@ -241,7 +241,7 @@ def _plane_errors(image: Plane32, reference: Plane32, kinds: list[int]) -> Itera
 
 
 def _xyb(linear: Plane32) -> Plane32:
-    """XYB, moved and stretched to about 0..1: planes (3, H, W) of linear light (H, W, 3)."""
+    """Return XYB, shifted and scaled to about 0..1, of linear light (H, W, 3): planes (3, H, W)."""
     planes = color_planes(linear, MIXTURES)
     planes += BIAS
     np.cbrt(planes, out=planes)
@@ -254,7 +254,7 @@ def _xyb(linear: Plane32) -> Plane32:
 
 
 def _linear(pixels: NDArray[Any]) -> Plane32:
-    """Linear light in 0..1 of 8-bit sRGB; what is linear already stays as it is."""
+    """Return the linear light in 0..1 of 8-bit sRGB; linear light is returned unchanged."""
     return np.take(_curve(), pixels) if pixels.dtype == np.uint8 else pixels
 
 

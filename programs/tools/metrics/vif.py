@@ -147,7 +147,7 @@ def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
         down = correlate(plane[start:], box, axis=0, step=BLOCK)[:rows]
         return correlate(down[:, start:], box, axis=1, step=BLOCK)[:, :columns]
 
-    # One product for each: in one for all, BLAS rounds columns by where they stand, and equal planes get unequal means.
+    # One product for each: BLAS rounds columns of one product by their position, so equal planes would differ.
     mean, reference_mean = mean_of(band), mean_of(reference)
     square, reference_square, product = mean_of(band * band), mean_of(reference * reference), mean_of(band * reference)
     variance = _beyond_rounding(square - np.square(mean))
@@ -167,7 +167,7 @@ def _beyond_rounding(variance: Plane32) -> Plane32:
 
 
 def _mixture(band: Plane32) -> tuple[Plane32, Plane32]:
-    """Gaussian scale mixture of the band's blocks: energy of each block, and the (up to) 9 variances they share."""
+    """Return the Gaussian scale mixture of a band: the energy of each block, and their (up to) 9 shared variances."""
     height, width = band.shape
     sums, products = np.zeros(BLOCK**2), np.zeros((BLOCK**2, BLOCK**2))
     rows = max(1, STRIP_PIXELS // width)
@@ -207,7 +207,7 @@ def _information(signal: Plane32, variances: Plane32) -> Plane32:
 
 
 def _filtered(first: NDArray[Any], second: NDArray[Any], kernel: Plane, step: int = 1) -> Maps:
-    """Both planes correlated with a square kernel and thinned out, mirrored about the border's pixels."""
+    """Return both planes correlated with a square kernel and subsampled, mirrored at the border's pixels."""
     weights = tuple(map(tuple, kernel.tolist()))
     margin = len(kernel) // 2
     return whole(

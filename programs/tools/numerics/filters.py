@@ -101,7 +101,7 @@ def _banded(weights: tuple[float, ...], step: int) -> Plane32:
 
 
 def haar(plane: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """One level of the Haar transform: the plane at half its size, and the magnitudes of the detail in gray levels.
+    """Return one level of the Haar transform: the plane at half its size, and the magnitudes of detail in gray levels.
 
     The magnitudes have the shape (3, .., H // 2, W // 2): vertical, horizontal and diagonal detail.
     """

@@ -87,12 +87,12 @@ class Field(NamedTuple):
 
 
 def layers_to(model: bytes, *outputs: str) -> bytes:
-    """The model with these outputs alone, and only the nodes and weights that lead to them; they compute the same bits.
+    """Return the model reduced to these outputs, and the nodes and weights that they need; the results keep all bits.
 
-    The output of an inner node becomes an output of the model where it is named.
+    The output of an inner node becomes an output of the model if it is named.
 
-    Nodes must not have graphs of their own (``If``, ``Loop``): what those read from outside is not seen. A model
-    without these outputs is left with none.
+    Nodes must not have graphs of their own (``If``, ``Loop``), because the inputs of those are not followed. A model
+    without these outputs gets no output.
     """
     fields = list(_fields(memoryview(model)))
     return b"".join(

@@ -20,7 +20,7 @@ NOISE_OVERESTIMATE = 1.7
 
 
 def phase_congruency(planes: list[Plane32]) -> list[Plane32]:
-    """Phase congruency of each plane, all of one shape (H, W) with sides of at least 2: maps of that shape in 0..1.
+    """Return the phase congruency of planes of one shape (H, W), sides at least 2: maps of that shape in 0..1.
 
     Unlike a gradient it does not depend on contrast. Measured with log-Gabor filters, less the estimated response to
     noise, in the setting of the FSIM paper: four scales in octaves from a wavelength of 6 pixels, four orientations. A
@@ -46,7 +46,7 @@ def phase_congruency(planes: list[Plane32]) -> list[Plane32]:
 
 
 def _local_energy(responses: list[NDArray[np.complex64]]) -> Plane32:
-    """Sum over scales of amplitude x (cosine - |sine|) of the deviation from the mean phase."""
+    """Return the sum over scales of amplitude x (cosine - |sine|) of the deviation from the mean phase."""
     mean = np.sum(responses, axis=0)
     size = np.sqrt(np.square(mean.real) + np.square(mean.imag))
     mean /= size + np.float32(1e-4)
@@ -58,7 +58,7 @@ def _local_energy(responses: list[NDArray[np.complex64]]) -> Plane32:
 
 
 def _noise_threshold(finest: Plane32, noise_gain: float) -> np.float32:
-    """Energy that noise alone would rarely pass: the finest scale sees mostly noise, whose amplitude is Rayleigh's."""
+    """Return an energy that noise rarely exceeds. The finest scale has mostly noise, with a Rayleigh amplitude."""
     power = float(np.median(finest)) ** 2 / math.log(2)
     tau = math.sqrt(power * noise_gain)
     spread = math.sqrt(math.pi / 2) + NOISE_DEVIATIONS * math.sqrt(2 - math.pi / 2)
@@ -67,7 +67,7 @@ def _noise_threshold(finest: Plane32, noise_gain: float) -> np.float32:
 
 @lru_cache(maxsize=2)
 def _log_gabor(shape: tuple[int, ...]) -> tuple[list[Plane32], list[Plane32], list[float]]:
-    """Transfer functions, zero frequency first, as a factor for each scale times one for each orientation.
+    """Return transfer functions, zero frequency first, as a factor for each scale times one for each orientation.
 
     Also, for each orientation, the power of the sum of its scales' responses to noise over that of the finest.
     """
@@ -96,6 +96,6 @@ def _log_gabor(shape: tuple[int, ...]) -> tuple[list[Plane32], list[Plane32], li
 
 
 def _frequencies(side: int) -> Plane:
-    """Cycles per pixel from 0, in the order of the FFT; an odd side reaches 0.5 as well, as in Kovesi's code."""
+    """Return cycles per pixel from 0, in FFT order; an odd side reaches 0.5 as well, as in Kovesi's code."""
     frequencies: Plane = scipy.fft.ifftshift((np.arange(side) - side // 2) / (side - side % 2))
     return frequencies

@@ -47,12 +47,12 @@ def check_pair(image: np.ndarray, reference: np.ndarray, smallest: int = 1) -> N
 
 
 def luma(rgb: RGB) -> Plane:
-    """BT.601 luma, not rounded: (H, W, 3) uint8 in, (H, W) float64 in 0..255 out. Gray pixels keep their value."""
+    """Return the unrounded BT.601 luma of (H, W, 3) uint8: (H, W) float64 in 0..255. Gray pixels keep their value."""
     return _luma_as(np.dtype(np.float64), rgb)
 
 
 def single_luma(rgb: RGB) -> NDArray[np.float32]:
-    """As ``luma``, rounded to single precision."""
+    """Return ``luma`` rounded to single precision."""
     return _luma_as(np.dtype(np.float32), rgb)
 
 
@@ -69,7 +69,7 @@ def _luma_as(dtype: np.dtype[Any], rgb: RGB) -> NDArray[Any]:
 
 
 def gray_levels(rgb: RGB) -> GrayLevels:
-    """Luma rounded to whole gray levels, as MATLAB's rgb2gray does: (H, W, 3) uint8 in, (H, W) uint8 out.
+    """Return the luma of (H, W, 3) uint8 rounded to gray levels, (H, W) uint8, as MATLAB's rgb2gray does.
 
     The metrics whose authors published MATLAB code are defined on these; without rounding SSIM differs by up to 1e-3.
     In double precision, since single precision rounds 30 of the 16.7 million colors to the wrong side.

@@ -1,4 +1,4 @@
-"""A predicted mean opinion score with its uncertainty."""
+"""A predicted MOS with its uncertainty."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +13,7 @@ QUALITY_LEVELS = (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class PredictedMOS:
-    """A score in [1, 5], higher is better, and the standard deviation of the true mean opinion score around it.
+    """A score in [1, 5], higher is better, and the standard deviation of the true MOS around it.
 
     ``image_kind`` says which MOS the score predicts: those of photos or those of AI-generated images.
     """

@@ -54,7 +54,7 @@ def shrink(pixels: NDArray[Any], factor: int, border: Literal["constant", "edge"
 def framed(
     compare: Callable[[NDArray[Any], NDArray[Any]], Maps], image: NDArray[Any], reference: NDArray[Any], factor: int
 ) -> Maps:
-    """The maps of ``compare``, (.., h, w) with one value per ``factor`` x ``factor`` pixels, free of its padding.
+    """Return the maps of ``compare``, (.., h, w), one value per ``factor`` x ``factor`` pixels, without its padding.
 
     Where a filter pads with black, the border of an image is a strong edge that both images share. Both are mirrored at
     their borders by FRAME values of the map before they are compared, and the maps are cut off.
@@ -67,7 +67,7 @@ def framed(
 
 
 def working_factor(shape: tuple[int, ...]) -> int:
-    """By what to shrink an image of ``shape`` first so that its shorter side is about 256 pixels.
+    """Return the factor by which an image of ``shape`` is shrunk, so that its shorter side is about 256 pixels.
 
     As FSIM and MDSI define it; but very long images are shrunk further, to at most two million pixels, to bound the
     memory.
@@ -80,7 +80,7 @@ def working_factor(shape: tuple[int, ...]) -> int:
 
 
 def gradient_magnitude(plane: Plane32, smoothing: tuple[float, float, float]) -> Plane32:
-    """Length of the gradient from central differences over two pixels, smoothed across; zeros outside the plane.
+    """Return the length of the gradient: central differences over two pixels, smoothed across, zeros outside.
 
     ``smoothing`` has three weights, such as PREWITT or SCHARR.
     """
@@ -101,14 +101,14 @@ def _smoothed(before: Plane32, middle: Plane32, after: Plane32, weights: tuple[f
 
 
 def dissimilarity(first: Plane32, second: Plane32, constant: float) -> Plane32:
-    """Pointwise (a - b)^2 / (a^2 + b^2 + c) = 1 - (2ab + c) / (a^2 + b^2 + c). 0 where the maps agree."""
+    """Return (a - b)^2 / (a^2 + b^2 + c) = 1 - (2ab + c) / (a^2 + b^2 + c) at each point: 0 where the maps agree."""
     lost = np.square(first - second)
     lost /= np.square(first) + np.square(second) + np.float32(constant)
     return lost
 
 
 def pool(values: NDArray[Any], weights: NDArray[Any]) -> float:
-    """Mean of ``values`` weighted by ``weights`` >= 0; the plain mean where no pixel has weight, as in flat images."""
+    """Return the mean of ``values`` weighted by ``weights`` >= 0; the plain mean if all are 0 (a flat image)."""
     total = float(weights.sum(dtype=np.float64))
     if total > 0:
         return float((values * weights).sum(dtype=np.float64)) / total
@@ -116,7 +116,7 @@ def pool(values: NDArray[Any], weights: NDArray[Any]) -> float:
 
 
 def spread(lost: NDArray[Any], weights: NDArray[Any]) -> Plane:
-    """The map (h, w) whose mean ``pool`` returns: losses, (h, w) or (k, h, w), times their share of the weight."""
+    """Return the map (h, w) with the mean of ``pool``: losses, (h, w) or (k, h, w), times their share of the weight."""
     if lost.ndim == 2:
         lost, weights = lost[None], weights[None]
     total = weights.sum(axis=0)

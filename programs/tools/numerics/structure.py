@@ -19,7 +19,7 @@ C1, C2 = np.float32((0.01 * 255) ** 2), np.float32((0.03 * 255) ** 2)
 
 
 def structure_losses(first: Gray, second: Gray, *, luminance: bool) -> Plane32:
-    """1 - SSIM wherever the 11 x 11 window lies inside the planes: two (H, W) in 0..255 in, (H - 10, W - 10) out.
+    """Return 1 - SSIM of two planes (H, W) in 0..255, where the 11 x 11 window lies inside: (H - 10, W - 10).
 
     In 0..2. Without ``luminance``, only the product of contrast and structure is compared.
     """

@@ -12,8 +12,8 @@ CODE_BLOCK = 32  # coefficients
 def coarsen(rgb: Values, share: float, rng: np.random.Generator) -> Values:
     """Cut bit planes from a share of the finest code blocks and from fewer of the coarser ones.
 
-    (H, W, C) in, the same out, for any size. A block that is hit keeps the bit planes above a random one, or none of
-    them. A block that is hit at one share is hit at every greater one; the coarsest image always arrives.
+    (H, W, C) in, the same out, for any size. A block that is hit keeps the bit planes above a random one, or no bit
+    plane. A block that is hit at one share is hit at every greater one; the coarsest image always arrives.
     """
     return _merge(rgb, SCALES, share, rng)
 
@@ -41,7 +41,7 @@ def _lossy(band: Values, share: float, rng: np.random.Generator) -> Values:
 
 
 def _split(values: Values, axis: int) -> tuple[Values, Values]:
-    """The low and the high band of LeGall's 5/3 wavelet (JPEG 2000's reversible one) along an axis, by lifting."""
+    """Return the low and high band of LeGall's 5/3 wavelet (reversible, of JPEG 2000) along an axis, by lifting."""
     values = np.moveaxis(values, axis, 0)
     even, odd = values[::2], values[1::2]
     high = odd - (even[: len(odd)] + _following(even, len(odd))) / 2
@@ -59,12 +59,12 @@ def _join(low: Values, high: Values, axis: int) -> Values:
 
 
 def _following(even: Values, count: int) -> Values:
-    """Return the even sample after each odd one; the last again where there is none."""
+    """Return the even sample after each odd one; at the end, repeat the last."""
     return _padded(even[1:], count) if len(even) > 1 else even[:count]
 
 
 def _preceding(high: Values, count: int) -> Values:
-    """Return the odd sample before each even one; the first again where there is none."""
+    """Return the odd sample before each even one; at the start, repeat the first."""
     return np.concatenate([high[:1], high])[:count]
 
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.images.memo import Memo
 
 
 def read_checked(file: Path, sha256: str) -> bytes:
-    """Return the bytes of a weight file, whose hex digest must be ``sha256``.
+    """Return the bytes of a weight file after checking that its hex digest is ``sha256``.
 
     Raises ToolError, naming the file, when it is missing or its bytes differ: a metric with damaged weights would still
     give plausible numbers.

@@ -17,10 +17,10 @@ FAINT_STEP = 0.5  # gray levels: a grid of fainter steps is hardly visible, howe
 
 
 def blockiness(parts: Sequence[Luma]) -> float:
-    """How much stronger luma steps are on an 8 x 8 grid than between its lines: about 1 without blocking, up to 25.
+    """Return the ratio of luma steps on an 8 x 8 grid to those between its lines: about 1 without blocking, up to 25.
 
-    A step counts by what it exceeds its two neighbors in the row, up to 12 gray levels. The grid may start anywhere, so
-    that crops of a compressed image show it too; it is taken to be the same in all parts. JPEG of quality 60 gets 1.2
+    A step is its excess over its two neighbors in the row, up to 12 gray levels. The grid may start anywhere, so that
+    crops of a compressed image show it too; it is taken to be the same in all parts. JPEG of quality 60 gets 1.2
     to 2.1, of quality 12 2 to 6.
     Source: after Wang, Sheikh, Bovik, "No-reference perceptual quality assessment of JPEG compressed images", ICIP
     2002.
@@ -29,7 +29,7 @@ def blockiness(parts: Sequence[Luma]) -> float:
 
 
 def grid_ratios(parts: Sequence[Luma], axis: int) -> NDArray[np.float64]:
-    """For each of the eight grids along an axis, the mean step on it over that on the other seven: (8,)."""
+    """Return for each of the eight grids along an axis its mean step over that of the other seven: (8,)."""
     sums, counts = np.zeros(GRID), np.zeros(GRID)
     for part in parts:
         if part.shape[axis] >= 2 * GRID + 3:
@@ -45,7 +45,7 @@ def grid_ratios(parts: Sequence[Luma], axis: int) -> NDArray[np.float64]:
 
 
 def grid_steps(part: Luma, axis: int) -> Luma:
-    """By how much each step along an axis, from the second on, exceeds its two neighbors: 0..12, three fewer out."""
+    """Return the excess of each step along an axis over its two neighbors, from the second on: 0..12, three fewer."""
     along = part.T if axis else part
     step = np.abs(along[1:] - along[:-1])
     excess = step[:-2] + step[2:]

@@ -11,14 +11,14 @@ import numpy as np
 from agenticiqa.programs.tools.numerics.pixels import Plane, gaussian
 from agenticiqa.programs.tools.statistics.parts import Luma
 
-CELL = 3  # pixels; an edge is looked for in windows of 3 x 3 cells
+CELL = 3  # pixels; edges are searched in windows of 3 x 3 cells
 PROFILE_REACH = 8  # pixels to either side of an edge
 MARGIN = PROFILE_REACH + 2  # pixels along the border in which no profile begins
 MOST_PROFILES = 2000
 
 
 def edge_sharpness(parts: Sequence[Luma]) -> float:
-    """The steepest step of a typical strong edge as a share of the edge's height: 0 (no edge) to 1 (one pixel wide).
+    """Return the steepest step of a typical strong edge as a share of its height: 0 (no edge) to 1 (one pixel wide).
 
     The reciprocal of an edge width in pixels, after Marziliano, Dufaux, Winkler, Ebrahimi, "A no-reference perceptual
     blur metric", ICIP 2002: the largest difference of neighbors over the range of values, in windows of 9 x 9 pixels,
@@ -64,7 +64,7 @@ def around(cells: Luma, extreme: np.ufunc) -> Luma:
 
 
 def _windows(part: Luma) -> tuple[Luma, Luma]:
-    """Return the steepest step and the range of values in each window of 3 x 3 cells, of which neighbors share six."""
+    """Return the steepest step and the range of values in each window of 3 x 3 cells; neighbors share six."""
     across, down = np.abs(part[:-1, 1:] - part[:-1, :-1]), np.abs(part[1:, :-1] - part[:-1, :-1])
     steepest = around(_cells(np.maximum(across, down), np.maximum), np.maximum)
     rows, columns = steepest.shape
@@ -93,7 +93,7 @@ def _profiles(parts: Sequence[Luma], offsets: Plane) -> Plane:
 
 
 def _ridge(part: Luma) -> Plane:
-    """Where the gradient is largest among 5 x 5 pixels: squared slope, row, column, slope down and right: (5, N)."""
+    """Return the largest gradients among 5 x 5 pixels: squared slope, row, column, slope down and right: (5, N)."""
     smooth = _smoothed(_smoothed(part).T).T
     down, right = _sobel(smooth), _sobel(smooth.T).T
     slope = down * down + right * right  # its first pixel is the part's pixel (4, 4)
@@ -123,7 +123,7 @@ def _across(part: Luma, ridge: Plane, offsets: Plane) -> Plane:
 
 
 def _smoothed(plane: Luma) -> Luma:
-    """Filtered down the columns by a Gaussian of 0.7 pixels where its seven weights lie inside: (h - 6, w) out."""
+    """Filter the columns with a Gaussian of 0.7 pixels where its seven weights lie inside: (h - 6, w) out."""
     weights, height = gaussian(7, 0.7).astype(np.float32), len(plane) - 6
     total = weights[3] * plane[3 : 3 + height]
     for above in range(3):

@@ -27,7 +27,7 @@ STANDARD = np.array(
         [72, 92, 95, 98, 112, 100, 103, 99],
     ]
 ).ravel()
-QUALITIES = range(5, 99)  # at 99 and 100 nothing is rounded but to whole numbers
+QUALITIES = range(5, 99)  # at 99 and 100 coefficients are only rounded to whole numbers
 LARGEST = 256  # of the examined coefficients
 BINS = 8  # for one unit of a coefficient
 ROUNDING = 0.35  # standard deviation of a coefficient from its multiple: pixels were rounded to whole levels
@@ -49,7 +49,7 @@ def past_quality(parts: Sequence[Luma]) -> int | None:
 
 
 def table_quality(table: Sequence[int]) -> int:
-    """Return the quality whose table is nearest to a luma table of 64 entries, in any order: 1 to 100."""
+    """Return the quality, 1 to 100, of the table nearest to a luma table of 64 entries in any order."""
     given = np.sort(np.asarray(table))
     distances = [np.abs(np.log(np.sort(_table(quality)) / given)).sum() for quality in range(1, 101)]
     return int(np.argmin(distances)) + 1
@@ -84,9 +84,9 @@ def _histograms(luma: Luma) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=1)
 def _gains() -> NDArray[np.float64]:
-    """By step of rounding (1 to 255) and bin: log-likelihood against a magnitude that could lie anywhere.
+    """Return, by rounding step (1 to 255) and bin, the log-likelihood against a magnitude that lies anywhere.
 
-    Nothing is gained by magnitudes that the step rounds to 0: in smooth photos they are small anyway.
+    Magnitudes that the step rounds to 0 count nothing: in smooth photos they are small anyway.
     """
     values = (np.arange(LARGEST * BINS) + 0.5) / BINS
     steps = np.arange(1, 256)[:, None]

@@ -40,7 +40,7 @@ def full_scale(levels: GrayLevels) -> Scale:
 
 
 def half_scale(levels: GrayLevels) -> Scale:
-    """Half the size, (ceil(H / 2), ceil(W / 2)), by an antialiased bicubic filter, as MATLAB's imresize does it."""
+    """Return the plane at half size, (ceil(H / 2), ceil(W / 2)), by the bicubic filter of MATLAB's imresize."""
     height, width = levels.shape
 
     def rows(top: int, bottom: int) -> Plane:
@@ -55,7 +55,7 @@ def half_scale(levels: GrayLevels) -> Scale:
 
 
 def mirrored(positions: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """The indices in 0..count-1 that positions beyond either end fall on when the border is a mirror (c b a|a b c)."""
+    """Return the indices in 0..count-1 of positions beyond either end if the border is a mirror (c b a|a b c)."""
     folded = positions % (2 * count)
     return np.minimum(folded, 2 * count - 1 - folded)
 
@@ -66,9 +66,9 @@ def band_height(width: int, multiple: int = 1) -> int:
 
 
 def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
-    """Mean-subtracted, contrast-normalized coefficients of the rows top..bottom-1 (BRISQUE paper, Eq. 1 to 3).
+    """Return the mean-subtracted, contrast-normalized coefficients of rows top..bottom-1 (BRISQUE paper, Eq. 1 to 3).
 
-    ``border`` says what lies outside the plane: "edge" repeats the nearest pixel, "constant" is black.
+    ``border`` is the fill outside the plane: "edge" repeats the nearest pixel, "constant" is black.
     """
     padded = _padded(scale, top, bottom, border)
     found = np.empty((bottom - top, scale.width))
@@ -79,7 +79,7 @@ def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
 
 
 def neighbor_products(torus: Plane) -> Iterator[Plane]:
-    """The coefficients, then each times the one beside, above, and diagonally: (n, h + 1, w + 1) in, (n, h, w) out.
+    """Yield the coefficients, then their products with neighbors: (n, h + 1, w + 1) in, (n, h, w) out.
 
     The first row and column of ``torus`` are the last ones once more.
     """
@@ -104,15 +104,15 @@ def _padded(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
 
 
 def _normalized(padded: Plane) -> Plane:
-    """(h + 6, w + 6) brightness in, (h, w) coefficients out."""
+    """Return coefficients (h, w) of brightness (h + 6, w + 6)."""
     mean = _local_mean(padded)
     deviation = _local_mean(padded * padded)
     deviation -= mean * mean
     np.sqrt(np.abs(deviation, out=deviation), out=deviation)
     deviation += 1
     difference = padded[REACH:-REACH, REACH:-REACH] - mean
-    # Where the image is flat the difference is rounding error. Its sign would decide on which side of zero the pixel
-    # counts in the fits to come: the authors' release lets it, so flat regions make its values depend on the machine.
+    # Where the image is flat, the difference is rounding error. Its sign would decide on which side of zero the pixel
+    # counts in the fits. In the authors' release it does, so its values depend on the machine for flat regions.
     difference[np.abs(difference) < 1e-9] = 0
     difference /= deviation
     return difference
@@ -123,7 +123,7 @@ def _local_mean(padded: Plane) -> Plane:
 
 
 def _smoothed(values: Plane) -> Plane:
-    """Filtered down the columns by the Gaussian window where it lies wholly inside: (h + 6, w) in, (h, w) out."""
+    """Filter the columns with the Gaussian window where it lies inside: (h + 6, w) in, (h, w) out."""
     weights, height = _window(), len(values) - 2 * REACH
     total = weights[REACH] * values[REACH : REACH + height]
     pair = np.empty_like(total)
@@ -136,7 +136,7 @@ def _smoothed(values: Plane) -> Plane:
 
 
 def _halved(even: Plane, odd: Plane) -> Plane:
-    """The bicubic filter over rows that are given in turn by ``even`` and ``odd``: (h + 3, w) each in, (h, w) out."""
+    """Apply the bicubic filter to rows given alternately by ``even`` and ``odd``: (h + 3, w) each in, (h, w) out."""
     weights, height = _bicubic(), len(even) - 3
     pairs = ((even, 0, odd, 3), (odd, 0, even, 3), (even, 1, odd, 2), (odd, 1, even, 2))
     total = np.zeros_like(even[:height])
@@ -164,7 +164,7 @@ Values = NDArray[np.float64]
 
 
 class Moments(NamedTuple):
-    """What a fit needs to know of n samples; those of two samples add up. Each is of shape (n,)."""
+    """The moments of n samples that a fit needs; those of two parts of a sample add up. Each is of shape (n,)."""
 
     below: Values  # how many values are negative
     above: Values  # how many are positive

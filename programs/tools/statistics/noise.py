@@ -38,10 +38,10 @@ def isolated_pixels(parts: Sequence[Luma]) -> float:
 
 
 def isolated_in(planes: NDArray[np.float32]) -> list[NDArray[np.intp]]:
-    """Of each pixel over 40 gray levels above all its neighbors the number of its plane, and of those that are below.
+    """Return the plane numbers of all pixels over 40 gray levels above all neighbors, and of those below all.
 
-    ``planes`` is (N, h, w), both sides at least 3. Few pixels differ so from the two beside them; only of these the six
-    others are read.
+    ``planes`` is (N, h, w), both sides at least 3. Few pixels differ this much from the two beside them; the six
+    other neighbors are read only for these.
     """
     height, width = planes.shape[1:]
     inner, left, right = planes[:, 1:-1, 1:-1], planes[:, 1:-1, :-2], planes[:, 1:-1, 2:]

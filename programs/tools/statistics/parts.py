@@ -1,7 +1,7 @@
 """Select the parts of an image for spatial statistics, and make the smaller copy for networks.
 
 An image of up to two megapixels is read as a whole. A larger one is never scaled down, which would hide noise and
-blocking: nine parts of 448 x 448 pixels, spread evenly over it, stand for it at its own resolution.
+blocking: nine parts of 448 x 448 pixels, spread evenly over it, represent it at its own resolution.
 
 Maps read an image in bands of rows, so that one of any size needs little memory, and sum over cells: squares of 32 x 32
 pixels, from the top left; the last ones have fewer pixels.
@@ -42,12 +42,12 @@ def luma_parts(image: RGB) -> list[Luma]:
 
 
 def loaded_luma_parts(image: "LoadedImage") -> list[Luma]:
-    """``luma_parts`` of a loaded image's pixels, computed once per image."""
+    """Return ``luma_parts`` of a loaded image's pixels, computed once per image."""
     return image.memo.once("luma parts", lambda: luma_parts(image.pixels))
 
 
 def loaded_whole_luma(image: "LoadedImage") -> Luma | None:
-    """Return the luma of all of a loaded image, if it is so small that its statistics are of all of it."""
+    """Return the luma of all of a loaded image, if the image is small enough to be read as a whole."""
     first, *others = loaded_luma_parts(image)
     return None if others else first
 
@@ -73,7 +73,7 @@ def in_working_size(image: RGB) -> RGB:
 
 
 def working_copy(image: "LoadedImage") -> RGB:
-    """``in_working_size`` of a loaded image's pixels, computed once per image."""
+    """Return ``in_working_size`` of a loaded image's pixels, computed once per image."""
     return image.memo.once("working copy", lambda: in_working_size(image.pixels))
 
 

@@ -15,7 +15,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB, single_luma
 
 Pixels = TypeVar("Pixels", RGB, NDArray[np.float32])
 
-MOST_PIXELS = 400_000  # of a larger image a part in its middle and rows and columns in steps are read
+MOST_PIXELS = 400_000  # of a larger image only a part in its middle, and every n-th row and column, are read
 BLOCK = 8  # pixels
 FLAT, SMOOTH = 2, 8  # gray levels between the darkest and the brightest pixel of a block
 EDGE, FAINT = 48, 4  # gray levels of a step between neighbors
@@ -117,7 +117,7 @@ def _tones(colors: NDArray[np.uint8], plane: NDArray[np.float32]) -> Sequence[fl
 
 
 def _texture(plane: NDArray[np.float32], across: NDArray[np.float32]) -> Sequence[float]:
-    """Strong steps beside pale pixels, as of ink on paper; and the finest detail relative to the next coarser."""
+    """Return strong steps beside pale pixels, as of ink on paper, and the finest over the next coarser detail."""
     ink = across > EDGE
     beside = np.maximum(plane[:, 1:], plane[:, :-1]) >= PALE
     coarse = np.abs(np.diff((plane[:, 1::2] + plane[:, : plane.shape[1] // 2 * 2 : 2]) / 2, axis=1))

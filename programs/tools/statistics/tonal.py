@@ -3,7 +3,7 @@
 Each function takes the ``Tone`` of an image and returns one finite float. A tone is the means of 8 x 8 pixels, so that
 noise, fine texture and a little blur do not count.
 
-``monochrome_of`` says whether an image has one hue at most: gray, or toned with one color, as sepia prints are.
+``monochrome_of`` returns whether an image has one hue at most: gray, or toned with one color, as sepia prints are.
 """
 
 import math
@@ -61,12 +61,12 @@ class Tone:
 
 
 def sampled_tone(image: RGB) -> Tone:
-    """The tone of an image; of a large one, rows and columns of blocks in steps, as many as two megapixels have."""
+    """Return the tone of an image; for a large one, of as many rows and columns of blocks as two megapixels have."""
     return Tone(image, max(1, math.isqrt(image.shape[0] * image.shape[1] // WHOLE_PIXELS)))
 
 
 def tone_of(image: "LoadedImage") -> Tone:
-    """``sampled_tone`` of a loaded image's pixels, computed once per image."""
+    """Return ``sampled_tone`` of a loaded image's pixels, computed once per image."""
     return image.memo.once("tone", lambda: sampled_tone(image.pixels))
 
 
@@ -96,12 +96,12 @@ def clipped_bright(tone: Tone) -> float:
 
 
 def rms_contrast(tone: Tone) -> float:
-    """Standard deviation of luma, 0 to 127.5 gray levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
+    """Return the RMS contrast of luma, 0 to 127.5 gray levels (Peli, "Contrast in complex images", JOSA A 7, 1990)."""
     return float(tone.luma.std())
 
 
 def tonal_range(tone: Tone) -> float:
-    """Michelson's contrast between the 1st and the 99th percentile of luma, (high - low) / (high + low): 0 to 1.
+    """Return Michelson's contrast of the 1st and the 99th percentile of luma, (high - low) / (high + low): 0 to 1.
 
     Scaling all values, as darkening does, leaves it alone; haze and a flat tone curve lower it.
     """
@@ -110,7 +110,7 @@ def tonal_range(tone: Tone) -> float:
 
 
 def colorfulness(tone: Tone) -> float:
-    """Colorfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
+    """Return the colorfulness of Hasler and Süsstrunk, "Measuring colourfulness in natural images", SPIE 5007 (2003).
 
     0 (gray) to about 190; their words: 15 slightly, 33 moderately, 59 quite, 109 extremely colorful.
     """
@@ -124,13 +124,13 @@ def color_cast(tone: Tone) -> float:
     """Return the tint of neutral areas: their distance from gray in CIELAB's a*b* plane, 0 to about 130.
 
     Nearly every scene has neutral areas, so the least saturated fifth of the pixels (chroma over L*) represents them;
-    black and white ones, L* below 10 or above 95, are left out. Below 20 in nearly all photos.
+    black and white ones, L* below 10 or above 95, are excluded. Below 20 in nearly all photos.
     """
     return math.hypot(*neutral_tint(tone))
 
 
 def neutral_tint(tone: Tone) -> tuple[float, float]:
-    """The tint whose strength is ``color_cast``: CIELAB a* (towards red) and b* (towards yellow), about -110 to 100."""
+    """Return the tint of neutral areas: CIELAB a* (towards red) and b* (towards yellow), about -110 to 100."""
     lightness, a, b = np.moveaxis(tone.lab, -1, 0)
     seen = (lightness >= 10) & (lightness <= 95)
     if not seen.any():
@@ -159,7 +159,7 @@ TONED_REST, TONED_SHARE = 6.0, 0.15  # the same for toned images, and its larges
 
 
 def monochrome_of(image: "LoadedImage") -> Monochrome | None:
-    """``monochrome`` of a loaded image's pixels, computed once per image."""
+    """Return ``monochrome`` of a loaded image's pixels, computed once per image."""
     return image.memo.once("monochrome", lambda: monochrome(tone_of(image)))
 
 
@@ -167,8 +167,8 @@ def monochrome(tone: Tone) -> Monochrome | None:
     """Return "gray", "toned", or ``None`` for an image with colors.
 
     The chroma of a toned image follows from its luma, so what a polynomial of luma does not predict is near zero. Only
-    warm tones (yellow to orange) count as intended: an image that is all blue or green may have a color cast. On 300
-    authentic photos 5 were called monochrome, gray and sepia ones of 300 photos all were.
+    warm tones (yellow to orange) count as intended: an image that is all blue or green may have a color cast. Of 300
+    authentic photos 5 are called monochrome; of gray and sepia copies of 300 photos all are.
     """
     chroma, luma = _chroma(tone), tone.luma.ravel()
     # An image of few blocks would be fitted by the polynomial whatever its colors are.
@@ -197,7 +197,7 @@ def _predicted(chroma: Plane, luma: Plane) -> Plane:
 
 
 def _chroma(tone: Tone) -> Plane:
-    """Red minus green, and yellow minus blue, of each block, (N, 2)."""
+    """Return red minus green, and yellow minus blue, of each block, (N, 2)."""
     red, green, blue = tone.rgb.reshape(-1, 3).T
     return np.stack([red - green, (red + green) / 2 - blue], axis=1)
 
