@@ -109,8 +109,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         refuse(name, f"expected an image that Pillow reads correctly, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
         refuse(
-            name,
-            f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({IN_CONFIG})",
+            name, f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({IN_CONFIG})"
         )
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")

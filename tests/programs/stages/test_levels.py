@@ -106,7 +106,7 @@ def test_a_family_that_was_trained_with_the_image_last_is_shown_it_last(photo: P
 def test_a_server_that_begins_a_new_answer_is_refused(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     config = Config(levels=LevelsConfig(backend=f"{provider}.test", api_base="http://127.0.0.1:1/v1"))
-    with pytest.raises(BackendError, match=r"expected vllm\.<model>, sglang\.<model>, llamacpp\.<model>"):
+    with pytest.raises(BackendError, match=r"use vllm\.<model>, sglang\.<model>, llamacpp\.<model>"):
         AgenticIQA.from_config(config)
 
 
