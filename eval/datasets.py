@@ -1,6 +1,6 @@
 """Read labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
 
-Also shared by all uses of labels: the scale of the scores, folds by content, and columns of other CSV files.
+Other uses of labels share its scale of the scores, its folds by content, and its reader for columns of CSV files.
 """
 
 import csv
@@ -101,9 +101,7 @@ class MosScale:
 
     def __post_init__(self) -> None:
         if not self.low < self.high:
-            raise UserError(
-                f"the scale of the labels cannot run from {self.low:g} to {self.high:g}; give the lower end first"
-            )
+            raise UserError(f"the MOS scale is {self.low:g} to {self.high:g}: give the lower end first")
 
     def to_1_5(self, mos: float) -> float:
         """Map ``mos`` linearly to 1..5; a score beyond an end counts as that end."""
@@ -183,7 +181,7 @@ def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage
 def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[tuple[str, Row]]:
     """Return the rows with level names in MOS replaced by 1 (bad) to 5 (excellent).
 
-    Raises UserError where some rows have a name and others a number.
+    Raises UserError if some rows have a name and others a number.
     """
     named = {place: score for place, row in placed if (score := LEVEL_SCORES.get(row.get("mos", "").lower()))}
     if not named:
@@ -267,14 +265,14 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     """
     by_name = [label for label in labels if label.reference is None and label.content == label.image.name]
     paths: dict[str, Path] = {}
-    twice = next((x for x in by_name if paths.setdefault(x.content, x.image) != x.image), None)
-    if twice:
-        why = f"{paths[twice.content]} and {twice.image} count as one scene"
+    same_name = next((x for x in by_name if paths.setdefault(x.content, x.image) != x.image), None)
+    if same_name:
+        why = f"{paths[same_name.content]} and {same_name.image} count as one scene"
     elif len({(label.distortion, label.level) for label in by_name if label.distortion}) > 1:
         why = f"each of {len(by_name)} distorted images counts as a separate scene"
     else:
         return None
-    return f"{why}, as the labels name no scenes; add a column content (or reference) for correct intervals"
+    return f"{why}, because there is no column content or reference; add one for correct intervals"
 
 
 def read_columns(

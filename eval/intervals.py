@@ -87,9 +87,9 @@ def share_interval(value: float | None, without: Sequence[float | None], n: int)
         return found
     count = len(without)
     variance = (count - 1) / count * sum((each - value) ** 2 for each in without if each is not None)
-    worth = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else float(count)
-    worth *= min(1.0, (Z / _quantile(count, True)) ** 2)
-    low, high = wilson(value * worth, worth)
+    effective = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else float(count)
+    effective *= min(1.0, (Z / _quantile(count, True)) ** 2)
+    low, high = wilson(value * effective, effective)
     return replace(found, low=low, high=high)
 
 
@@ -158,8 +158,8 @@ def difference_interval(
     one, other = _on_rows(measure, a, y), _on_rows(measure, b, y)
 
     def difference(rows: NDArray[np.intp]) -> float | None:
-        here, there = one(rows), other(rows)
-        return None if here is None or there is None else here - there
+        a_value, b_value = one(rows), other(rows)
+        return None if a_value is None or b_value is None else a_value - b_value
 
     value = difference(np.arange(len(a)))
     without = jackknife(difference, value, blocks_of(contents))
@@ -193,15 +193,15 @@ def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
     count = int(content_of.max()) + 1
     if count < FEWEST_CONTENTS:
         return Interval(share, None, None, n, f"too few contents for an interval ({count}, at least {FEWEST_CONTENTS})")
-    worth = float(n)
+    effective = float(n)
     if 0 < share < 1:
         residuals = np.bincount(content_of, found - share)
         between = count / (count - 1) * float(np.square(residuals).sum()) / n**2
-        worth /= max(1.0, between / (share * (1 - share) / n))
-        worth *= min(1.0, (Z / _quantile(count, False)) ** 2)
+        effective /= max(1.0, between / (share * (1 - share) / n))
+        effective *= min(1.0, (Z / _quantile(count, False)) ** 2)
     else:
-        worth = float(count)
-    low, high = wilson(share * worth, worth)
+        effective = float(count)
+    low, high = wilson(share * effective, effective)
     return Interval(share, low, high, n)
 
 

@@ -34,7 +34,7 @@ def named(name: str, known: Mapping[str, T]) -> T | None:
 def unknown_text(name: str, known: Iterable[str]) -> str:
     """Return a message about an unknown name: the most similar known names, and all known names."""
     names, wanted = {plain(each): each for each in known}, plain(name)
-    like = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
-    like = like or get_close_matches(wanted, names)
-    meant = f" (did you mean {' or '.join(names[each] for each in like)}?)" if like else ""
-    return f"no data set is named {name!r}{meant}; known names: {', '.join(names.values())}"
+    similar = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
+    similar = similar or get_close_matches(wanted, names)
+    suggestion = f" (did you mean {' or '.join(names[each] for each in similar)}?)" if similar else ""
+    return f"no data set is named {name!r}{suggestion}; known names: {', '.join(names.values())}"

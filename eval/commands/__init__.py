@@ -1,1 +1,1 @@
-"""The commands that measure and tune: their options, and what they print."""
+"""Implement the commands that evaluate and tune: their options and their output."""

@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate --ablate``: assess the same images by the program without a part, in folders of the run."""
+"""``agenticiqa evaluate --ablate``: assess the same images without a part of the program, in subfolders of the run."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,7 @@ def ablate(
     watch: Watch,
     about: Mapping[str, Any],
 ) -> None:
-    """Assess the labeled images without each part in turn, and print and write the figures beside the ``whole`` rows.
+    """Assess the labeled images without each part in turn, and compare the figures with those of the ``whole`` rows.
 
     Rows are written to ``out``/without-PART, where the same call continues them. ``digest`` and ``options`` describe
     the labels, as in the run of the whole program, and each report includes ``about``. Writes ``ablations.json`` and

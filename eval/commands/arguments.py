@@ -1,4 +1,4 @@
-"""The options of the commands that measure and tune; only the declarations, as in ``programs/cli/arguments.py``."""
+"""Declare the options and the help of the commands that evaluate and tune, as ``programs/cli/arguments.py`` does."""
 
 from argparse import BooleanOptionalAction
 from pathlib import Path
@@ -20,7 +20,7 @@ examples:
   agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate what the same costs with a model
   agenticiqa evaluate labels.csv --scorer NIQE --out runs/niqe  evaluate a metric instead of the program
   agenticiqa evaluate kadid10k --root /data --by distortion     evaluate on a public data set
-  agenticiqa evaluate qbench --root /data --backend openai.gpt-4o   ask a benchmark of questions
+  agenticiqa evaluate qbench --root /data --config mine.yaml    ask a benchmark of questions
 
 exit status: 0 all images have a score, 1 some images failed, 2 wrong usage, 3 some images have no score
 """
@@ -169,7 +169,7 @@ OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # options that a scorer does 
 EVALUATE: Options = (
     Option(
         "TASK",
-        f"labeled images: {DATA_HELP}. Or the name of a benchmark of questions. With several tasks, the mean is added",
+        f"labeled images: {DATA_HELP}. Or a benchmark of questions. With several tasks, the mean is reported, too",
         Path,
         nargs="+",
         dest="tasks",
@@ -225,7 +225,7 @@ EVALUATE: Options = (
                 "ask each question once for every rotation of its options; it counts as right only if all answers are",
                 bool,
             ),
-            Option("--judge B", "for explanations: the model that compares them with reference texts (openai.gpt-4o)"),
+            Option("--judge B", "for explanations: the model that compares them with reference texts"),
             Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
             Option(
                 "--rounds N",
@@ -309,7 +309,7 @@ CALIBRATE: Options = (
     MODELS,
 )
 OPTIMIZE: Options = (
-    Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a benchmark of questions", Path, dest="labels"),
+    Option("DATA", f"labeled images: {DATA_HELP}. Or a benchmark of questions", Path, dest="labels"),
     Option("--out DIR", "folder for the prompts, the fusion profile and the report", Path, required=True),
     Option(
         "--stage",

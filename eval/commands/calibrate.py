@@ -21,17 +21,21 @@ def run(args: Namespace) -> int:
     """Fit the fusion, the tools' curves or an adapter, as the arguments say."""
     given = sorted_by_kind(args.data)
     if args.adapt:
-        foreign = options_given(args, (*CURVES, *OF_FUSION), but=["--workers"])
-        if foreign or given.rows or given.photos:
-            what = foreign[0] if foreign else f"{(given.rows + given.photos)[0]}, which is not a table of labels"
+        unsuitable = options_given(args, (*CURVES, *OF_FUSION), but=["--workers"])
+        if unsuitable or given.rows or given.photos:
+            what = unsuitable[0] if unsuitable else f"{(given.rows + given.photos)[0]}, which is not a table of labels"
             raise UserError(f"--adapt takes one table of labels and no other data: remove {what}")
         return calibrate_adapter.run(args, given.labels)
     fits_fusion = bool(given.rows) or args.backend is not None or args.config is not None
-    foreign = options_given(args, CURVES if fits_fusion else OF_FUSION)
-    if foreign and fits_fusion:
-        raise UserError(f"{foreign[0]} is for tool curves; remove it, or remove --backend, --config and .jsonl files")
-    if foreign:
-        raise UserError(f"{foreign[0]} is for a fusion profile; remove it, or name a model with --backend or --config")
+    unsuitable = options_given(args, CURVES if fits_fusion else OF_FUSION)
+    if unsuitable and fits_fusion:
+        raise UserError(
+            f"{unsuitable[0]} is for tool curves; remove it, or remove --backend, --config and .jsonl files"
+        )
+    if unsuitable:
+        raise UserError(
+            f"{unsuitable[0]} is for a fusion profile; remove it, or name a model with --backend or --config"
+        )
     unused = options_given(args, LABELS, but=["--mos-range"] if given.rows else [])
     if unused and not given.labels:
         raise UserError(f"{unused[0]} is for labels; remove it, or name a table of labels or a data set")

@@ -113,7 +113,7 @@ def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen],
 
 
 def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], str] | None:
-    """Return, as ``_scores`` does, the comparisons in a table with columns better and worse, else ``None``."""
+    """Return the comparisons of a table with columns better and worse in the form of ``_scores``, else ``None``."""
     if not holds_labels(data):
         return None
     source = open_source(data)

@@ -40,7 +40,7 @@ def run(args: Namespace, given: Given) -> int:
         if outcome.trained_on:
             print_error(
                 f"{outcome.tool.name} was trained on {outcome.trained_on} of these images: on new images it is less "
-                "accurate than all figures here show"
+                "accurate than shown here"
             )
         if not outcome.fit:
             name = outcome.tool.name

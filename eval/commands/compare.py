@@ -29,9 +29,9 @@ def run(args: Namespace) -> int:
     images = not results and not any(path.is_dir() for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
-    if foreign := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
+    if unsuitable := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
         wanted, found = ("runs", "images") if images else ("images", "runs")
-        raise UserError(f"{foreign[0]} is for {wanted}, but these are {found}: remove it")
+        raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {found}: remove it")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
     of_kind = compare_shards if results else _report

@@ -49,7 +49,7 @@ def _checked(task: Task, root: Path) -> int:
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
     print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
-    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better; {task.direction_check}")
+    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({task.direction_check})")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     known = (
         "the label files are the official ones"

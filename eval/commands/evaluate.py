@@ -75,13 +75,13 @@ def run(args: Namespace) -> int:
         return write_values(_scorer(args), args)
     sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
-    if twice := {name for name in names if names.count(name) > 1}:
+    if repeated := {name for name in names if names.count(name) > 1}:
         raise UserError(
-            f"several tasks have the name {min(twice)}, taken from their folders: evaluate them one at a time"
+            f"several tasks have the name {min(repeated)}, taken from their folders: evaluate them one at a time"
         )
     for task, each in zip(args.tasks, sets, strict=True):
         if args.by and len({getattr(label, args.by) for label in each.labels[: args.limit]} - {None}) < 2:
-            raise UserError(f"--by {args.by}: {task} has no column {args.by} with two values; name another column")
+            raise UserError(f"--by {args.by}: {task} needs a column {args.by} with at least two different values")
         try:
             each.any_scale()
         except UserError as error:
@@ -120,8 +120,8 @@ def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) 
 
 
 def _scorer(args: Namespace) -> Scorer:
-    if foreign := given(args, OF_THE_PROGRAM, but=["--no-cache", "--max-calls", "--max-usd"]):
-        raise UserError(f"--scorer replaces the program, so {foreign[0]} has no effect: remove it")
+    if unsuitable := given(args, OF_THE_PROGRAM, but=["--no-cache", "--max-calls", "--max-usd"]):
+        raise UserError(f"--scorer replaces the program, so {unsuitable[0]} has no effect: remove it")
     return scorer_of(args.scorer, args.scorer_lower_is_better or None, args.shorter_side)
 
 
@@ -163,10 +163,10 @@ def _evaluated(
         "limit": len(labels) if part else None,
         **about_run(args.argv, out / "results.jsonl"),
     }
-    beside = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
+    extra = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
     scores = baseline_scores(
         labels,
-        beside,
+        extra,
         out=out,
         digest=data.digest,
         options=options,
@@ -179,7 +179,7 @@ def _evaluated(
     each_row = _counted(with_baselines(rows, scores), counts)
     measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
     _mark_tuned(measured, config, labels)
-    measured |= about | {"baselines": [tool.name for tool in beside], "prompts": prompts_named(config, description)}
+    measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
     name = report_name(out, measured["limit"])
     report = rating_report(measured)
     report.write(out, name)

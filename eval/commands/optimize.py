@@ -73,16 +73,16 @@ def run(args: Namespace) -> int:
     sys.stdout.flush()
     if args.dry_run:
         return OK
-    asked = {
+    settings = {
         key: getattr(args, key) for key in ("split", "stage", "seed", "held_out", "optimizer", "starts", "exemplars")
     }
-    asked |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(scale) if scale else None}
-    made = made_with(program, config, about, asked)
-    work = args.log_dir or out / "search"
-    work.mkdir(parents=True, exist_ok=True)
-    pin(work, made)
-    prints = sys.stderr if args.verbose else StringIO()  # the output of DSPy's optimizers
-    with continuing(work), within(limits), redirect_stdout(prints):
+    settings |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(scale) if scale else None}
+    description = made_with(program, config, about, settings)
+    folder = args.log_dir or out / "search"
+    folder.mkdir(parents=True, exist_ok=True)
+    pin(folder, description)
+    output = sys.stderr if args.verbose else StringIO()  # the output of DSPy's optimizers
+    with continuing(folder), within(limits), redirect_stdout(output):
         tuned = optimize(
             program,
             labels,
@@ -96,7 +96,7 @@ def run(args: Namespace) -> int:
             scale=scale,
             seed=args.seed,
             workers=args.workers,
-            folder=work,
+            folder=folder,
             progress=render.progress,
         )
     for name, why in tuned.skipped.items():
@@ -111,7 +111,7 @@ def run(args: Namespace) -> int:
     write(
         tuned,
         out,
-        {**asked, "data": str(args.labels), "labels_sha256": about, "backend": program.backend, "search": search},
+        {**settings, "data": str(args.labels), "labels_sha256": about, "backend": program.backend, "search": search},
     )
     print("\n".join(summary(tuned)))
     beside = f" ({about_profile(tuned)})" if tuned.profile else ""
@@ -144,8 +144,8 @@ def _price(given: str | None) -> Price | None:
     if given is None:
         return None
     try:
-        asked, written = map(float, given.split(","))
-        return Price(input=asked, output=written)
+        price_in, price_out = map(float, given.split(","))
+        return Price(input=price_in, output=price_out)
     except ValueError as error:
         raise UserError(
             f"--reflection-price {given}: expected INPUT,OUTPUT in USD per million tokens, such as 2.5,10"

@@ -34,13 +34,12 @@ def run(args: Namespace) -> int:
         report = shards_report(folders, names_of(folders, args.name or ()))
         return write_forms(report, args)
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
-    asked, rated = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
-    if asked and rated:
-        raise UserError(
-            f"{asked[0].folder} has answers to questions, but {rated[0].folder} has ratings: report on each separately"
-        )
+    questions, ratings = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
+    if questions and ratings:
+        first, second = questions[0].folder, ratings[0].folder
+        raise UserError(f"{first} has answers to questions, but {second} has ratings: report on each separately")
     tables = [replace(report_of(run).tables[0], title=f"{run.name}: {run.about}") for run in runs]
-    csv = comma_separated(numbers({run.name: run.figures for run in rated}) if rated else together(asked))
+    csv = comma_separated(numbers({run.name: run.figures for run in ratings}) if ratings else together(questions))
     done = write_all(
         [
             ("page", args.html, lambda: write_page(runs, args.html, args.mos_range)),

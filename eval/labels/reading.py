@@ -82,8 +82,8 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
     references = [name for name in found if REFERENCE.fullmatch(plain(name))]
     references.sort(key=lambda name: plain(name) != "reference")
-    like = [name for name in found if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))]
-    likely = [name for name in (*references, *like) if is_like_image(cells[name])] or references
+    alike = [name for name in found if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))]
+    likely = [name for name in (*references, *alike) if is_like_image(cells[name])] or references
     for wanted, names, given in (
         ("image", [by_name[name] for name in IMAGE if name in by_name], declared.image),
         ("mos", [by_name[name] for name in (*MOS, DMOS) if name in by_name], declared.mos),
@@ -97,15 +97,16 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
             columns[wanted] = given or names[0]
     absent = [name for name in ("image", "mos")[: 1 + with_scores] if name not in columns]
     if absent:
-        alone = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
+        hint = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
+        it = "them" if len(absent) > 1 else "it"
         raise UserError(
             f"{title}: no {' and no '.join(absent)} column found (columns: "
-            f"{', '.join(found) or 'none, the file is empty'}){alone}. Add it, or name it with "
+            f"{', '.join(found) or 'none, the file is empty'}){hint}. Add {it}, or name {it} with "
             f"{' and '.join(f'--{name}-column' for name in absent)}"
             f"{'' if with_scores else ' (and the scores, if there are any, with --mos-column)'}"
         )
     if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
-        raise UserError(f"{title}: lower or higher may be better in a column {columns['mos']}; {DECLARE}")
+        raise UserError(f"{title}: the direction of column {columns['mos']} is unclear; {DECLARE}")
     return columns
 
 
@@ -225,10 +226,10 @@ def _with_references(
     column = next(iter(named.values()), "")
     if declared.reference:
         return rows
-    there = [other for other, paths in images.items() if _are_there(files, rows, paths)]
+    others = [other for other, paths in images.items() if _has_other_images(files, rows, paths)]
     if plain(column) == "reference" or any(is_like_image(x) or files.locate(x) for x in named):
-        for other in filter(LIKE_REFERENCE.search, there):
-            logger.warning("%s: column %s has the references, not %s (--reference-column)", files.title, column, other)
+        for other in filter(LIKE_REFERENCE.search, others):
+            logger.warning("%s: references are in column %s, not %s (--reference-column)", files.title, column, other)
         return rows
     if column:
         logger.warning(
@@ -238,22 +239,22 @@ def _with_references(
             next(iter(named)),
         )
         rows = [(place, {name: text for name, text in row.items() if name != "reference"}) for place, row in rows]
-    if not there:
+    if not others:
         return rows
-    paths = images[there[0]]
-    if len(there) > 1 or not LIKE_REFERENCE.search(there[0]) or None in paths.values():
+    paths = images[others[0]]
+    if len(others) > 1 or not LIKE_REFERENCE.search(others[0]) or None in paths.values():
         raise UserError(
-            f"{files.title}: column {' and '.join(there)} has images, too. If they are the references, add "
-            f"--reference-column {shlex.quote(there[0])}, otherwise --reference-column {NO_REFERENCE}. To assess them, "
-            "use --image-column"
+            f"{files.title}: column {' and '.join(others)} has images, too. If they are the references, add "
+            f"--reference-column {shlex.quote(others[0])}, otherwise --reference-column {NO_REFERENCE}. To assess "
+            "them, use --image-column"
         )
     ignored = f"--reference-column {NO_REFERENCE}"
-    logger.warning("%s: column %s has the references; to ignore them, add %s", files.title, there[0], ignored)
+    logger.warning("%s: references are in column %s; to ignore them, add %s", files.title, others[0], ignored)
     found = {place: path for place, path in paths.items() if path}
     return [(place, {**row, "reference": found[place]} if place in found else row) for place, row in rows]
 
 
-def _are_there(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
+def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:
     """Return whether a column's cell is an image, or names an existing file other than the image of its row."""
     for place, row in rows:
         if place in paths and "image" in row:

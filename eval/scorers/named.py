@@ -108,7 +108,7 @@ def _imported(name: str) -> Callable[..., Any]:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{name}: {error}; name module:function, which can be imported from this folder") from error
+        raise UserError(f"{name}: {error}; use module:function that can be imported from this folder") from error
     function: Callable[..., Any] = found
     return function
 

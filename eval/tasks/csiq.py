@@ -6,7 +6,7 @@
     turtle  ...      contrast  4        ...       0.554236
 
 ``src_imgs/turtle.png``, ``dst_imgs/contrast/turtle.contrast.4.png``, ``dst_imgs/awgn/turtle.AWGN.1.png``; the two
-folders and the sheet are downloaded one by one.
+folders and the sheet are downloaded separately.
 """
 
 from collections.abc import Iterator

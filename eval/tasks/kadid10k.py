@@ -6,8 +6,8 @@
     I01_01_01.png,I01.png,4.57,0.496
     I47_08_05.png,I47.png,1.03,0.18
 
-``var`` is a standard deviation, despite its name: a mean of 1.03 of 30 ratings from 1 to 5 is one 2 among 1s, whose
-variance is .032 and standard deviation .18.
+``var`` is a standard deviation, despite its name: 30 ratings from 1 to 5 with a mean of 1.03 are one 2 and 29 times 1,
+with a variance of .032 and a standard deviation of .18.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""PIPAL, the training part, whose labels are public: 200 references, 116 distorted or restored images of each.
+"""PIPAL, the training part, which has public labels: 200 references, 116 distorted or restored images of each.
 
 ``Train_Label/A0001.txt``, one file per reference; an Elo rating of pairwise comparisons, higher is better::
 

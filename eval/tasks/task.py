@@ -69,7 +69,7 @@ class Task:
     @property
     def direction_check(self) -> str:
         """Return whether the archive itself shows the direction, in words."""
-        return "the labels confirm it" if self.shows_direction else "the labels cannot confirm it"
+        return "confirmed by the labels" if self.shows_direction else "as declared, not confirmed by the labels"
 
     @property
     def scale_text(self) -> str:
@@ -130,8 +130,8 @@ def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> l
 def other_files(task: Task, root: Path) -> str | None:
     """Return one line about label files that differ from the official ones by hash, or ``None``."""
     folder = archive_of(task, root)
-    there = {name: (folder / name).read_bytes() for name in task.sha256 if (folder / name).is_file()}
-    found = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in there.items()}
+    present = {name: (folder / name).read_bytes() for name in task.sha256 if (folder / name).is_file()}
+    found = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in present.items()}
     other = [name for name, digest in found.items() if digest != task.sha256[name]]
     if not other:
         return None

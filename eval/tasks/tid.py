@@ -4,8 +4,8 @@
 
     5.51429 I01_01_1.bmp
 
-``distorted_images/i01_01_1.bmp`` (scene, distortion, level), ``reference_images/I01.BMP``. List and disk write names in
-different case, so files are matched without regard to it. Scene 25 is computer-made; some papers leave it out.
+``distorted_images/i01_01_1.bmp`` (scene, distortion, level), ``reference_images/I01.BMP``. The list
+and the files differ in case, so names are matched in any case. Scene 25 is computer-generated; some papers exclude it.
 """
 
 from collections.abc import Iterator

@@ -193,7 +193,7 @@ def test_a_file_that_is_not_an_adapter_of_this_scorer_is_refused_in_one_line(
     message = capsys.readouterr().err.strip()
     assert "bad.npz" in message
     assert len(message.splitlines()) == 1
-    with pytest.raises(UserError, match="another scorer" if how == "another scorer" else r"bad\.npz"):
+    with pytest.raises(UserError, match="scorer of another version" if how == "another scorer" else r"bad\.npz"):
         AgenticIQA.offline(adapter=file)
 
 

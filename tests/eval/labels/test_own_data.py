@@ -139,7 +139,7 @@ def test_columns_have_usual_or_declared_names(folder: Path) -> None:
 
 def test_dmos_needs_a_declared_direction(folder: Path) -> None:
     data = table(folder, mos="DMOS")
-    assert "lower or higher may be better in a column DMOS; add --lower-is-better" in refused(data)
+    assert "the direction of column DMOS is unclear; add --lower-is-better" in refused(data)
     assert [x.mos for x in read(data, None, Declared(lower_is_better=False))] == [3.5, 1.25, 4.0]
     assert [x.mos for x in read(data, None, Declared(lower_is_better=True))] == [2.5, 4.75, 2.0]  # on 1..5
 
