@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from agenticiqa.configs.schema import load_config as load_config
 
 
-if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+if not TYPE_CHECKING:  # a type checker uses the imports above, and reports names that do not exist
 
     def __getattr__(name):
-        """Load a name when it is first asked for (PEP 562): --help reads the options without pydantic."""
+        """Load a name on first use (PEP 562), so that --help reads the options without pydantic."""
         return getattr(import_module("agenticiqa.configs.schema"), name)

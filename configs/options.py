@@ -1,7 +1,7 @@
-"""How an option of the command line is declared, and the options that are keys of the configuration as well.
+"""The declaration of a command-line option, and the options that are also keys of the configuration.
 
-A key is declared once, as a field of one of the classes below: ``Config`` inherits it, and the commands that list the
-class take it as an option. Plain Python, as --help has no use for pydantic.
+A key is declared once, as a field of one of the classes below. ``Config`` inherits it, and each command that lists the
+class accepts it as an option. The module is plain Python, so that --help does not load pydantic.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ SMALLEST_SENT = 32  # pixels
 class Option:
     """An option or argument of a command.
 
-    ``form`` is what the help shows, as in ``--max-side PIXELS``; without dashes it is an argument. ``dest`` is the name
-    of its value, by default that of the flag. A switch is of ``type`` bool. With ``choices`` the value is one of them;
-    with ``several`` the option can be given more than once, and its value is a list. ``key`` says that it sets the key
-    ``dest`` of the configuration.
+    ``form`` is shown in the help, such as ``--max-side PIXELS``; a form without dashes is an argument. ``dest`` is the
+    name of the value in the parsed arguments, by default the name of the flag. A switch has the ``type`` bool. With
+    ``choices`` the value is one of them. With ``several`` the option can be repeated, and its value is a list. With
+    ``key`` the option sets the key ``dest`` of the configuration.
     """
 
     form: str
@@ -37,28 +37,28 @@ class Option:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """``--max-side``; none of an argument."""
+        """The flags, such as ``--max-side``; empty for an argument."""
         return tuple(word for word in self.form.split() if word.startswith("-"))
 
     @property
     def unset(self) -> Any:
-        """The value of an option that is not given; ``None`` of a key, which stays as the configuration has it."""
+        """The value of an option that is not given; ``None`` for a key, so that the configuration decides."""
         return False if self.type is bool and not (self.key or self.several) else self.default
 
     @property
     def metavar(self) -> str:
-        """What stands for its value, ``PIXELS``; empty for a switch."""
+        """The placeholder of the value, such as ``PIXELS``; empty for a switch."""
         return self.form if not self.flags else " ".join(self.form.split()[len(self.flags) :])
 
     @property
     def name(self) -> str:
-        """The name of its value."""
+        """The name of the value in the parsed arguments."""
         return self.dest or self.flags[-1].removeprefix("--").replace("-", "_")
 
 
 @dataclass(frozen=True)
 class Group:
-    """Options with a title of their own in the help, or of which at most ``one_of`` can be given."""
+    """Options under one title in the help; with ``one_of``, at most one of them can be given."""
 
     options: "Options"
     title: str | None = None
@@ -80,7 +80,7 @@ def flat(options: Options) -> Iterator[Option]:
 
 
 def keys(fields: type) -> tuple[Option, ...]:
-    """Return the options that the fields of a class declare, with their types; unless given, none changes a key."""
+    """Return the options that the fields of a class declare; an option that is not given changes no key."""
     found = []
     for name, hint in get_type_hints(fields, include_extras=True).items():
         (option,) = (each for each in hint.__metadata__ if isinstance(each, Option))
@@ -97,27 +97,31 @@ class AdapterKey:
     """The adapter of the learned scorer."""
 
     adapter: Annotated[
-        str | None, Option("--adapter FILE", "score by your own labels: what calibrate --adapt wrote"), MinLen(1)
+        str | None,
+        Option("--adapter FILE", "adapt the offline score to your own labels, with a file of `calibrate --adapt`"),
+        MinLen(1),
     ] = None
 
 
 @dataclass
 class ModelKeys:
-    """How models are asked."""
+    """The keys for requests to models."""
 
     profile: Annotated[
         Literal["full", "fast", "levels"],
         Option(
             "--profile",
-            "fast: at most two calls to a model per image, measurements instead of the others; levels: one, for the "
-            "probabilities of five words, and no agent (default: full)",
+            "choose how often a model is asked. With full, every stage asks it. With fast, there are at most two calls "
+            "per image, and measurements replace the others. With levels, one call returns the probabilities of the "
+            "five quality levels (default: full)",
         ),
     ] = "full"
     max_side: Annotated[
         int | None,
         Option(
             "--max-side PIXELS",
-            "send scaled-down copies of larger images to a model, which changes their quality (default: no scaling)",
+            "send a smaller copy to the model if the longer side of an image exceeds PIXELS. Scaling changes the "
+            "quality (default: no scaling)",
         ),
         Ge(SMALLEST_SENT),
     ] = None
@@ -125,22 +129,23 @@ class ModelKeys:
         str | None,
         Option(
             "--prompts FILE",
-            "tuned prompts: the folder that optimize wrote, whose fusion profile is used too, or its prompts.json",
+            "use tuned prompts: the folder that optimize wrote (with its fusion profile), or its prompts.json alone",
         ),
         MinLen(1),
     ] = None
-    cache: Annotated[bool, Option("--no-cache", "do not reuse a model's earlier answers")] = True
+    cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
 
 
 @dataclass
 class ImageKeys:
-    """How an image and its reference are read."""
+    """The keys for reading an image and its reference."""
 
     align: Annotated[
         bool,
         Option(
             "--align",
-            "compare what image and reference both show: a shift, a crop or another scale is found and undone",
+            "align image and reference first: detect and undo a shift, a crop or a change of scale, and compare the "
+            "area that both show",
         ),
     ] = False
 

@@ -1,4 +1,4 @@
-"""The one pydantic model that reads a policy of ``agenticiqa gate``: what a photo must have to be accepted."""
+"""The pydantic model of a policy for ``agenticiqa gate``: the conditions that a photo must meet."""
 
 import os
 from typing import Annotated, Self
@@ -12,46 +12,50 @@ FILE_CHECKS = "min_short_side, max_long_side, aspect, min_effective_side and min
 
 
 class GatePolicy(Section):
-    """What is asked of a photo; what is left out is not looked at. Sides are in pixels, upright."""
+    """The conditions for a photo; a key that is not set is not checked. Sides are in pixels of the upright photo."""
 
     min_short_side: PositiveInt | None = None
     max_long_side: PositiveInt | None = None
     aspect: tuple[float, float] | None = None
     """The least and the greatest width / height."""
     min_effective_side: PositiveInt | None = None
-    """Of the longer side: the pixels that its detail needs. An enlarged copy has more pixels than detail."""
+    """The least longer side at the resolution of the detail, which an enlarged copy exceeds."""
     min_jpeg_quality: Annotated[int, Field(ge=1, le=100)] | None = None
-    """The least JPEG quality of its past, also where it is a PNG now."""
+    """The least quality of any earlier JPEG compression, even if the file is now a PNG."""
     min_score: Annotated[float, Field(ge=1, le=5)] | None = None
     distortions: dict[str, str] = Field(default_factory=dict)
-    """By category or everyday word: the least severity that is refused."""
+    """The severity from which a distortion is refused, by category or everyday word."""
     refuse_kinds: tuple[str, ...] = ()
-    """Of the kinds in ``outside_training``: graphic, page, medical, instrument, gray, blank, thin, too small."""
+    """Kinds of ``outside_training``: graphic, page, medical, instrument, gray, blank, thin, too small."""
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
         if self.aspect and not 0 < self.aspect[0] <= self.aspect[1]:
-            raise ValueError(f"aspect is {[*self.aspect]}, expected the least width / height and then the greatest")
+            raise ValueError(f"aspect is {[*self.aspect]}, but must be the least and then the greatest width / height")
         if self.min_short_side and self.max_long_side and self.min_short_side > self.max_long_side:
-            raise ValueError("min_short_side is above max_long_side, so that every photo would be refused")
+            raise ValueError(
+                "min_short_side exceeds max_long_side, so every photo would be refused; change one of them"
+            )
         return self
 
     @property
     def needs_assessment(self) -> bool:
-        """Whether the program has to judge the photo, which takes most of the time."""
+        """Whether photos need an assessment, which takes most of the time."""
         return self.min_score is not None or bool(self.distortions or self.refuse_kinds)
 
     @property
     def looks_at_files(self) -> bool:
-        """Whether any of ``FILE_CHECKS`` is set, which a kept result cannot answer."""
+        """Whether any of ``FILE_CHECKS`` is set; these need the file, not only a saved result."""
         sides = (self.min_short_side, self.max_long_side, self.aspect, self.min_effective_side)
         return any(each is not None for each in (*sides, self.min_jpeg_quality))
 
 
 def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:
-    """Read a policy; the shipped one for ``None``. Raises ConfigError, in one line, for a file that is none."""
+    """Read a policy, by default the shipped one. Raises ConfigError, in one line, for a file that is not a policy."""
     wanted = os.fspath(path or SHIPPED)
     policy = read_model(GatePolicy, "policy", wanted)
     if not (policy.needs_assessment or policy.looks_at_files):
-        raise ConfigError(f"policy {wanted}: names no condition, so it would accept everything; see configs/gate.yaml")
+        raise ConfigError(
+            f"policy {wanted}: it has no condition, so it would accept every photo; see configs/gate.yaml for the keys"
+        )
     return policy

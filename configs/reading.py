@@ -1,4 +1,4 @@
-"""YAML and JSON of users' files: what is nested too deeply is an error of the file, as what is not well-formed is."""
+"""Parse YAML and JSON of users' files; nesting that is too deep is an error like any other syntax error."""
 
 import json
 from typing import Any

@@ -16,7 +16,7 @@ VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
 OF_A_SERVER = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
-LEVELS_NEED = "profile levels asks a model: name it with --backend, or in a section levels of the configuration"
+LEVELS_NEED = "profile levels needs a model: name it with --backend, or in the section levels of the configuration"
 
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
@@ -25,7 +25,7 @@ M = TypeVar("M", bound="Section")
 
 
 class ConfigError(ValueError):
-    """A configuration file is missing, not YAML, or has an invalid key or value, which the message names."""
+    """Raised if a configuration file is missing, is not YAML, or has an invalid key or value."""
 
 
 class Section(BaseModel):
@@ -35,24 +35,24 @@ class Section(BaseModel):
 
 
 class Price(Section):
-    """What a provider asks for, in USD for a million tokens; ``batch`` is the share of it that batches cost."""
+    """The price of a model in USD per million tokens; ``batch`` is the share that the Batch API costs."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     batch: float = Field(default=0.5, ge=0, le=1)
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the price of so many tokens."""
+        """Return the price of these tokens in USD."""
         return (self.input * input_tokens + self.output * output_tokens) / 1_000_000
 
 
 class StageConfig(Section):
-    """What one stage runs on.
+    """The backend of one stage and its parameters.
 
-    ``backend`` is ``offline`` (rules and measurements, nothing is sent anywhere), ``dspy`` (the model that the Python
-    program gives to DSPy, with that model's own settings) or ``provider.model``, such as ``openai.gpt-4o``.
-    ``api_base`` sends the calls to an OpenAI-compatible server instead, with the key in the environment variable named
-    by ``api_key_env`` and otherwise without one.
+    ``backend`` is ``offline`` (rules and measurements; nothing is sent), ``dspy`` (the model that the Python program
+    gives to DSPy, with its own settings) or ``provider.model``, such as ``openai.gpt-4o``. With ``api_base`` the calls
+    go to that OpenAI-compatible server. Its key is read from the environment variable that ``api_key_env`` names;
+    without ``api_key_env``, no key is sent.
     """
 
     backend: str = "offline"
@@ -61,12 +61,12 @@ class StageConfig(Section):
     fallback_backend: str | None = None
     fallback_api_base: str | None = None
     fallback_api_key_env: str | None = None
-    temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the model's own")
+    temperature: float | None = Field(default=0.0, ge=0, le=2, description="null: the default of the model")
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=0)
     max_tokens: int = Field(default=2048, gt=0)
-    timeout: float = Field(default=120.0, gt=0, description="seconds that one attempt may take")
-    max_retries: int = Field(default=3, ge=0, description="further attempts after a fault of the network or server")
+    timeout: float = Field(default=120.0, gt=0, description="timeout of one attempt in seconds")
+    max_retries: int = Field(default=3, ge=0, description="retries after an error of the network or server")
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "auto"
     logprobs: Literal["auto"] | bool = "auto"
     price: Price | None = None
@@ -78,7 +78,7 @@ class StageConfig(Section):
 
 
 class PlannerConfig(StageConfig):
-    """The Planner's section. ``on_failure: rules`` lets the offline rules plan when the model cannot."""
+    """The section of the Planner. With ``on_failure: rules`` the offline rules plan if the model fails to."""
 
     top_p: float | None = Field(default=0.1, gt=0, le=1)
     sees_images: bool = True
@@ -86,28 +86,29 @@ class PlannerConfig(StageConfig):
 
 
 class ExecutorConfig(StageConfig):
-    """The Executor's section. ``select: model`` asks for the tools of a rating, too, not only for other questions'.
+    """The section of the Executor. With ``select: model`` the model selects the tools for a rating, too.
 
-    With ``table`` a rating's tools are those of the least error in ``tool_table.yaml``: no model's choice was measured
-    to gain anything over it (``docs/fusion.md``).
+    With ``table`` a rating uses the tools with the least error in ``tool_table.yaml``. In measurements, no choice of a
+    model was better (``docs/fusion.md``). For other questions, the model always selects the tools.
     """
 
     select: Literal["table", "model"] = "table"
 
 
 class SummarizerConfig(StageConfig):
-    """The section of the Summarizer, and of replanning, which the requirement documents leave to it.
+    """The section of the Summarizer, and of replanning, which is part of it in the requirement documents.
 
-    The documents set 512 tokens; a model that reasons before it answers needs more.
+    The documents set 512 tokens. A model that reasons before it answers needs more.
     """
 
     max_tokens: int = Field(default=512, gt=0)
 
 
 class LevelsConfig(StageConfig):
-    """A model that names a quality level after a fixed text; its opinion takes the place of the summarizer's rating.
+    """The section of a model that completes a fixed text with a quality level, instead of the summarizer's rating.
 
-    One token is generated, and read with its alternatives. ``prompt`` is the text as a family of models was trained.
+    One token is generated and read with its alternatives. ``prompt`` is the text that a family of models was trained
+    on.
     """
 
     max_tokens: int = Field(default=1, gt=0)
@@ -119,23 +120,27 @@ class LevelsConfig(StageConfig):
     @classmethod
     def _asks_a_model(cls, backend: str) -> str:
         if backend == "offline":
-            raise ValueError("name the model that names the levels, such as vllm.q-future/Q-ReAlign-Mini-0.8B")
+            raise ValueError("name a model that rates quality levels, such as vllm.q-future/Q-ReAlign-Mini-0.8B")
         return backend
 
 
 class FusionConfig(Section):
-    """How tool scores and the model's probabilities become one score.
+    """The parameters that combine tool scores and the model's probabilities into one score.
 
-    Without any of these the prior for a model that nobody has measured is used. ``eta`` and ``model_error`` set the
-    paper's formula by hand: its Eq. 7-10 have ``eta`` 1 and ``model_error`` 0, which the one left out has, too.
+    Without any of them, the prior for a model without measurements is used. ``eta`` and ``model_error`` set the formula
+    of the paper by hand. Their defaults, ``eta`` 1 and ``model_error`` 0, are its Eq. 7-10.
 
-    ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model; it gives both errors, so it
-    stands alone. ``fusion: FILE`` is short for it; a relative path is one from the configuration file's folder.
+    ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model. It has both errors, so it
+    excludes the other keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
-    eta: float | None = Field(default=None, ge=0, description="1 / (2 s^2), s: by how many levels the tools may be off")
-    model_error: float | None = Field(default=None, ge=0, description="by how many levels a model's reading may be off")
-    profile: str | None = Field(default=None, min_length=1, description="a fusion profile, in place of the two")
+    eta: float | None = Field(
+        default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
+    )
+    model_error: float | None = Field(default=None, ge=0, description="standard error of the model's rating in levels")
+    profile: str | None = Field(
+        default=None, min_length=1, description="path of a fusion profile, instead of eta and model_error"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -145,24 +150,24 @@ class FusionConfig(Section):
     @model_validator(mode="after")
     def _profile_stands_alone(self) -> "FusionConfig":
         if self.profile is not None and (others := sorted(self.model_fields_set - {"profile"})):
-            raise ValueError(f"a profile has the errors of tools and model: remove {' and '.join(others)}")
+            raise ValueError(f"a profile has the errors of tools and model already: remove {' and '.join(others)}")
         return self
 
 
 class Config(Section, AdapterKey, ModelKeys, ImageKeys):
-    """A whole configuration, of the program and of the options of commands that are keys as well.
+    """A complete configuration; ``configs/options.py`` has the keys that are also command-line options.
 
     Attributes:
         planner: The Planner's section.
         executor: The Executor's section.
         summarizer: The Summarizer's section.
         replan: The section of replanning.
-        levels: A model that names a quality level, in place of the summarizer's rating; by default none.
+        levels: A model that gives the rating instead of the summarizer; by default none.
         max_pixels: The most pixels of an image (WebP: .6 of it); each takes 7 bytes (WebP: 16).
         keep_history: Whether to keep DSPy's history of calls, with images as hash and size.
-        attempts: How often a model is asked for a usable answer, 1 to 10.
-        max_replan_iterations: The most further plans for one question, 0 to 10.
-        fusion: How tool scores and a model's probabilities become one score.
+        attempts: Requests per stage until an answer is usable, 1 to 10.
+        max_replan_iterations: The most new plans for one question, 0 to 10.
+        fusion: How tool scores and the model's probabilities are combined.
         calibration: A shipped calibration profile, or a YAML file.
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
         adapter: A file that adapts the learned scorer to your labels, written by ``calibrate --adapt``.
@@ -178,14 +183,16 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     executor: ExecutorConfig = ExecutorConfig()
     summarizer: SummarizerConfig = SummarizerConfig()
     replan: SummarizerConfig = SummarizerConfig()
-    levels: LevelsConfig | None = Field(default=None, description="a model that names a level, for the model's opinion")
+    levels: LevelsConfig | None = Field(
+        default=None, description="a model that gives the rating instead of the summarizer"
+    )
     max_pixels: int = Field(
         default=205_000_000,
         ge=1,
-        description="pixels of an image at most (WebP: .6 of it); each takes 7 bytes (WebP: 16)",
+        description="most pixels of an image (WebP: 0.6 of it); each needs 7 bytes (WebP: 16)",
     )
-    keep_history: bool = Field(default=False, description="keep DSPy's history of calls, images as hash and size")
-    attempts: int = Field(default=3, ge=1, le=10, description="how often a model is asked for a usable answer")
+    keep_history: bool = Field(default=False, description="keep DSPy's history of calls, with images as hash and size")
+    attempts: int = Field(default=3, ge=1, le=10, description="requests per stage until an answer is usable")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
@@ -194,13 +201,13 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     @field_validator(*STAGES, mode="before")
     @classmethod
     def _with_the_stages_own_defaults(cls, given: object) -> object:
-        """A plain ``StageConfig`` by what was set in it, so that the rest has the defaults of the stage."""
+        """Keep only the values that were set in a plain ``StageConfig``; the rest gets the defaults of the stage."""
         return given.model_dump(exclude_unset=True) if type(given) is StageConfig else given
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
-        """Return this configuration with every stage on one backend, without fallbacks, so that nothing goes elsewhere.
+        """Return the configuration with every stage on one backend and no fallback; nothing is sent elsewhere.
 
-        A stage's ``api_key_env`` stays with its server, and its ``price`` with its model.
+        A stage keeps ``api_key_env`` only with the same server, and ``price`` only with the same model.
 
         Args:
             backend: "offline", "dspy", or ``provider.model`` such as "openai.gpt-4o".
@@ -249,7 +256,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         for a quality level and nothing else; without a section of that name, the summarizer's.
 
         Returns:
-            The configuration to build a program from; for ``full`` this one.
+            The configuration of the program; for ``full`` this one.
 
         Raises:
             ConfigError: The profile is ``levels``, and neither section names a model.
@@ -296,26 +303,26 @@ def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = No
         The configuration; relative paths in a file start from its folder.
 
     Raises:
-        ConfigError: There is no such file, or it holds anything unexpected; in one line.
+        ConfigError: There is no such file, or it has an unexpected key or value; in one line.
     """
     if isinstance(given, Mapping):
-        return _checked(Config, dict(given), "configuration of this mapping")
+        return _checked(Config, dict(given), "configuration (a mapping)")
     wanted = os.fspath(given) if given is not None else os.environ.get(VARIABLE) or DEFAULT
     return _with_paths_from(Path(wanted).parent, read_model(Config, "configuration", wanted))
 
 
 def read_model(model: type[M], kind: str, wanted: str) -> M:
-    """Read a YAML file, or what is shipped by that name. Raises ConfigError, in one line that calls it a ``kind``."""
+    """Read a YAML file or a shipped one by name. Raises ConfigError; its message calls the file a ``kind``."""
     name, path = f"{kind} {wanted}", Path(wanted)
     try:
         file = path if path.is_file() else resources.files(__package__) / f"{wanted}.yaml"
         if not file.is_file():
-            raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped")
+            raise ConfigError(f"{name}: file not found, and no {kind} of that name is shipped")
         return _checked(model, yaml_value(file.read_text(encoding="utf-8")) or {}, name)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{name}: invalid YAML: {' '.join(str(error).split())}") from error
 
 
 def _checked(model: type[M], value: object, name: str) -> M:
@@ -327,7 +334,7 @@ def _checked(model: type[M], value: object, name: str) -> M:
 
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
-    """The configuration with the paths of its fusion profile, prompts and adapter taken from the folder of its file."""
+    """Return the configuration with relative paths of adapter, prompts and profile resolved from ``folder``."""
     given = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
     changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in given.items() if path}
     if profile := changes.pop("profile", None):
@@ -339,10 +346,10 @@ def _explain(section: type[BaseModel], location: tuple[int | str, ...], kind: st
     where = ".".join(map(str, location)) or "the file"
     if kind != "extra_forbidden":
         return f"{where}: {message}"
-    if location[-1] == "projector":  # for one release, as the backend that it belonged to
-        return f"key {where!r} is gone: run llama-server with --mmproj, and use llamacpp.<model> with api_base"
+    if location[-1] == "projector":  # kept for one release, like its backend
+        return f"key {where!r} was removed: run llama-server with --mmproj, and use llamacpp.<model> with api_base"
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation
         for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null
             section = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else section
-    return f"unknown key {where!r}, known are {', '.join(section.model_fields)}"
+    return f"unknown key {where!r}, expected one of {', '.join(section.model_fields)}"

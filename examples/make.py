@@ -1,4 +1,4 @@
-"""Make the pictures of this folder from those inside scikit-image: ``python examples/make.py``."""
+"""Make the images in this folder from photos of scikit-image: ``python examples/make.py``."""
 
 import io
 from pathlib import Path
@@ -9,7 +9,7 @@ from PIL import Image, ImageFilter
 
 
 def pictures() -> dict[str, bytes]:
-    """Every file of this folder by its name: three photos as scikit-image has them, and their degraded copies."""
+    """Return every image of this folder by name: three photos of scikit-image and their degraded copies."""
     coffee, astronaut, chelsea = (
         Image.fromarray(photo) for photo in (skimage.data.coffee(), skimage.data.astronaut(), skimage.data.chelsea())
     )
@@ -24,14 +24,14 @@ def pictures() -> dict[str, bytes]:
 
 
 def noisy(image: Image.Image, sigma: float, seed: int) -> Image.Image:
-    """Add independent Gaussian noise to every channel, ``sigma`` in levels of 0 to 255, then round and clip."""
+    """Add independent Gaussian noise to every channel (``sigma`` on a scale of 0 to 255), then round and clip."""
     pixels = np.asarray(image, dtype=np.float64)
     pixels = pixels + np.random.default_rng(seed).normal(0.0, sigma, pixels.shape)
     return Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
 
 
 def jpeg(image: Image.Image, quality: int) -> bytes:
-    """Compress as Pillow does by default, with the chroma halved in both directions (4:2:0)."""
+    """Compress with the defaults of Pillow, which halve the chroma in both directions (4:2:0)."""
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=quality)
     return buffer.getvalue()

@@ -1,6 +1,6 @@
-"""The options of the program's commands; ``configs/options.py`` declares those that are keys of the configuration, too.
+"""The options of the commands; ``configs/options.py`` declares those that are also keys of the configuration.
 
-This module has only declarations: running a command loads DSPy and numpy, which --help, --version and Tab skip.
+This module has only declarations, so that --help, --version and shell completion load neither DSPy nor numpy.
 """
 
 from pathlib import Path
@@ -11,117 +11,142 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 ASSESS_EXAMPLES = """\
 examples:
-  agenticiqa assess photo.jpg                                  rate its quality, 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg                                  score a photo from 1 (bad) to 5 (excellent)
   agenticiqa assess photo.jpg --reference original.png         compare it with its pristine original
-  agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask anything about its quality
+  agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask a question about its quality
   agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
   agenticiqa assess --jobs questions.jsonl --jsonl answers.jsonl --resume
-  agenticiqa assess album/                                     a ranking, the worst first (-v: each in full)
-  agenticiqa assess album/ --jsonl scores.jsonl --resume       keep each result; continue an earlier run
-  agenticiqa assess photo.jpg --save-maps maps/                draw where it is bad: maps/photo.png
-  agenticiqa assess album/ --html sheet.html --worst 10        a contact sheet, and the ten worst
-  agenticiqa assess exports/ --fail-under 3                    for a script: status 4 if an image is worse
-  agenticiqa assess photo.jpg --backend openai.gpt-4o          let a vision-language model look, too
+  agenticiqa assess album/                                     rank a folder, worst first (-v: each image in full)
+  agenticiqa assess album/ --jsonl scores.jsonl --resume       write each result to a file; continue an earlier run
+  agenticiqa assess photo.jpg --save-maps maps/                draw a map of the damaged areas: maps/photo.png
+  agenticiqa assess album/ --html sheet.html --worst 10        write a contact sheet, list the ten worst images
+  agenticiqa assess exports/ --fail-under 3                    check in a script: status 4 if an image is worse
+  agenticiqa assess photo.jpg --backend openai.gpt-4o          also ask a vision-language model
   agenticiqa assess album/ --config mine.yaml --dry-run        estimate the cost, send nothing
-  agenticiqa assess archive/ --parquet scores/                 a Parquet file for each 256; run it again to go on
-  curl -s https://example.org/a.jpg | agenticiqa assess -      an image on stdin
+  agenticiqa assess archive/ --parquet scores/                 write a Parquet file per 256 images; rerun to continue
+  curl -s https://example.org/a.jpg | agenticiqa assess -      read one image from stdin
 
-exit status: 0 all judged, 1 some failed (named on stderr), 2 usage, or nothing could be judged,
-3 none failed, but some have no score or answer, as the model gave no usable one (--resume judges them again),
-4 all judged, but an image scores below --fail-under
+exit status:
+  0    all images were assessed
+  1    some images failed; stderr names them
+  2    wrong usage, or no image could be assessed
+  3    no image failed, but for some the model gave no usable answer (--resume assesses them again)
+  4    all images were assessed, but one scores below --fail-under
+  130  interrupted by Ctrl-C
 """
 BATCHES_EXAMPLES = """\
 examples:
-  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            send; Ctrl-C leaves it under way
-  agenticiqa batches scores.jsonl                                                     what is under way
-  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect, and go on
-  agenticiqa batches scores.jsonl --cancel                                            end it early
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            submit; Ctrl-C stops no batch
+  agenticiqa batches scores.jsonl                                                     list the batches and their states
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect answers and continue
+  agenticiqa batches scores.jsonl --cancel                                            cancel all unfinished batches
 """
 MEASURE_EXAMPLES = """\
 examples:
-  agenticiqa measure ssim photo.jpg --reference original.png     one number
-  agenticiqa measure ssim psnr haarpsi out/ --reference ref/     a table: folders are matched by relative path
-  agenticiqa measure niqe "shots/*.jpg" --csv -                  CSV on stdout; --csv FILE writes it
-  agenticiqa measure --list                                      every metric: kind, direction, range, source
+  agenticiqa measure ssim photo.jpg --reference original.png     print one number
+  agenticiqa measure ssim psnr haarpsi out/ --reference ref/     print a table; files are matched by relative path
+  agenticiqa measure niqe "shots/*.jpg" --csv -                  print CSV (--csv FILE writes it)
+  agenticiqa measure --list                                      list the metrics with kind, direction, range, source
 
-Values are on the metric's own scale, of the 8-bit RGB pixels, upright and over white.
-exit status: 0 all measured, 1 some failed (named on stderr), 2 usage, or nothing could be measured
+Each value is on the metric's own scale. It is computed from 8-bit RGB pixels, after the image is turned upright (Exif)
+and transparent areas are filled with white.
+
+exit status:
+  0  all images were measured
+  1  some images failed; stderr names them
+  2  wrong usage, or no image could be measured
 """
 GATE_EXAMPLES = """\
 examples:
-  agenticiqa gate uploads/                          by the shipped policy (configs/gate.yaml)
+  agenticiqa gate uploads/                          apply the shipped policy (configs/gate.yaml)
   agenticiqa gate uploads/ --policy mine.yaml --json
   agenticiqa gate uploads/ --csv verdicts.csv --html sheet.html
 
-  # mine.yaml: what is left out is not looked at
-  min_short_side: 800
-  min_effective_side: 1000     # of the longer side: an enlarged copy has more pixels than detail
-  min_jpeg_quality: 60         # of its past, also of a PNG
-  min_score: 3                 # this and the next two judge the photo as assess does, which takes longer
-  distortions: {blur: severe, noise: moderate}
+an example of a policy, mine.yaml (conditions that it does not name are not checked):
+  min_short_side: 800          # pixels
+  min_effective_side: 1000     # pixels of the longer side at the real resolution (lower if the photo was enlarged)
+  min_jpeg_quality: 60         # also checks earlier JPEG compression, even of a PNG
+  min_score: 3                 # this and the next two need a full assessment, which takes longer
+  distortions: {blur: severe, noise: moderate}    # refuse from this severity on
   refuse_kinds: [page, graphic]
 
-reasons: undecodable, small, large, aspect, upscaled, compressed, score, kind, or the name of a distortion
-exit status: 0 all accepted, 4 some refused, 1 some not found or skipped, 2 usage
+reasons for a refusal: undecodable, small, large, aspect, upscaled, compressed, score, kind, or a distortion's name
+
+exit status:
+  0  all photos were accepted
+  1  some photos were not found or were skipped
+  2  wrong usage
+  4  some photos were refused
 """
 
-CONFIG = Option("--config FILE", "configuration file (default: $AGENTICIQA_CONFIG, else offline)")
+CONFIG = Option("--config FILE", "read this configuration file (default: $AGENTICIQA_CONFIG, else offline)")
 MODEL: Options = (
     Option(
         "--backend B",
-        "the model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline; agenticiqa backends lists the providers",
+        "use this model for every stage: openai.gpt-4o, vllm.MODEL, ... or offline. Run `agenticiqa backends` for the "
+        "list of providers",
     ),
-    Option("--api-base URL", "with --backend: the address of an OpenAI-compatible server"),
+    Option("--api-base URL", "send the requests of --backend to this OpenAI-compatible server"),
     CONFIG,
 )
 LIMITS: Options = (
-    Option("--max-calls N", "stop before more calls to a model than this", int, at_least=0),
-    Option("--max-usd M", "stop before more is spent than this (needs price in --config)", float, at_least=0),
+    Option("--max-calls N", "stop before more than N calls to a model (default: no limit)", int, at_least=0),
+    Option(
+        "--max-usd M",
+        "stop before the cost exceeds M US dollars; needs a price in --config (default: no limit)",
+        float,
+        at_least=0,
+    ),
 )
-OFFLINE = "Without them the program is offline: nothing is sent."
+OFFLINE = "Without a model, the program runs offline and sends nothing."
 MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *LIMITS), "models", OFFLINE)
 REFERENCE: Options = (
-    Option("--resize-reference", "scale a reference of another size to the image's", bool),
+    Option("--resize-reference", "scale a reference of another size to the size of the image", bool),
     *keys(ImageKeys),
 )
 WORKERS_OPTION = Option(
-    "--workers N", f"images in parallel (default: one per processor core, {WORKERS} with a model)", int, at_least=1
+    "--workers N",
+    f"process N images in parallel (default: one per processor core, {WORKERS} with a model)",
+    int,
+    at_least=1,
 )
-DRY_RUN = Option("--dry-run", "estimate calls, tokens and (with price in --config) USD, and send nothing", bool)
+DRY_RUN = Option("--dry-run", "print the expected calls, tokens and (if --config has a price) USD; send nothing", bool)
 BATCH: Options = (
     Option(
         "--batch",
-        "send requests as batches, at half the price, answered within 24 hours (openai, also at other servers that "
-        "have its batches; vllm: as files for vllm run-batch); after Ctrl-C or a crash the same command (assess: with "
-        "--resume) goes on; see agenticiqa batches",
+        "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
+        "other servers that have the same API; for vllm, requests are written to files for vllm run-batch. After "
+        "Ctrl-C or a crash, run the same command again to continue (assess: with --resume). `agenticiqa batches` lists "
+        "the batches",
         bool,
     ),
     Option(
         "--image-urls PREFIX",
-        "with --batch: requests carry addresses of images in place of their bytes, PREFIX/album/a.jpg for album/a.jpg "
-        "of the current folder; the model fetches them, so they have to be the same files",
+        "with --batch, send the address of each image instead of its bytes: PREFIX/album/a.jpg for album/a.jpg in the "
+        "current folder. The model downloads the image, so both files must be the same",
     ),
 )
 RAW_CSV = Option(
     "--raw-csv",
-    "leave texts in CSV as they are; else one that begins with = + - @ gets an apostrophe before it, as a spreadsheet "
-    "would run it as a formula (numbers stay numbers), and control characters become blanks",
+    "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
+    "formula (it begins with = + - or @), and control characters become blanks",
     bool,
 )
 TABLES: Options = (
     Option(
         "--html FILE",
-        "write a contact sheet: every image by score, filtered by distortion; loads nothing from elsewhere",
+        "write a contact sheet: a page with all images by score and filters for distortion and level. It loads nothing "
+        "from the network",
         Path,
     ),
-    Option("--csv FILE", "write a table with a line for each image; - prints it", Path),
+    Option("--csv FILE", "write a table with one row per image (-: stdout)", Path),
     RAW_CSV,
 )
-QUERY = Option("--query Q", f'the question (default: "{DEFAULT_QUERY}")', default=DEFAULT_QUERY)
+QUERY = Option("--query Q", f'ask this question about each image (default: "{DEFAULT_QUERY}")', default=DEFAULT_QUERY)
 SAVE_MAPS = Option(
     "--save-maps DIR",
-    "draw each image that is judged, where it is bad, and its scores: PNGs in DIR, in folders named as those of the "
-    "images; map in a result is the path of its PNG, which replaces an earlier one of the same image",
+    "draw each image, a map of its damaged areas and its scores into a PNG in DIR. DIR gets the same subfolders as the "
+    "images. An earlier PNG of the same image is replaced. In JSON results, map is the path of the PNG",
     Path,
 )
 JSON_TABLE = Option("--json", "print JSON instead of a table", bool)
@@ -129,11 +154,17 @@ JSON_TABLE = Option("--json", "print JSON instead of a table", bool)
 ASSESS: Options = (
     Group(
         (
-            Option("IMAGE", "image files, folders of them, or - for stdin", nargs="*", dest="images", default=()),
+            Option(
+                "IMAGE",
+                "image files, folders of images, or - for one image from stdin",
+                nargs="*",
+                dest="images",
+                default=(),
+            ),
             Option(
                 "--jobs FILE",
-                "judge the rows of FILE: JSON lines or CSV with image and, if they have their own, query, options and "
-                "reference, or a path on each line; - reads them from stdin",
+                "assess the images listed in FILE (-: stdin): JSON lines or CSV with image and, optionally, query, "
+                "options and reference; or one path per line",
             ),
         ),
         one_of=True,
@@ -141,13 +172,14 @@ ASSESS: Options = (
     ),
     Option(
         "--reference FILE",
-        "the pristine original, or a folder of them: that of the same path in it, else the only one of that name",
+        "compare with this pristine original, or with a folder of originals. In a folder, the original with the same "
+        "relative path is used, else the only one with the same name",
     ),
     *REFERENCE,
     QUERY,
     Option(
         "--option TEXT",
-        "an answer to choose from, once for each of 2 to 26: the answer is then a letter, A for the first",
+        "give an option to choose from; repeat it for 2 to 26 options. The answer is then a letter, A for the first",
         dest="options",
         several=True,
     ),
@@ -156,42 +188,47 @@ ASSESS: Options = (
         (
             Option(
                 "--json",
-                "print one JSON object; of a folder, rows or several images a list, where what failed has image and "
-                "error",
+                "print a JSON object for one image, else a JSON list. A failed image has only the keys image and error",
                 bool,
             ),
             Option(
                 "--jsonl FILE",
-                "append one JSON line for each image as it is finished, and write FILE.summary.json; - prints the "
-                "lines, also of what failed",
+                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. With -, print the "
+                "lines, including those of failed images",
             ),
             Option(
                 "--parquet DIR",
-                "write a Parquet file into DIR, a folder or an address such as s3://..., for each shard of the images; "
-                "images may then also be globs, s3:// and gs:// addresses, .csv or .parquet tables, .tar shards and "
-                "saved data sets. The same command continues what was interrupted",
+                "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
+                "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a data "
+                "set of save_to_disk. After an interruption, run the same command again to continue",
             ),
         ),
         one_of=True,
     ),
-    Option("--shard-images N", "with --parquet: images of a shard (default: 256)", int, 256, at_least=1),
+    Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", int, 256, at_least=1),
     Option(
         "--engine",
-        "with --parquet: ray judges on the Ray cluster at $RAY_ADDRESS, or on one that is started here; --workers is "
-        "then the number of worker processes (default: one per processor)",
+        "where --parquet runs: local, or ray for the Ray cluster at $RAY_ADDRESS (if not set, one is started here). "
+        "With ray, --workers is the number of worker processes (default: local)",
         choices=("local", "ray"),
         default="local",
     ),
-    Option("--in-flight N", "with --engine ray: requests to a server at a time, of all workers", int, at_least=1),
+    Option(
+        "--in-flight N",
+        "with --engine ray, send at most N requests to a server at a time, from all workers (default: no limit)",
+        int,
+        at_least=1,
+    ),
     Option(
         "--resume",
-        "with --jsonl FILE: leave out images that FILE has a result of, for the same files, question and settings",
+        "continue the --jsonl FILE: skip images that it has a result for, with the same content, question and settings",
         bool,
     ),
     Option(
         "--fuse",
-        "auto, with --jsonl or --parquet: after 50 or more images that a model rated, find out from them how far it is "
-        "to be trusted, and let the rows show the score of that; the default's stays beside it",
+        "how tool scores and the model's rating are combined. auto fits the weights to the results of this run (50 or "
+        "more images, --jsonl or --parquet). It replaces the score in each row and keeps the default one beside it "
+        "(default: default)",
         choices=("default", "auto"),
         default="default",
     ),
@@ -199,32 +236,32 @@ ASSESS: Options = (
     Group(
         (
             *TABLES,
-            Option("--worst N", "print the N images of the lowest score", int, at_least=1),
+            Option("--worst N", "print the N images with the lowest scores", int, at_least=1),
             Option(
                 "--fail-under SCORE",
-                "exit with status 4 if an image scores below this, 1 to 5, and with 3 if one has no score (results are "
-                "shown as usual)",
+                "exit with status 4 if an image scores below SCORE (1 to 5), and with 3 if an image has no score. "
+                "Results are shown as usual",
                 float,
             ),
         ),
         "overview",
-        "Of all images together; the results themselves are then only shown with --json or --jsonl.",
+        "These options show all images together. Single results are then only printed with --json or --jsonl.",
     ),
     WORKERS_OPTION,
     DRY_RUN,
     *BATCH,
 )
-COMPARE_IMAGES: Options = (  # of images; the command itself is in eval, as it compares runs, too
+COMPARE_IMAGES: Options = (  # for images; the command itself is in eval because it also compares runs
     Group(
         (
-            Option("--reference FILE", "the pristine original of all of them"),
+            Option("--reference FILE", "compare all images with this pristine original"),
             *REFERENCE,
-            Option("--json", "print one JSON object, the images in the order of rank", bool),
-            Option("--html FILE", "write a page with the images and maps side by side", Path),
+            Option("--json", "print one JSON object with the images in order of rank", bool),
+            Option("--html FILE", "write a page with the images and their damage maps side by side", Path),
             SAVE_MAPS,
         ),
         "images",
-        "Of a comparison of image files.",
+        "These options apply to a comparison of image files.",
     ),
     MODELS,
     WORKERS_OPTION,
@@ -232,30 +269,30 @@ COMPARE_IMAGES: Options = (  # of images; the command itself is in eval, as it c
 MEASURE: Options = (
     Option(
         "METRIC ... IMAGE",
-        "metrics in any case, or pyiqa:NAME, then image files, folders or - (stdin)",
+        "one or more metrics, in any case (pyiqa:NAME for one of pyiqa), then image files, folders, or - for stdin",
         nargs="*",
         dest="words",
     ),
-    Option("--reference FILE", "the pristine original, or a folder of originals"),
+    Option("--reference FILE", "compare with this pristine original, or with a folder of originals"),
     Group(
         (
-            Option("--csv FILE", "write CSV into FILE; - prints it"),
-            Option("--json", "print a JSON list", bool),
+            Option("--csv FILE", "write the values as CSV (-: stdout)"),
+            Option("--json", "print the values as a JSON list", bool),
         ),
         one_of=True,
     ),
     RAW_CSV,
     WORKERS_OPTION,
-    Option("--list", "list the metrics: kind, direction, range, source", bool),
+    Option("--list", "list the metrics with kind, direction, range and source", bool),
 )
 GATE: Options = (
-    Option("IMAGE", "image files, folders, or - for stdin", nargs="+", dest="images"),
-    Option("--policy FILE", "YAML with what a photo must have"),
+    Option("IMAGE", "image files, folders of images, or - for one image from stdin", nargs="+", dest="images"),
+    Option("--policy FILE", "read the conditions from this YAML file (default: the shipped policy)"),
     *keys(AdapterKey),
     Group(
         (
-            Option("--json", "print one JSON object: counts by reason, and each image", bool),
-            Option("--jsonl FILE", "write one JSON line for each image, which replaces an earlier file; - prints them"),
+            Option("--json", "print one JSON object with the counts by reason and all images", bool),
+            Option("--jsonl FILE", "write one JSON line per image; an existing FILE is replaced (-: stdout)"),
         ),
         one_of=True,
     ),
@@ -264,17 +301,18 @@ GATE: Options = (
 )
 BACKENDS: Options = (
     Group(MODEL, "models", OFFLINE),
-    Option("--probe", "ask each model a small question, to find out what its server refuses", bool),
+    Option("--probe", "send each model a small question to find out which features its server refuses", bool),
     JSON_TABLE,
 )
 BATCHES: Options = (
-    Option("RESULTS", "the file or folder of results of a run with --batch", dest="run"),
+    Option("RESULTS", "the results file or folder of a run with --batch", dest="run"),
     Group(
         (
-            Option("--collect", "keep the answers of batches that have ended", bool),
+            Option("--collect", "fetch and store the answers of the batches that have ended", bool),
             Option(
                 "--cancel N",
-                "cancel these batches, or all; what is answered already is kept, and paid",
+                "cancel the batches with these numbers (default: all). Requests that were already answered are "
+                "charged, and their answers are kept",
                 int,
                 nargs="*",
             ),

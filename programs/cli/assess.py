@@ -1,4 +1,4 @@
-"""``agenticiqa assess``: assess images and print each result, or append it to a file, as it is finished."""
+"""``agenticiqa assess``: assess images; print each result, or append it to a file, as soon as it is there."""
 
 from argparse import Namespace
 from collections.abc import Callable
@@ -52,24 +52,26 @@ from agenticiqa.programs.result import Assessment
 def run(args: Namespace) -> int:
     """Assess the images and print or append each result; the exit status says whether all were assessed.
 
-    Modules that one photo does not need (batches, pictures, another fusion) are imported when an option asks for them.
+    Modules that one photo does not need (batches, pictures, another fusion) are imported only if an option needs them.
     """
     if args.parquet:
         from agenticiqa.programs.cli import sharded
 
         return sharded.run(args)
     if args.engine != "local":
-        raise UserError("--engine ray writes shards: name a folder for them with --parquet DIR")
+        raise UserError("--engine ray needs --parquet DIR: name the folder for its Parquet files")
     file = None if args.jsonl in (None, STDIN) else Path(args.jsonl)
     if args.resume and not file:
-        raise UserError("--resume continues a file: name it with --jsonl FILE")
+        raise UserError("--resume needs --jsonl FILE: name the file to continue")
     if args.fuse == "auto":
         if not file:
-            raise UserError("--fuse auto changes scores after the last image: name a file for them with --jsonl FILE")
+            raise UserError(
+                "--fuse auto changes all scores after the last image: name a file for them with --jsonl FILE"
+            )
         if args.save_maps:
-            raise UserError("--fuse auto changes scores after they are drawn: leave out --save-maps, or --fuse auto")
+            raise UserError("--fuse auto changes scores after --save-maps has drawn them: leave out one of the two")
     if args.batch and not file:
-        raise UserError("--batch goes on for hours, in several runs: name a file for results with --jsonl FILE")
+        raise UserError("--batch takes hours and may need several runs: name a file for the results with --jsonl FILE")
     check_overview(args)
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
@@ -95,7 +97,7 @@ def run(args: Namespace) -> int:
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
-    lost: list[OSError] = []  # of stdout
+    lost: list[OSError] = []  # errors of stdout
     install(config)
     with ExitStack() as stack:
         stack.enter_context(within(limits))
@@ -143,15 +145,15 @@ def run(args: Namespace) -> int:
     if fused:
         print_note(fused)
     if args.save_maps and summary.assessed:
-        print_note(f"Pictures are in {args.save_maps}")
+        print_note(f"Pictures were saved in {args.save_maps}")
     status = show_overview(args, entries, summary.failed)
     if summary.unscored:
         print_error(
             unscored_text(summary.unscored, summary.assessed, "the same command with --resume" if file else None)
         )
     if summary.not_assessed:
-        go_on = f"; the same command with --resume continues {file}" if file else ""
-        print_error(f"stopped; {summary.not_assessed} images were not judged{go_on}")
+        again = f"; run the same command with --resume to continue {file}" if file else ""
+        print_error(f"stopped; {summary.not_assessed} images were not assessed{again}")
     if lost:
         raise lost[0]
     if results and not kept:
@@ -163,15 +165,15 @@ def run(args: Namespace) -> int:
 
 
 def is_single(args: Namespace, jobs: list[Job]) -> bool:
-    """Return whether one image was named by itself: JSON is then one object; for a folder it is always a list."""
+    """Return whether a single image was named: its JSON is one object, while that of a folder is always a list."""
     return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
 
 
 def _compacted(jobs: list[Job], results: ResultsFile) -> int:
-    """Leave one row of each image in the file; return how many were moved. Report a file that cannot be rewritten."""
+    """Move outdated rows out of the file; return how many. Report a file that cannot be rewritten."""
     try:
         return compact(jobs, results)
     except OSError as error:
         place = printable_path(results.path)
-        print_error(f"{place}: replaced rows cannot be moved away ({error.strerror}); of an image the last row counts")
+        print_error(f"{place}: outdated rows cannot be moved ({error.strerror}); the last row of each image is valid")
         return 0

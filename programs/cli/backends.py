@@ -1,7 +1,7 @@
 """``agenticiqa backends``: list the models of the stages and the features requested of each.
 
-The features come from the table of providers. With ``--probe`` each model is asked one small question, and features
-that its server refuses are left out. Without ``--probe`` nothing is sent.
+The features come from the table of providers. With ``--probe`` each model gets one small question, and features that
+its server refuses are not listed. Without ``--probe`` nothing is sent.
 """
 
 import json
@@ -36,7 +36,7 @@ class ConnectionTest(dspy.Signature):
 
 
 def run(args: Namespace) -> int:
-    """Print the backends; the exit status says whether every model that was asked answered."""
+    """Print the backends; the exit status says whether every model answered the question of ``--probe``."""
     config = models_from(args)
     uses = backends_of(config)
     failed = 0
@@ -56,9 +56,9 @@ def run(args: Namespace) -> int:
 
 
 def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
-    """Return the distinct backends of a configuration: the first stage that asks each, and the names of all that do.
+    """Return the distinct backends of a configuration, each with its first stage and the names of all its stages.
 
-    A fallback is a backend by itself, named as in ``executor (fallback)``. Raises BackendError.
+    A fallback counts as a backend, named as in ``executor (fallback)``. Raises BackendError.
     """
     found: dict[str, tuple[StageConfig, list[str]]] = {}
     for name, section in config.sections.items():
@@ -75,7 +75,7 @@ def ask_small_question(stage: StageConfig) -> None:
     ask: CheckedPredict[str] = CheckedPredict(
         ConnectionTest, stage="connection", backend=connect(stage, cache=False), attempts=1, reads_tokens=True
     )
-    with suppress(Unanswered):  # the server took the question, which is enough here
+    with suppress(Unanswered):  # the server accepted the question, which is enough
         ask({"image": load(Image.new("RGB", (32, 32), "grey"))})
 
 
@@ -94,7 +94,7 @@ def row(stage: StageConfig, stages: list[str]) -> dict[str, Any]:
 
 
 def offline_row(config: Config) -> list[dict[str, Any]]:
-    """Return the stages without a model as one row; no row where every stage has one."""
+    """Return one row for the stages without a model; empty if every stage has one."""
     stages = [name for name, section in config.sections.items() if section.is_offline]
     nothing = dict.fromkeys(("server", "key", "structured_outputs", "logprobs", "seed", "formats"))
     return [{"stages": stages, "backend": "offline", **nothing}] if stages else []
@@ -139,7 +139,7 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
             ]
             for row in providers
         ]
-        print("\nProviders, and what their interfaces support (a single model or server may support less):")
+        print("\nProviders and the features of their interfaces (a model or server may support fewer):")
         print_lines(("provider", "needs", "JSON objects", "log-probs", "seed", "images"), lines)
 
 

@@ -18,7 +18,7 @@ from agenticiqa.programs.images.files import printable_path
 
 
 def run(args: Namespace) -> int:
-    """Apply the options, and list the batches."""
+    """Cancel or collect batches as the options say, and list them."""
     folder = folder_of(Path(args.run))
     if args.collect or args.cancel is not None:
         batches = Batches(folder, Limits(), print_note)
@@ -41,12 +41,14 @@ def folder_of(given: Path) -> Path:
     tried = (given, batches_beside(given), batches_beside(given / "results.jsonl"))
     found = next((folder for folder in tried if (folder / "manifest.sqlite").is_file()), None)
     if found is None:
-        raise UserError(f"{printable_path(given)}: no run with --batch has its results here")
+        raise UserError(
+            f"{printable_path(given)}: no batches found; name the results file or folder of a run with --batch"
+        )
     return found
 
 
 def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
-    """Print the batches."""
+    """Print the batches as a table, or as a JSON list."""
     if as_json:
         print(json.dumps([{**asdict(each), "answered": answered.get(each.n, 0)} for each in batches], indent=2))
         return

@@ -35,18 +35,17 @@ def batches_beside(results: Path) -> Path:
 
 
 def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequence[Job]) -> Config:
-    """Return the configuration, with Batch API prices where ``--batch`` asks for them.
+    """Return the configuration, with Batch API prices if ``--batch`` is set.
 
-    Raises BackendError for a backend without batches, and UserError where no model is asked, images are not where
-    ``--image-urls`` says, or the limits are too low: all images advance together, so that a limit would leave all of
-    them unfinished.
+    Raises BackendError for a backend without batches. Raises UserError if no model is configured, an image is outside
+    the folder of ``--image-urls``, or a limit is too low: all images advance together, so that none would finish.
     """
     if not args.batch:
         if args.image_urls is not None:
-            raise UserError("--image-urls is about requests in batches: add --batch")
+            raise UserError("--image-urls applies only to batches: add --batch")
         return config
     if config.is_offline:
-        raise UserError("--batch sends requests to a model: name one with --backend or --config")
+        raise UserError("--batch needs a model: name one with --backend or --config")
     for section in config.in_profile().sections.values():
         for model in stage_models(section):
             refuse_without_batches(model)
@@ -57,13 +56,13 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
         least = estimate(config, jobs).total
         if limits.max_usd is not None and (least.least_usd or 0.0) > limits.max_usd:
             raise UserError(
-                f"{len(jobs)} images take at least {least.least_usd:.4f} USD as batches, over --max-usd "
-                f"{limits.max_usd:g}: judge fewer, or raise it"
+                f"{len(jobs)} images cost at least {least.least_usd:.4f} USD with --batch, more than --max-usd "
+                f"{limits.max_usd:g}: assess fewer images or raise the limit"
             )
         if limits.max_calls is not None and least.least_calls > limits.max_calls:
             raise UserError(
-                f"{len(jobs)} images take at least {least.least_calls} calls, over --max-calls {limits.max_calls}: "
-                "judge fewer, or raise it"
+                f"{len(jobs)} images need at least {least.least_calls} calls, more than --max-calls "
+                f"{limits.max_calls}: assess fewer images or raise the limit"
             )
     return config
 
@@ -71,9 +70,9 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
 def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
     """Raise UserError unless the images of all jobs have addresses."""
     if not _ADDRESS.fullmatch(prefix):
-        raise UserError(f"--image-urls expects an address such as https://example.org/photos/, got {prefix!r}")
+        raise UserError(f"--image-urls must be an address such as https://example.org/photos/, got {prefix!r}")
     if config.max_side is not None:
-        raise UserError("--max-side sends smaller copies, which are served nowhere: leave out that, or --image-urls")
+        raise UserError("--max-side sends smaller copies, which have no address: leave out --max-side or --image-urls")
     for job in jobs:
         for image in (job.image, *([] if job.reference is None else [job.reference])):
             address_of(prefix, image)
@@ -91,12 +90,12 @@ def address_of(prefix: str, image: ImageSource) -> str:
         encoded = quote(below.encode())
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{name}: its name is not UTF-8, and has no address: rename it, or leave out --image-urls"
+            f"{name}: the name is not UTF-8, so it has no address: rename the file or leave out --image-urls"
         ) from error
     except ValueError as error:
         raise UserError(
-            f"{name}: --image-urls stands for the current folder, which it is not in: run the command in the folder "
-            "that is served"
+            f"{name}: the image is not in the current folder, but --image-urls is the address of that folder: run the "
+            "command in the folder that the server publishes"
         ) from error
     parts = urlsplit(prefix)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{encoded}"))
@@ -116,14 +115,14 @@ def at_batch_prices(config: Config) -> Config:
 
 
 def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_json: bool = False) -> None:
-    """Print the expected cost of a run and the number of its batches, by their providers' limits."""
+    """Print the expected cost of a run and the number of batches, given the limits of the providers."""
     prefix = args.image_urls
     expected = estimate(config, jobs, (lambda image: len(address_of(prefix, image))) if prefix else bytes_in_request)
     print_estimate(expected, as_json=as_json)
     if args.batch and not as_json:
         _print_batches(expected)
         if prefix and jobs:
-            print(f"Images are fetched by the model, the first from {address_of(prefix, jobs[0].image)}")
+            print(f"The model downloads the images. The address of the first is {address_of(prefix, jobs[0].image)}")
 
 
 def _print_batches(expected: Estimate) -> None:
@@ -133,13 +132,14 @@ def _print_batches(expected: Estimate) -> None:
         requests, size = requests + stage.calls, size + stage.bytes
         batches += max(ceil(stage.calls / service.most_requests), ceil(stage.bytes / service.most_bytes))
     print(
-        f"As batches: {requests:,} requests, {size / 1e6:,.1f} MB, {batches:,} batches or more, one step after another."
+        f"With --batch: {requests:,} requests, {size / 1e6:,.1f} MB, in at least {batches:,} batches, one stage after "
+        "another."
     )
 
 
 @contextmanager
 def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
-    """Apply ``in_batches`` beside a results file, with addresses of images where the options ask for it."""
+    """Apply ``in_batches`` beside a results file if ``--batch`` is set, with addresses for ``--image-urls``."""
     if not args.batch:
         yield
         return
@@ -153,7 +153,7 @@ def in_batches(folder: Path, limits: Limits, image_urls: str | None = None) -> I
     addresses = None if image_urls is None else partial(address_of, image_urls)
     run, shown = BatchRun(folder, limits, print_note, addresses), set[int]()
 
-    def new(record: logging.LogRecord) -> bool:
+    def is_new(record: logging.LogRecord) -> bool:
         """Return whether a record is new: an image is assessed repeatedly and logs the same each time."""
         key = hash((record.getMessage(), str(about())))
         if record.levelno < logging.INFO:
@@ -164,11 +164,11 @@ def in_batches(folder: Path, limits: Limits, image_urls: str | None = None) -> I
 
     handlers = logging.getLogger("agenticiqa").handlers
     for handler in handlers:
-        handler.addFilter(new)
+        handler.addFilter(is_new)
     try:
-        with run.sending(), kept_calls(run.manifest):  # so that a further pass costs little more than decoding
+        with run.sending(), kept_calls(run.manifest):  # so that the next pass costs little more than decoding
             yield
     finally:
         for handler in handlers:
-            handler.removeFilter(new)
+            handler.removeFilter(is_new)
         run.close()

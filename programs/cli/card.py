@@ -1,4 +1,4 @@
-"""Print a result on a terminal: a card with the answer, its meaning in a sentence of everyday words, and the evidence.
+"""Print a result on a terminal: a card with the answer, a sentence in everyday words, and the evidence.
 
 In a pipe, a result is one line: score, image and main finding, separated by tabs.
 """
@@ -28,16 +28,16 @@ MOST_NAMED = 3
 # The severities in a photographer's words.
 STRENGTHS = {"slight": "slight", "moderate": "visible", "severe": "strong", "extreme": "extreme"}
 GOOD = ("Excellent", "Good")
-# How the score was computed: the live view of -v and the JSON have it.
+# The computation of the score, which the live view of -v and the JSON show.
 ARITHMETIC = re.compile(r"Score \d[^ ]* \(\w+\), .*?\(levels from .*?\)\.\s*")
 OFFLINE_SOURCES = ("measurements", "learned")
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """Return the level of a rating and its main distortions with their places; empty for a result without a score.
+    """Return the quality level and the main distortions with their places; empty for a result without a score.
 
-    ``row`` is the JSON of a result. The strongest distortions come first, at most three; slight ones are only named
-    where nothing is stronger.
+    ``row`` is the JSON of a result. At most three distortions are named, the most severe first. Slight ones are named
+    only if there is no stronger one.
     """
     level = row["quality_level"]
     if row["quality_score"] is None or level is None:
@@ -66,7 +66,7 @@ def verdict(row: dict[str, Any]) -> str:
 def explanation(row: dict[str, Any]) -> str:
     """Return the reasoning of a result without the arithmetic of its score.
 
-    Offline, the findings before the arithmetic are left out, too, because the card lists them.
+    For an offline result, the findings are omitted, too, because the card lists them.
     """
     reasoning = str(row["quality_reasoning"])
     score = ARITHMETIC.search(reasoning)
@@ -116,7 +116,7 @@ def short_line(row: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def card(row: dict[str, Any]) -> Panel:
-    """Return a result (as its JSON) as a card: the answer, what it means in a sentence, and the evidence."""
+    """Return a result (as its JSON) as a card: the answer, a sentence in everyday words, and the evidence."""
     row = all_printable(row)
     parts: list[Any] = [_answer(row), Text(verdict(row), style="bold"), Text(explanation(row))]
     parts = [part for part in parts if part]
@@ -152,7 +152,7 @@ def card(row: dict[str, Any]) -> Panel:
 
 
 def _usage(stages: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the calls of a result, and their price if it is known; nothing if no model was asked."""
+    """Return the number of calls of a result and the cost if it is known; empty if no model was asked."""
     if not stages:
         return []
     spent = total(stages)
@@ -165,9 +165,9 @@ def _subject(call: dict[str, Any]) -> str:
     subject = measured(call["tool"], call["distortion"])
     about = subject if call["region"] == "Global" else f"{subject} in {call['region']}"
     if call.get("image_kind") == "generated":
-        about = f"{about}, judged as: generated"
+        about = f"{about}, assessed as an AI-generated image"
     if adapted := call.get("adapted"):
-        about = f"{about}, adapted by {adapted['name']}"
+        about = f"{about}, adapted with {adapted['name']}"
     if not call["box"]:
         return about
     left, top, right, bottom = call["box"]
@@ -179,7 +179,7 @@ def _answer(row: dict[str, Any]) -> Text:
         return Text(str(row["final_answer"]), style="bold")
     color = COLORS[row["quality_level"]]
     score = row["quality_score"]
-    asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the question's own scale
+    asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the scale of the question
     return Text.assemble(
         (asked and f"{asked}\n", "bold"),
         (f"{score:.2f}", f"bold {color}"),

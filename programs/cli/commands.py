@@ -1,4 +1,4 @@
-"""The commands of the program, by name: their options, and the module that runs each, imported when it is chosen."""
+"""The commands by name: the options of each, and the module that runs it, which is imported when it is chosen."""
 
 import gc
 from argparse import Namespace
@@ -14,7 +14,7 @@ from agenticiqa.programs.cli import arguments
 class Command:
     """A command: one line of help, its options, examples, and the module with its ``run``.
 
-    One that is ``light`` asks no model: it has no options for logging, and starts without DSPy.
+    A ``light`` command asks no model: it has no options for logging and starts without DSPy.
     """
 
     help: str
@@ -26,7 +26,7 @@ class Command:
     def run(self, args: Namespace) -> int:
         """Run the command and return its exit status."""
         run = import_module(self.module).run
-        if not gc.isenabled():  # as a process: see agenticiqa.__main__
+        if not gc.isenabled():  # disabled in agenticiqa.__main__
             gc.freeze()
             gc.enable()
         return cast(int, run(args))
@@ -35,21 +35,23 @@ class Command:
 HERE = "agenticiqa.programs.cli"
 COMMANDS: dict[str, Command] = {
     "assess": Command(
-        "rate images, or answer a question about them", arguments.ASSESS, f"{HERE}.assess", arguments.ASSESS_EXAMPLES
+        "score images, or answer a question about them", arguments.ASSESS, f"{HERE}.assess", arguments.ASSESS_EXAMPLES
     ),
     "measure": Command(
-        "print values of metrics, as SSIM or NIQE gives them",
+        "print the values of metrics such as SSIM or NIQE",
         arguments.MEASURE,
         f"{HERE}.measure",
         arguments.MEASURE_EXAMPLES,
         light=True,
     ),
     "gate": Command(
-        "accept or refuse photos by a policy", arguments.GATE, f"{HERE}.gate", arguments.GATE_EXAMPLES, light=True
+        "accept or refuse photos by the conditions of a policy",
+        arguments.GATE,
+        f"{HERE}.gate",
+        arguments.GATE_EXAMPLES,
+        light=True,
     ),
-    "backends": Command(
-        "list the models that are asked, and what each supports", arguments.BACKENDS, f"{HERE}.backends"
-    ),
+    "backends": Command("list the configured models and the features of each", arguments.BACKENDS, f"{HERE}.backends"),
     "batches": Command(
         "list, collect or cancel the batches of a run with --batch",
         arguments.BATCHES,
@@ -57,6 +59,6 @@ COMMANDS: dict[str, Command] = {
         arguments.BATCHES_EXAMPLES,
     ),
     "tools": Command(
-        "list the metrics: kind, direction, range, what each is best at", arguments.TOOLS, f"{HERE}.tools"
+        "list the metrics: kind, direction, range, and what each measures best", arguments.TOOLS, f"{HERE}.tools"
     ),
 }

@@ -61,11 +61,11 @@ def compare(images: Sequence[str], args: Namespace) -> int:
         row["rank"] = rank
     if not ranked:
         return USAGE
-    tables = {"Ranking, the best first": ranking(ranked), "Metrics": metrics(ranked)}
+    tables = {"Ranking, best first": ranking(ranked), "Metrics": metrics(ranked)}
     failed = bool(errors or summary.failed or summary.not_assessed)
     if args.html:
         if written(args.html, lambda: _write_page(args.html, ranked, tables, summary.failed)):
-            print_note(f"The page is {printable_path(args.html)}")
+            print_note(f"The page was written to {printable_path(args.html)}")
         else:
             failed = True
     if args.json:
@@ -81,7 +81,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
 def ranking(rows: Sequence[Row]) -> Lines:
     """Return a line for each image: rank, score with its interval, bytes, bits per pixel, main distortion.
 
-    A last column says why a score is unreliable, where one is.
+    If a score is unreliable, a last column gives the reason.
     """
     lines, entries = [], [entry_of(row) for row in rows]
     for row, entry in zip(rows, entries, strict=True):
@@ -93,7 +93,7 @@ def ranking(rows: Sequence[Row]) -> Lines:
 
 
 def metrics(rows: Sequence[Row]) -> Lines:
-    """Return a line for each metric that any image has, in raw values; the better direction is beside the name."""
+    """Return a line for each metric with its better direction and the raw value of each image."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
     better = {name: found["higher_is_better"] for row in rows for name, found in row["metrics"].items()}
     lines = [
@@ -108,7 +108,7 @@ def _value(metric: dict[str, Any] | None) -> str:
 
 
 def _with_bytes(job: Any, row: Row) -> Row:
-    """Return the row with the size of its file and its bits per pixel; ``None`` for an image that is no file."""
+    """Return the row with the size of the file in bytes and bits per pixel; both ``None`` without a file."""
     path, (width, height) = path_of(job.image), row["size"]
     size = path.stat().st_size if path and path.exists() else None
     return {**row, "bytes": size, "bits_per_pixel": None if size is None else round(8 * size / (width * height), 4)}
@@ -134,10 +134,10 @@ def _write_page(page: Path, rows: Sequence[Row], tables: dict[str, Lines], faile
 
 
 def row_with_metrics(tools: Mapping[str, Tool], to_row: Callable[[Assessment], Row], result: Assessment) -> Row:
-    """Return the row of a result and two keys more: ``size``, its width and height in pixels, and ``metrics``.
+    """Return the row of a result with two more keys: ``size``, the width and height in pixels, and ``metrics``.
 
-    ``metrics`` has the raw value and the unit of each full-reference tool where there is a reference that fits, else
-    of each no-reference one; a metric that failed has ``None`` and its error.
+    With a matching reference, ``metrics`` has the raw value and unit of each full-reference tool, else those of each
+    no-reference tool. A metric that failed has ``None`` and an error.
     """
     check = result.reference_check
     reference = result.reference if check is not None and check.fits else None

@@ -17,10 +17,10 @@ COUNTED = {
     "output_tokens": "output tokens",
 }
 ESTIMATED = (
-    "Nothing was sent. Calls and tokens are estimated for one pass without retries, from the real prompts and the "
-    "providers' published rules for images; a range begins where nothing is found, or planned, that further stages are "
-    "asked about. At most: with every answer rejected and every image replanned. Where a server refuses a feature, a "
-    "few more requests are sent."
+    "Nothing was sent. Calls and tokens are estimated from the real prompts and the providers' published rules for "
+    "images, for one pass without retries. The low end of a range applies if no finding needs further stages. The "
+    'column "at most" assumes that every answer is rejected and every image is replanned. If a server refuses a '
+    "feature, a few more requests are sent."
 )
 
 
@@ -32,7 +32,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
         return
     about = f"{found.questions} questions about {found.images} images"
     if not found.stages:
-        print(f"{about}: no model is asked")
+        print(f"{about}: no model is needed, so nothing is sent")
         return
     models = sorted({stage.model for stage in found.stages})
     several = ["model"] if len(models) > 1 else []
@@ -41,7 +41,7 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
         usd = "no price" if row["usd"] is None else _range(row, "usd", ".4f")
         counts = [_range(row, count) for count in COUNTED]
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
-    print(f"{about}, asked of {', '.join(models)}:")
+    print(f"{about}, for {', '.join(models)}:")
     print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
     print_remark(ESTIMATED)
     for refused in found.refused:
@@ -49,6 +49,6 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
 
 
 def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
-    """Return a count, as a range from the least one where that is known and differs."""
+    """Return a count, or a range if a lower bound is known."""
     low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
     return high if low == high else f"{low}-{high}"

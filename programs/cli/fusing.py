@@ -24,17 +24,17 @@ def fusion_of_program(program: AgenticIQA) -> ScoreFusion | None:
 
 
 def why_not_fitted(program: AgenticIQA, not_assessed: int) -> str | None:
-    """Return one line on why ``--fuse auto`` fits no profile to the rows of a run; ``None`` where it does."""
+    """Return the reason, in one line, why ``--fuse auto`` fits no profile to a run; ``None`` if it fits one."""
     default = fusion_of_program(program)
     if default is None or not program.questions:
-        return "fusion: nothing to fit, as no model gives a score"
+        return "fusion: nothing to fit, because no model gives a score"
     if default.profile is not None and default.profile.backend:
-        return "fusion: the configuration's profile is used, and none is fitted"
-    return f"fusion: not fitted, as {not_assessed} images were not judged" if not_assessed else None
+        return "fusion: nothing was fitted, because the configuration names a profile, which is used"
+    return f"fusion: nothing was fitted, because {not_assessed} images were not assessed" if not_assessed else None
 
 
 def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary) -> str | None:
-    """Write the scores of the fusion that ``--fuse`` names; return a line about it, also where that fails."""
+    """Write the scores of the fusion that ``--fuse`` names; return a line about the outcome."""
     default = fusion_of_program(plan.program)
     try:
         if fuse == "auto" and (why := why_not_fitted(plan.program, summary.not_assessed)):
@@ -45,14 +45,14 @@ def show(fuse: str, results: ResultsFile, jobs: list[Job], plan: RunPlan, summar
             return _show_fitted(results, jobs, plan, summary, default)
         return _show_default(results, jobs, plan, default)
     except OSError as error:
-        return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}), and stays as it was"
+        return f"fusion: {printable_path(results.path)} cannot be rewritten ({error.strerror}); it was not changed"
 
 
 def _show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: Summary, default: ScoreFusion) -> str:
-    """Fit a profile to the rows of a finished run, rewrite them with its score, and return one line about it.
+    """Fit a profile to the rows of a finished run, rewrite their scores, and return one line about it.
 
-    The profile is written beside the file. Rows that no longer count, and those of other runs, stay as they are. Raises
-    OSError when the file cannot be rewritten.
+    The profile is written beside the file. Outdated rows and rows of other runs are not changed. Raises OSError if the
+    file cannot be rewritten.
     """
     rows = results.read()
     offsets = offsets_of_latest(jobs, results, plan.settings)
@@ -64,11 +64,11 @@ def _show_fitted(results: ResultsFile, jobs: list[Job], plan: RunPlan, summary: 
     summary.fusion = {"images": fit.profile.images, "profile": profile_digest(fit.profile), "file": path.name}
     if not written(path, partial(write_fusion_profile, path, fit.profile)):
         return message
-    return f"{message}; the profile is in {printable_path(path)}"
+    return f"{message}; the profile was written to {printable_path(path)}"
 
 
 def _show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default: ScoreFusion) -> str | None:
-    """Restore the default's score after an earlier fit; return one line, or ``None`` if no row had one.
+    """Restore the default scores after an earlier fit; return one line, or ``None`` if no row had a fitted score.
 
     Raises OSError when the file cannot be rewritten.
     """
@@ -77,7 +77,7 @@ def _show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default:
     rows = results.read()
     fitted = [offset for offset in offsets_of_latest(jobs, results, plan.settings) if _shows_fitted(rows[offset])]
     _rewrite(results, rows, {offset: fuse_row(rows[offset], None, default) for offset in fitted})
-    return f"fusion: {len(fitted)} rows show the default's score again; --fuse auto shows the fitted one"
+    return f"fusion: {len(fitted)} rows show the default score again; use --fuse auto for the fitted score"
 
 
 def _shows_fitted(row: Row) -> bool:

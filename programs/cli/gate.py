@@ -31,18 +31,18 @@ OF_A_ROW = ("image", "error", "quality_score", "executor_evidence", "outside_tra
 def run(args: Namespace) -> int:
     """Check the photos; the exit status says whether all are accepted."""
     policy = load_policy(args.policy)
-    refused_distortions(policy)  # which raises for a word that means nothing
+    refused_distortions(policy)  # which raises for an unknown word
     if is_stdout(args.csv) and (args.json or args.jsonl):
-        raise UserError("--csv - prints the table on stdout: leave out --json and --jsonl, or name a file")
+        raise UserError("--csv - prints the table to stdout: leave out --json and --jsonl, or give --csv a file")
     if is_stdout(args.html):
-        raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
+        raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
-            raise UserError("name images, or results of assess, not both at once")
+            raise UserError("name either images or results of assess --parquet, not both")
         if args.html or args.csv or args.jsonl:
-            raise UserError("of results of assess the verdicts are printed: leave out --html, --csv and --jsonl")
+            raise UserError("for results of assess, gate only prints: leave out --html, --csv and --jsonl")
         if args.adapter:
-            raise UserError("--adapter: these results were scored already: leave it out")
+            raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = args.workers or available_cores()
     found = find_jobs(args.images, DEFAULT_QUERY)
@@ -62,7 +62,7 @@ def run(args: Namespace) -> int:
     results: list[GateResult] = []
     try:
         results.extend(render.progress(gate(policy, found.jobs, workers, assess), len(found.jobs), "checking"))
-    finally:  # also at Ctrl-C: what is checked is printed
+    finally:  # print the finished results, also after Ctrl-C
         is_shown = show(results, found.jobs, args)
     if found.problems or found.skipped.keys() - {OWN} or not is_shown:
         return SOME_FAILED
@@ -70,7 +70,7 @@ def run(args: Namespace) -> int:
 
 
 def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool) -> int:
-    """Apply the policy to kept results, and print each as it is read: a line, or with ``as_json`` a JSON line."""
+    """Apply the policy to saved results, and print a line, or with ``as_json`` a JSON line, for each."""
     from agenticiqa.programs.scale.table import result_rows  # only here: it loads pyarrow
 
     distortions, counts = refused_distortions(policy), Counter[str]()
@@ -81,7 +81,7 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
         else:
             if policy.looks_at_files:
                 if not os.path.isfile(row["image"]):
-                    raise UserError(f"{result.image}: not here, and the policy looks at files: leave out {FILE_CHECKS}")
+                    raise UserError(f"{result.image}: not found, but the policy checks files: remove {FILE_CHECKS}")
                 result = checked(policy, Job(row["image"]))
             add_assessment(policy, distortions, row, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})
@@ -94,7 +94,7 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
 def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) -> bool:
     """Print and write the results of these jobs, the refused ones first, and a line of counts to stderr.
 
-    Returns whether everything could be written. If nothing could, the results are printed.
+    Return whether every output was written. If none was, the results are printed.
     """
     in_order = sorted(results, key=_accepted)
     counts = dict(Counter(reason for result in results for reason in result.reasons).most_common())
@@ -103,7 +103,7 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     rows = "".join(f"{json_text(result.to_dict())}\n" for result in results)
     done = write_all(
         [
-            ("file of results", args.jsonl, lambda: write_output(args.jsonl, rows)),
+            ("results file", args.jsonl, lambda: write_output(args.jsonl, rows)),
             ("table", args.csv, lambda: write_output(args.csv, table_text(in_order))),
             ("contact sheet", args.html, lambda: write_sheet(args.html, results, jobs)),
         ]

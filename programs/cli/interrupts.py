@@ -1,7 +1,7 @@
 """Handle Ctrl-C during the whole run of a command.
 
-The first one raises KeyboardInterrupt; the command may then wait for requests that were already sent. The second one
-ends the process at once; finished rows are on disk. Once the command has returned, its exit status stays as it is.
+The first Ctrl-C raises KeyboardInterrupt, and the command may wait for requests that were already sent. The second one
+ends the process at once; finished rows are on disk. Ctrl-C after the command has returned does not change its status.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from typing import NoReturn
 from agenticiqa.programs.cli.status import INTERRUPTED
 
 ABORTED = b"agenticiqa: aborted; finished results are kept\n"
-SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"  # which the progress bar hides
+SHOW_CURSOR = b"\x1b[?25h\r\x1b[K"  # the progress bar hides it
 
 
 def run_as_process(command: Callable[[], int]) -> NoReturn:
@@ -27,7 +27,7 @@ def run_as_process(command: Callable[[], int]) -> NoReturn:
         nonlocal pressed
         pressed += 1
         if status is not None:
-            os._exit(status)  # a thread that does not end would keep the process
+            os._exit(status)  # a thread that does not end would keep the process alive
         if pressed == 1:
             raise KeyboardInterrupt
         # Not print, which fails inside of another print to stderr.

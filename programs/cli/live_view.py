@@ -32,7 +32,7 @@ TO_DO = {
     "tool_selection": "select tools",
     "tool_execution": "measure",
 }
-HIDDEN = {"asked", "summarizing"}  # the step before or after says the same
+HIDDEN = {"asked", "summarizing"}  # another step shows the same
 
 Event = Mapping[str, Any]
 Row = tuple[str, Text]  # the label and the text beside it
@@ -58,7 +58,7 @@ def _begun(fields: Event) -> list[Row]:
     title = (Path(fields["image"]).name, "bold cyan")
     by = "offline" if fields["backend"] == "offline" else f"by {fields['backend']}"
     return [
-        ("image", line(title, f", {width} x {height} pixels{against}, judged {by}")),
+        ("image", line(title, f", {width} x {height} pixels{against}, assessed {by}")),
         ("question", line(fields["query"])),
     ]
 
@@ -71,7 +71,7 @@ def _planned(fields: Event) -> list[Row]:
     to_do = [words for flag, words in TO_DO.items() if fields["flags"][flag]]
     rows = [("plan", line(f"{kind}, about {where}, {how}"))]
     rows += [("", line(f"named: {'; '.join(named)}"))] if named else []
-    return [*rows, ("", line(f"to do: {', '.join(to_do) or 'look at the image and answer'}"))]
+    return [*rows, ("", line(f"steps: {', '.join(to_do) or 'inspect the image and answer'}"))]
 
 
 def _located(fields: Event) -> list[Row]:
@@ -148,7 +148,7 @@ def _concluded(fields: Event) -> list[Row]:
 def _replan(fields: Event) -> list[Row]:
     if fields["need_replan"]:
         return [("replan", line(("plan again: ", "bold magenta"), (fields["reason"], "magenta")))]
-    # The result has what they are: contradictions in its reasoning, uncertainties in the analysis.
+    # The result lists them: contradictions in its reasoning, uncertainties in the analysis.
     doubts = f", despite {_count(len(fields['doubts']), 'doubt')}" if fields["doubts"] else ""
     return [("replan", line((f"not needed, the evidence is sufficient{doubts}", "dim")))]
 
@@ -162,7 +162,7 @@ def _prompt(fields: Event) -> list[Row]:
     """Return the rows of a request: the model and its settings, each text, the images, and the form of the answer."""
     which = f"{fields['stage']}, attempt {fields['attempt']} of {fields['attempts']}, " if "stage" in fields else ""
     parameters = "".join(f", {name} {value}" for name, value in fields["parameters"].items())
-    rows = [("prompt", line((f"{which}given to {fields['model']}{parameters}", "dim")))]
+    rows = [("prompt", line((f"{which}sent to {fields['model']}{parameters}", "dim")))]
     rows += [("system", _long(fields["system"]))] if fields["system"] else []
     for message in fields["messages"]:
         texts = [part if isinstance(part, str) else _other_part(part) for part in message["parts"]]
@@ -220,7 +220,7 @@ DRAWN: dict[str, Callable[[Event], list[Row]]] = {
 
 
 def _taken(fields: Event) -> str:
-    """Return the tokens, retries, cached answers and cost, as far as there are any."""
+    """Return the tokens, and the retries, cached answers and cost if there are any."""
     parts = [f"{fields['input_tokens']} + {fields['output_tokens']} tokens"]
     parts += [_count(fields["retries"], "retry", "retries")] if fields["retries"] else []
     parts += [f"{fields['cached']} from the cache"] if fields["cached"] else []
@@ -241,7 +241,7 @@ def _listed(distortions: Mapping[str, list[str]]) -> list[str]:
 
 
 def _labeled(label: str, bodies: list[Text]) -> list[Row]:
-    """Rows with the label beside the first one only."""
+    """Return rows with the label beside the first one only."""
     return [(label if number == 0 else "", body) for number, body in enumerate(bodies)]
 
 
@@ -253,10 +253,10 @@ def line(*parts: str | tuple[str, str]) -> Text:
 
 
 class StepFormatter(logging.Formatter):
-    """A formatter of a record as rows; its text is empty where another record has the same information.
+    """A formatter of records as rows, in colors on a terminal; empty if another record has the same information.
 
-    With colors on a terminal. Rows of a later round of planning are indented; once several images were judged in
-    parallel, each row begins with the name of its image.
+    Rows of a later planning round are indented. After several images were assessed in parallel, each row begins with
+    the name of its image.
     """
 
     def __init__(self) -> None:

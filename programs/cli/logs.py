@@ -13,17 +13,17 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 
 LOGGER = "agenticiqa"
-DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which are reported and asked again anyway
+DSPY_LOGGER = "dspy.clients.lm"  # it warns about truncated answers, which this program reports and requests again
 LONGEST = 2000  # characters of one message in a file
 LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO, 2: logging.DEBUG}
 STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """A formatter to one JSON object: time (ISO 8601 with zone), level, logger, message, the event's fields."""
+    """A formatter of a record as a JSON object: time (ISO 8601), level, logger, message, and the event's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON; of a long message the beginning and the end. A prompt's and a reply's fields are whole."""
+        """Return one line of JSON; a long message is shortened, but prompts and replies are complete."""
         row: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -33,11 +33,11 @@ class JsonLines(logging.Formatter):
         row |= {name: value for name, value in vars(record).items() if name not in STANDARD}
         if record.exc_info:
             row["traceback"] = self.formatException(record.exc_info)
-        return json_text(row)  # a file is read on a terminal, too, and by readers for which U+2028 ends a line
+        return json_text(row)  # escaped for terminals, and for programs that end a line at U+2028
 
 
 class WarningFormatter(logging.Formatter):
-    """A formatter of the message alone, after the name of the image being assessed unless it begins with that."""
+    """A formatter of the message, after the name of the assessed image unless the message begins with it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, or more for a traceback."""
@@ -48,7 +48,7 @@ class WarningFormatter(logging.Formatter):
 
 
 class StderrHandler(logging.Handler):
-    """Writes to the current ``sys.stderr``, so that lines appear above a progress bar instead of inside it."""
+    """A handler that writes to the current ``sys.stderr``, so that lines appear above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the record, unless its text is empty."""
@@ -61,22 +61,25 @@ class StderrHandler(logging.Handler):
 
 
 class JsonFileHandler(logging.FileHandler):
-    """Appends JSON lines; an error of the disk ends the log, not the run."""
+    """A handler that appends JSON lines to a file; a write error ends the log, not the run."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Print the error once and write nothing more."""
         if self.level <= logging.CRITICAL:
             self.setLevel(logging.CRITICAL + 1)
-            print(f"agenticiqa: the log {self.baseFilename} ends here: {sys.exc_info()[1]}", file=sys.stderr)
+            print(
+                f"agenticiqa: {self.baseFilename}: the log stops here because of an error: {sys.exc_info()[1]}",
+                file=sys.stderr,
+            )
 
     def close(self) -> None:
-        """Close the file; an error was reported when a record was written."""
+        """Close the file; errors were already reported when records were written."""
         with suppress(OSError):
             super().close()
 
 
 def with_image(record: logging.LogRecord) -> bool:
-    """Return a filter that keeps every record and adds the image being assessed to those that lack it."""
+    """Add the image being assessed to a record that lacks it; return True, as the filter keeps every record."""
     for name, value in about().items():
         if not hasattr(record, name):
             setattr(record, name, value)
@@ -85,9 +88,9 @@ def with_image(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
-    """Send log records to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts, replies) and all of them to the file.
+    """Log to stderr (-1 errors, 0 warnings, 1 steps, 2 also prompts and replies), and everything to the file.
 
-    Raises UserError when the file cannot be opened.
+    Raises UserError if the file cannot be opened.
     """
     shown = StderrHandler(LEVELS[min(verbose, 2)])
     shown.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
@@ -96,7 +99,7 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
         try:
             written = JsonFileHandler(file, encoding="utf-8", errors="backslashreplace")  # stays valid JSON
         except OSError as error:
-            raise UserError(f"--log {file} cannot be written: {error.strerror}") from error
+            raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
         written.setLevel(logging.DEBUG)
         written.setFormatter(JsonLines())
         handlers.append(written)

@@ -1,4 +1,4 @@
-"""Run one command of the command line; the package's errors become one line on stderr and an exit status."""
+"""Run one command; an error of the package becomes one line on stderr and an exit status."""
 
 import contextlib
 import ctypes
@@ -32,11 +32,11 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
             status = commands[args.command].run(args)
             sys.stdout.flush()
             return status
-        # Only a command needs these, not --help or --version: they load DSPy.
+        # These load DSPy, which --help and --version do not need.
         from agenticiqa.programs.cli import logs
         from agenticiqa.programs.images.files import cache_folder
 
-        # matplotlib's list of fonts goes to this program's cache folder; no style of the user is read.
+        # matplotlib keeps its font list in this program's cache folder and reads no style of the user.
         os.environ.setdefault("MPLCONFIGDIR", str(cache_folder() / "matplotlib"))
         with logs.logging_to(-1 if args.quiet else args.verbose, args.log):
             status = commands[args.command].run(args)
@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     except OSError as error:
         if isinstance(error, UserError):  # a file that is not there
             return _fail(str(error), USAGE)
-        logger.info("an error of the system", exc_info=True)
+        logger.info("error of the operating system", exc_info=True)
         _close_stdout()
         from agenticiqa.programs.images.files import printable_path
 
@@ -65,12 +65,12 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
 
 
 def _status_of(error: Exception) -> int | None:
-    """Return the exit status for an error that is reported in one line; ``None`` for any other, which is a defect."""
+    """Return the exit status for an error that is reported in one line; ``None`` for a defect of the program."""
     from agenticiqa.configs import ConfigError
 
     if isinstance(error, UserError | ConfigError):
         return USAGE
-    dspy = sys.modules.get("dspy")  # a light command has not loaded it, and none of its errors
+    dspy = sys.modules.get("dspy")  # a light command has not loaded it, so it raises none of its errors
     return SOME_FAILED if isinstance(error, (AgenticIQAError, *([dspy.LMError] if dspy else []))) else None
 
 
@@ -93,7 +93,7 @@ LARGE = 8 << 20  # bytes: the pixels of a photo of 3 megapixels
 def return_large_blocks() -> None:
     """Return freed blocks of at least 8 MiB to the system, on Linux with glibc; else do nothing.
 
-    By default glibc keeps freed blocks of up to 32 MiB, for each thread by itself.
+    By default, glibc keeps freed blocks of up to 32 MiB in each thread.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:

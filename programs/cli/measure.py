@@ -1,4 +1,4 @@
-"""``agenticiqa measure``: values of metrics on their own scales, without the program around them."""
+"""``agenticiqa measure``: print values of metrics on their own scales, without an assessment."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import list_metrics, metric_named, pixels_of
 from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value, unknown_tool
 
-Measurement = dict[str, Any]  # image, reference, a value or None by metric, and error where anything failed
+Measurement = dict[str, Any]  # image, reference, a value or None for each metric, and error if anything failed
 
 
 def run(args: Namespace) -> int:
@@ -34,9 +34,13 @@ def run(args: Namespace) -> int:
     tools, names = metrics_and_images(args.words)
     compared = [tool.name for tool in tools if tool.kind == "FR"]
     if compared and not args.reference:
-        raise UserError(f"{', '.join(compared)} compare with an original: name it, or a folder, with --reference")
+        raise UserError(
+            f"full-reference metrics ({', '.join(compared)}) need an original: name it, or a folder, with --reference"
+        )
     if args.reference and not compared:
-        raise UserError(f"{', '.join(tool.name for tool in tools)} look at one image: leave --reference out")
+        raise UserError(
+            f"no-reference metrics ({', '.join(tool.name for tool in tools)}) use no original: leave out --reference"
+        )
     workers = args.workers or available_cores()
     found = find_jobs(names, "", args.reference if compared else None)
     for line in found.not_assessed:
@@ -49,7 +53,7 @@ def run(args: Namespace) -> int:
             if "error" in row:
                 print_error(row["error"])
             rows.append(row)
-    finally:  # also at Ctrl-C: what is measured is printed
+    finally:  # print the finished values, also after Ctrl-C
         is_shown = show(tools, rows, args, alone=alone)
     if not any(row[tool.name] is not None for row in rows for tool in tools):
         return USAGE
@@ -57,7 +61,7 @@ def run(args: Namespace) -> int:
 
 
 def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
-    """Return the metrics that are named first, and the images after them. Raises UserError where either is missing."""
+    """Return the metrics, which come first, and the images. Raises UserError if either is missing."""
     tools: dict[str, Tool] = {}
     for place, word in enumerate(words):
         named = word.split(",")
@@ -70,14 +74,14 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
     if not tools:
         if words and not (os.path.exists(words[0]) or set(words[0]) & set("./\\*-")):
             raise unknown_tool(words[0], TOOLS)
-        raise UserError("name a metric, such as ssim or niqe, before the images; --list shows all")
+        raise UserError("name a metric such as ssim or niqe before the images; --list shows all metrics")
     if not names:
-        raise UserError(f"name images behind {', '.join(tools)}")
+        raise UserError(f"name at least one image after {', '.join(tools)}")
     return [*tools.values()], [path for name in names for path in _expanded(name)]
 
 
 def measured(tools: Sequence[Tool], jobs: Sequence[Job], workers: int) -> Iterator[Measurement]:
-    """Yield a row for each job, in their order: a value by metric, ``None`` where it failed, and then ``error``."""
+    """Yield a row for each job, in order: the value of each metric, or ``None`` and ``error`` if it failed."""
     with ThreadPoolExecutor(workers) as pool:  # NumPy, SciPy and Pillow compute without Python's lock
         rows = pool.map(partial(_measured, tools), jobs)
         if len(jobs) > 1 and sys.stderr.isatty():
@@ -102,14 +106,14 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
     except UserError as error:
         errors.append(str(error))
     except MemoryError:
-        errors.append("out of memory; measure with --workers 1")
+        errors.append("out of memory; try again with --workers 1")
     return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row
 
 
 def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *, alone: bool) -> bool:
-    """Print the values as the options say: one number by itself, a table, CSV or JSON.
+    """Print the values as the options say: a single number, a table, CSV or JSON.
 
-    Returns whether they were written as asked: CSV that cannot be written is printed instead.
+    Return whether they were written as requested: CSV that cannot be written to its file is printed.
     """
     if args.json:
         print(json_text(rows, indent=2))
@@ -120,7 +124,7 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
             print(table, end="")
             return False
         if not is_stdout(args.csv):
-            print_note(f"The table is {printable_path(args.csv)}")
+            print_note(f"The table was written to {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
         for row in rows:
             if row[tools[0].name] is not None:
@@ -147,7 +151,7 @@ def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
 
 
 def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
-    """Return the last line of a table: the mean of the images that have a value."""
+    """Return the last line of a table: the mean over the images that have a value."""
     values = [[row[tool.name] for row in rows if row[tool.name] is not None] for tool in tools]
     return ["mean", *(_shown(sum(found) / len(found)) if found else "-" for found in values)]
 
@@ -157,7 +161,7 @@ def _shown(value: float | None) -> str:
 
 
 def _expanded(name: str) -> list[str]:
-    """Return the files that match a pattern that no shell has expanded; any other name as it is."""
+    """Return the files that match a pattern that the shell did not expand; any other name is returned as is."""
     return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
 
 

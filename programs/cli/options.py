@@ -1,4 +1,4 @@
-"""Read the options that several commands share."""
+"""Read the options that several commands have."""
 
 from argparse import Namespace
 from collections.abc import Collection
@@ -22,7 +22,8 @@ def models_from(args: Namespace) -> Config:
         config = config.with_backend(args.backend, args.api_base)
     if AMBIENT in [section.backend for section in config.sections.values()]:
         raise UserError(
-            "backend dspy asks the model of a Python program: here name one, such as --backend openai.gpt-4o"
+            "backend dspy is only for Python programs, which give DSPy a model: name a model, such as --backend "
+            "openai.gpt-4o"
         )
     return config
 
@@ -35,29 +36,31 @@ def config_from(args: Namespace) -> Config:
         changed["cache"] = False  # batches store their answers themselves
     config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
-        adapter_in(config.adapter)  # which raises before anything is estimated or sent
+        adapter_in(config.adapter)  # raises before anything is estimated or sent
     config = config.with_tuned_fusion()
     if config.fusion.profile is not None:
-        read_fusion_profile(config.fusion.profile)  # which raises before anything is estimated or sent
+        read_fusion_profile(config.fusion.profile)  # raises before anything is estimated or sent
     return config
 
 
 def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> list[str]:
-    """Return the flags of the options with another value than their default, except some flags."""
+    """Return the flags of the options that differ from their defaults, except those in ``but``."""
     changed = [option for option in flat(options) if getattr(args, option.name) != option.unset]
     return [option.flags[0] for option in changed if option.flags[0] not in but]
 
 
 def limits_from(args: Namespace, config: Config) -> Limits:
-    """Return the limits that the options set. Raises UserError for a limit in USD where a stage has no price."""
+    """Return the limits that the options set. Raises UserError for --max-usd if a stage has no price."""
     if args.max_usd is not None:
         stages = config.in_profile().sections
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
         if unpriced:
-            raise UserError(f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in --config")
+            raise UserError(
+                f"--max-usd needs the price of tokens: set price for {', '.join(unpriced)} in the file of --config"
+            )
     return Limits(args.max_calls, args.max_usd, args.workers or IN_FLIGHT)
 
 
 def workers_from(args: Namespace, config: Config) -> int:
-    """Return the number of images in parallel, by default as fits the configuration."""
+    """Return the number of images in parallel; the default depends on whether a model is asked."""
     return args.workers or (available_cores() if config.is_offline else WORKERS)

@@ -1,4 +1,4 @@
-"""Check the outputs of a command before its first image, and report failed writes after the last one."""
+"""Check the outputs of a command before the first image, and report failed writes after the last one."""
 
 import os
 import secrets
@@ -18,7 +18,7 @@ FOLDERS = ("save_maps", "parquet", "out")  # --out of evaluate
 
 
 class Output(NamedTuple):
-    """A file or a folder that an option names, or that belongs to such a file; links are resolved."""
+    """A file or folder that an option names or that belongs to such a file; in ``path``, links are resolved."""
 
     option: str
     given: Path
@@ -27,39 +27,41 @@ class Output(NamedTuple):
 
 
 def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
-    """Make the folders of everything that the options write, and check that it can be written.
+    """Make the folders of all outputs, and check that each output can be written.
 
-    Raises UserError for an output that is a folder in place of a file or the other way round, that cannot be written,
-    that another output needs, or that is one of the ``inputs``.
+    Raises UserError for an output that is a folder instead of a file or vice versa, cannot be written, conflicts with
+    another output, or is one of the ``inputs``.
     """
     outputs = [*_outputs(args)]
     read = {os.path.abspath(path) for path in inputs}
     for number, output in enumerate(outputs):
         shown = printable_path(output.given)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
-            raise UserError(f"{shown}: {output.option} expected a folder, found a file; name another one")
+            raise UserError(f"{shown}: {output.option} needs a folder, but this is a file; name another folder")
         if not output.is_folder and os.path.isdir(output.path):
-            raise UserError(f"{shown}: {output.option} expected a file to write, found a folder; name another file")
+            raise UserError(f"{shown}: {output.option} needs a file, but this is a folder; name another file")
         if not output.is_folder and {str(output.path), os.path.abspath(output.given)} & read:
-            raise UserError(f"{shown}: {output.option} would replace a file that the command reads; name another file")
+            raise UserError(
+                f"{shown}: {output.option} would overwrite a file that the command reads; name another file"
+            )
         for other in outputs[:number]:
             if _collide(output, other) or _collide(other, output):
                 raise UserError(
-                    f"{shown}: {output.option} is in the way of {other.option} ({printable_path(other.given)}); "
-                    "name another one"
+                    f"{shown}: {output.option} conflicts with {other.option} ({printable_path(other.given)}); name "
+                    "another path"
                 )
     for output in outputs:
         _check_writable(output)
 
 
 def read_by(jobs: Iterable[Job], *files: str | None) -> Iterator[str | os.PathLike[str]]:
-    """Yield the files that a command reads: these, and the images and references of its jobs."""
+    """Yield the files that a command reads: ``files``, and the images and references of its jobs."""
     sources = (source for job in jobs for source in (job.image, job.reference) if source is not None)
     yield from filter(None, (*files, *map(path_of, sources)))
 
 
 def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
-    """Write an output; returns whether that worked. A failure is printed in a line, and nothing is raised."""
+    """Write an output and return whether it was written; an OSError is printed in one line, not raised."""
     try:
         write()
     except OSError as error:
@@ -69,23 +71,23 @@ def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
 
 
 def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
-    """Write each requested output, also after one that fails; return which were written.
+    """Write each requested output, even after another one failed; return whether each was written.
 
-    An output has its name in messages, its path (``None`` if not requested), and the function that writes it.
+    An output is its name in messages, its path (``None`` if not requested), and the function that writes it.
     """
     done = []
     for name, path, write in outputs:
         if path is not None:
             done.append(written(path, write))
             if done[-1] and not is_stdout(path):
-                print_note(f"The {name} is {printable_path(path)}")
+                print_note(f"The {name} was written to {printable_path(path)}")
     return done
 
 
 def _outputs(args: Namespace) -> Iterable[Output]:
     for name in (*FILES, *FOLDERS):
         given = vars(args).get(name)
-        if given is None or is_stdout(given) or "://" in str(given):  # an address is written to where it is known
+        if given is None or is_stdout(given) or "://" in str(given):  # addresses are checked when they are opened
             continue
         option, path = f"--{name.replace('_', '-')}", Path(given)
         yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)
@@ -109,12 +111,12 @@ def _collide(one: Output, other: Output) -> bool:
 
 
 def _is_special(path: Path) -> bool:
-    """Return whether it is a device or a pipe."""
+    """Return whether a path is a device or a pipe."""
     return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _check_writable(output: Output) -> None:
-    """Make the folder of an output and a file in it, which is deleted. Raises UserError where that fails."""
+    """Make the folder of an output, and create and delete a file in it. Raises UserError if that fails."""
     if _is_special(output.path):
         return
     folder = output.path if output.is_folder else output.path.parent
@@ -128,5 +130,5 @@ def _check_writable(output: Output) -> None:
     except OSError as error:
         shown = printable_path(output.given)
         raise UserError(
-            f"{shown}: {output.option} cannot be written there ({error.strerror}); name another place"
+            f"{shown}: {output.option} cannot be written there ({error.strerror}); name another path"
         ) from error

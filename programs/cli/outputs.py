@@ -1,4 +1,4 @@
-"""Assess the images of a run and write results: cards or JSON on stdout, one document, or lines in a file."""
+"""Assess the images of a run and write the results: cards, JSON, or lines in a file."""
 
 import os
 import sys
@@ -24,18 +24,18 @@ Write: TypeAlias = Callable[[Job, Row], None]
 
 
 class CannotAppend(AgenticIQAError):
-    """Raised when a result could not be written to its file and was printed instead. One line."""
+    """Raised if a result cannot be written to its file and is printed instead."""
 
 
 class NotDrawn(AgenticIQAError):
-    """Raised when an assessed image's picture could not be drawn."""
+    """Raised if the picture of an assessed image cannot be drawn."""
 
 
 class Appending:
     """A writer that appends each row to a results file, with the fingerprint of the run's settings.
 
-    When that fails (a full disk), this row and all that follow are printed to stdout instead, as results may have cost
-    money, and CannotAppend is raised once.
+    If that fails (because the disk is full, say), this row and all later ones are printed to stdout, because results
+    may have cost money. CannotAppend is raised once.
     """
 
     def __init__(self, results: ResultsFile, settings: Mapping[str, Any]) -> None:
@@ -55,15 +55,17 @@ class Appending:
             print_line(job, row)
             place = printable_path(self._results.path)
             raise CannotAppend(
-                f"{place}: cannot be written ({error.strerror}); what is finished now is printed to stdout"
+                f"{place}: cannot be written ({error.strerror}); results are printed to stdout from here on"
             ) from error
 
 
 def open_results(path: Path, resume: bool) -> ResultsFile:
-    """Open the file for appending results. Raises UserError, also for a file with results when not resuming."""
-    if not resume and os.path.isfile(path) and os.path.getsize(path):  # unlike those of Path they raise no OSError
+    """Open a results file for appending. Raises UserError if it has results and ``resume`` is not set."""
+    if (
+        not resume and os.path.isfile(path) and os.path.getsize(path)
+    ):  # these raise no OSError, unlike the methods of Path
         raise UserError(
-            f"{printable_path(path)} already holds results: add --resume to continue it, or name another file"
+            f"{printable_path(path)}: the file already has results; add --resume to continue it, or name another file"
         )
     return ResultsFile(path)
 
@@ -74,13 +76,13 @@ def print_line(job: Job, row: Row) -> None:
 
 
 def print_card(job: Job, row: Row, *, with_replans: bool = True) -> None:
-    """Print a result as a card on a terminal, as one short line otherwise."""
+    """Print a result: a card on a terminal, otherwise one short line."""
     card.print_result(row, with_replans=with_replans)
 
 
 @contextmanager
 def kept_in(lost: list[OSError]) -> Iterator[None]:
-    """Add an OSError that is raised inside to ``lost``, so that other outputs are written before it is raised."""
+    """Collect an OSError of the block in ``lost``, so that other outputs are written before it is raised."""
     try:
         yield
     except OSError as error:
@@ -88,7 +90,7 @@ def kept_in(lost: list[OSError]) -> Iterator[None]:
 
 
 def until_lost(write: Write | None, lost: list[OSError]) -> Write | None:
-    """The same function up to the first error of stdout (its reader has stopped, say), which is added to ``lost``."""
+    """Return a function that writes until the first error of stdout, which is added to ``lost``."""
 
     def guarded(job: Job, row: Row) -> None:
         if write and not lost:
@@ -104,8 +106,8 @@ def one_document(
 ) -> Iterator[Write]:
     """Collect results, and at the end print one JSON object, or a list in the order of the jobs.
 
-    The ``problems``, names that led to no job, end the list in the form of ``failed_row``. An error of stdout is added
-    to ``lost``.
+    The ``problems``, names without a job, are the last items of the list, as rows of ``failed_row``. An error of stdout
+    is added to ``lost``.
     """
     rows: dict[Job, Row] = {}
     try:
@@ -118,36 +120,38 @@ def one_document(
 
 
 def resumed_text(summary: Summary) -> str:
-    """Return how many results of earlier runs count, and why others in the file do not."""
-    text = f"{summary.assessed_before} of {summary.images} were judged before"
+    """Return how many results of earlier runs are used, and why other images are assessed again."""
+    text = f"{summary.assessed_before} of {summary.images} images were assessed before"
     again = ", ".join(f"{count} {reason}" for reason, count in summary.assessed_again.items())
-    return f"{text}; judged again: {again}" if again else text
+    return f"{text}; assessed again: {again}" if again else text
 
 
 def kept_text(results: ResultsFile, failed: int = 0, replaced: int = 0) -> str:
-    """Return how many rows were appended, how many images failed, and how many ``replaced`` rows were moved.
+    """Return how many rows were appended, how many images failed, and how many outdated rows were moved.
 
-    Rows of other settings are still in the file.
+    Rows of runs with other settings stay in the file.
     """
-    counted = f"{results.appended} judged, " + (f"{failed} failed, " if failed else "")
+    counted = f"{results.appended} assessed, " + (f"{failed} failed, " if failed else "")
     place = printable_path(results.path)
-    text = f"{counted}kept in {place}"
+    text = f"{counted}saved in {place}"
     if others := results.replaced:
-        text += f", where {others} of {results.length} rows are replaced by later ones"
-    return f"{text}; {replaced} replaced by later ones are in {place}.replaced" if replaced else text
+        text += f"; {others} of its {results.length} rows are outdated, as later rows replace them"
+    return f"{text}; {replaced} outdated rows were moved to {place}.replaced" if replaced else text
 
 
 def is_kept(results: ResultsFile) -> bool:
-    """Return whether the rows of a run are in their file; rewrite a file that was deleted meanwhile.
+    """Return whether the rows of a run are in their file; write a file again that was deleted during the run.
 
-    Where that fails, they are printed to stdout.
+    If that fails, the rows are printed to stdout.
     """
     place = printable_path(results.path)
     try:
         if results.put_back():
-            print_error(f"{place}: was deleted during the run, and was written again")
+            print_error(f"{place}: the file was deleted during the run and has been written again")
     except OSError as error:
-        print_error(f"{place}: was deleted during the run and cannot be written again ({error.strerror}); see stdout")
+        print_error(
+            f"{place}: the file was deleted during the run and cannot be written again ({error.strerror}); see stdout"
+        )
         sys.stdout.write(results.content().decode())
         return False
     return True
@@ -155,29 +159,29 @@ def is_kept(results: ResultsFile) -> bool:
 
 @contextmanager
 def hint_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[None]:
-    """On Ctrl-C, print how many images are assessed and how to continue, then raise it on; nothing without a file."""
+    """On Ctrl-C, print how many images are assessed and how to continue, if there is a file; then reraise it."""
     try:
         yield
     except KeyboardInterrupt:
         if results:
-            done = f"{summary.assessed_before + summary.assessed} of {summary.images} are judged"
+            done = f"{summary.assessed_before + summary.assessed} of {summary.images} images are assessed"
             done += f", {len(summary.failed)} failed" if summary.failed else ""
-            print_error(f"{done}; the same command with --resume continues {printable_path(results.path)}")
+            print_error(f"{done}; run the same command with --resume to continue {printable_path(results.path)}")
         raise
 
 
 def unscored_text(unscored: int, images: int, again: str | None) -> str:
-    """Return how many images have no score or answer, and the command (``again``), if any, that retries them."""
-    text = f"{unscored} of {images} have no score or answer: the model gave no usable one"
-    return f"{text}; {again} judges them again" if again else text
+    """Return how many images have no score or answer, and the command (``again``), if any, that assesses them again."""
+    text = f"{unscored} of {images} images have no score or answer, because the model gave no usable answer"
+    return f"{text}; run {again} to assess them again" if again else text
 
 
 def save_summary(summary: Summary, results: ResultsFile) -> None:
-    """Write the summary beside the results; a summary that cannot be written is reported but is no failure."""
+    """Write the summary beside the results; report a summary that cannot be written, without failing."""
     try:
         summary.write(results)
     except OSError as error:
-        print_error(f"the summary of {printable_path(results.path)} cannot be written ({error.strerror})")
+        print_error(f"{printable_path(results.path)}: the summary cannot be written ({error.strerror})")
 
 
 def assess_and_write(
@@ -188,7 +192,7 @@ def assess_and_write(
     summary: Summary,
     fail: Write | None = None,
 ) -> list[Exception]:
-    """Assess the planned jobs: write each result, print each failure, count both. Return the failures.
+    """Assess the planned jobs: write each result, print each failure, and count both. Return the failures.
 
     ``fail`` receives a row of ``image`` and ``error`` for each image that could not be assessed.
     """
@@ -211,7 +215,7 @@ def assess_and_write(
                 errors.append(error)
                 print_error(str(error))
                 rule.ended_by = error
-            if outcome.get("map", "") is None:  # the reason was logged where it was drawn
+            if outcome.get("map", "") is None:  # the reason was already logged
                 errors.append(NotDrawn(f"{job.name}: no picture was drawn"))
             summary.assessed += 1
             summary.unscored += is_unscored(outcome)

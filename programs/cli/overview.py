@@ -34,29 +34,31 @@ COLUMNS = (
 def check_overview(args: Namespace) -> None:
     """Raise UserError for options that cannot be applied, before any image is assessed."""
     if args.worst and (args.json or args.jsonl == STDIN):
-        raise UserError("--worst prints a list on stdout: leave out --json and --jsonl -, or name a file for --jsonl")
+        raise UserError("--worst prints a list to stdout: leave out --json, and give --jsonl a file instead of -")
     if args.fail_under is not None and not 1 <= args.fail_under <= 5:
-        raise UserError(f"--fail-under is a score from 1 to 5, got {args.fail_under:g}")
+        raise UserError(f"--fail-under must be a score from 1 to 5, got {args.fail_under:g}")
     if is_stdout(args.csv) and (args.json or args.jsonl == STDIN or args.worst):
-        raise UserError("--csv - prints the table on stdout: leave out what else is printed there, or name a file")
+        raise UserError(
+            "--csv - prints the table to stdout: leave out --json, --jsonl - and --worst, or give --csv a file"
+        )
     if is_stdout(args.html):
-        raise UserError("--html needs a file, as thumbnails are kept in a folder beside it: name one")
+        raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
 
 
 def is_asked_for(args: Namespace) -> bool:
-    """Return whether any of the options was given."""
+    """Return whether any option of the overview was given."""
     return replaces_results(args) or args.fail_under is not None
 
 
 def replaces_results(args: Namespace) -> bool:
-    """Return whether the overview is shown in place of each result on stdout."""
+    """Return whether stdout shows the overview instead of each result."""
     return bool(args.html or args.csv or args.worst)
 
 
 def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) -> Write:
-    """Return a function that adds each result to the entries, and writes it if there is a ``write``.
+    """Return a function that adds each result to the entries, and writes it if ``write`` is given.
 
-    ``lost`` is as in ``until_lost``.
+    An error of stdout is added to ``lost``.
     """
     show = until_lost(write, lost)
 
@@ -69,9 +71,9 @@ def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) 
 
 
 def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entries:
-    """Return an entry for each job with a result in the file, in this run's settings, under the job's image name.
+    """Return an entry for each job that has a result in the file, with the settings of this run.
 
-    A path in a row is taken from the current folder or from the file's own, as with ``--resume``.
+    A path in a row is relative to the current folder or to the folder of the file, as with ``--resume``.
     """
     by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in jobs}
     folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
@@ -80,7 +82,7 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
         keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
         job = next(by_path[key] for key in keys if key in by_path)
         if why := fault_of(row):
-            print_error(f"{printable_path(results.path)}: the row of {job.name} is wrong, and left out: {why}")
+            print_error(f"{printable_path(results.path)}: the row of {job.name} is invalid and was left out ({why})")
             continue
         entries[job] = replace(entry_of(row), image=job.name)
     return entries
@@ -89,9 +91,8 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
 def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
     """Write and print the requested outputs, and return the exit status.
 
-    It is OK, BELOW or UNSCORED by ``--fail-under``, or SOME_FAILED for a file that is not written. A file that cannot
-    be written is reported, and the others are still written. If the results are nowhere else, the
-    table is printed to stdout.
+    The status is OK, BELOW or UNSCORED by ``--fail-under``, or SOME_FAILED if a file cannot be written. Such a file is
+    reported, and the others are still written. If the results are nowhere else, the table is printed to stdout.
     """
     in_order = worst_first([*entries.values()])
     table = table_text(in_order)
@@ -114,14 +115,14 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
     below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
     if below:
         print_error(
-            f"{len(below)} of {len(in_order)} score below {args.fail_under:g}, the lowest {below[0].score:.2f}: "
-            f"{below[0].image}"
+            f"{len(below)} of {len(in_order)} images score below {args.fail_under:g}. The lowest score is "
+            f"{below[0].score:.2f}: {below[0].image}"
         )
     unscored = [entry.image for entry in in_order if entry.score is None]
     if unscored:
         print_error(
-            f"{len(unscored)} of {len(in_order)} have no score that --fail-under {args.fail_under:g} could be compared "
-            f"with, the first: {unscored[0]}"
+            f"{len(unscored)} of {len(in_order)} images have no score to compare with --fail-under "
+            f"{args.fail_under:g}. The first is {unscored[0]}"
         )
     found = BELOW if below else UNSCORED if unscored else OK
     return max(status, found, key=(OK, UNSCORED, BELOW, SOME_FAILED).index)
@@ -137,7 +138,7 @@ def table_text(entries: Sequence[Entry]) -> str:
 
 def write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
     """Write the contact sheet of these entries, with a line for each image that ``failed``. Raises OSError."""
-    from agenticiqa.programs.page.sheet import contact_sheet  # here, as they load Jinja
+    from agenticiqa.programs.page.sheet import contact_sheet  # imported here because they load Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
     wanted = [ThumbnailRequest(job.image, entry.sha256) for job, entry in entries.items()]

@@ -1,4 +1,4 @@
-"""Parse the command line: subcommands, ``--version``, shell completion, and errors of one line with a suggestion."""
+"""Parse the command line: subcommands, ``--version``, shell completion, and one-line errors with suggestions."""
 
 import argparse
 import itertools
@@ -19,35 +19,40 @@ from agenticiqa.programs.errors import UserError, did_you_mean
 
 PROGRAM = "agenticiqa"
 DESCRIPTION = """\
-Assess the quality of images: plan what to look at, measure it, ask a vision-language
-model if one is configured, and answer with the evidence. Without a configuration it
-works offline: no key, no download, nothing is sent.
+Assess the quality of images. The program plans what to inspect, measures it, asks a
+vision-language model if you name one, and returns a score or an answer with the evidence.
+By default it works offline: it needs no key, downloads nothing and sends nothing.
 """
 EXAMPLES = """\
 examples:
-  agenticiqa assess photo.jpg                              rate it from 1 (bad) to 5 (excellent)
-  agenticiqa assess photo.jpg --query "Is the sky noisy?"  ask any question about its quality
-  agenticiqa assess album/ --jsonl scores.jsonl            rate a folder, one JSON line per image
-  agenticiqa assess photo.jpg --save-maps maps/            draw where it is bad
-  agenticiqa measure ssim out/ --reference ref/            values of plain metrics
+  agenticiqa assess photo.jpg                              score a photo from 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg --query "Is the sky noisy?"  ask a question about its quality
+  agenticiqa assess album/ --jsonl scores.jsonl            score a folder, one JSON line per image
+  agenticiqa assess photo.jpg --save-maps maps/            draw a map of the damaged areas
+  agenticiqa measure ssim out/ --reference ref/            print the values of a metric
   agenticiqa gate uploads/ --policy mine.yaml              accept or refuse photos
   agenticiqa tools                                         list the metrics
-  agenticiqa COMMAND --help                                options and examples of a command
+  agenticiqa COMMAND --help                                show the options and examples of a command
 
-exit status: 0 all done, 1 some images failed, 2 usage, 3 some have no score,
-4 an image scores below --fail-under, 130 interrupted
+exit status:
+  0    everything was done
+  1    some images failed
+  2    wrong usage
+  3    some images have no score
+  4    an image scores below --fail-under
+  130  interrupted by Ctrl-C
 """
 
-# Options that were removed, and what to use in their place; an entry is kept for one release.
+# Options that were removed, and what to use instead; an entry is kept for one release.
 REMOVED = {
-    "--adopt": "every batch is found by its name; run agenticiqa batches --collect",
-    "--send-again": "every batch is found by its name; the same command sends what was not sent",
-    "--group": "sort a burst by eye, or with a photo manager; scores do not tell which of its frames is the best",
-    "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; from the shell, --log FILE keeps all steps",
-    "--xmp": "write the scores with --csv FILE and let a photo manager import them",
+    "--adopt": "batches are found by their names; run agenticiqa batches --collect",
+    "--send-again": "batches are found by their names; run the same command again to send the rest",
+    "--group": "sort a burst by eye or with a photo manager; scores do not show which frame is the best",
+    "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; in a shell, log all steps with --log FILE",
+    "--xmp": "write the scores with --csv FILE and import them into a photo manager",
 }
 
-# Names of options in other tools, and here; of several, those count that the command has.
+# Names of options in other programs, and the options to suggest here if the command has them.
 ELSEWHERE = {
     **dict.fromkeys(("--model", "--vlm", "--llm", "--lm", "--provider", "--engine"), ("--backend",)),
     **dict.fromkeys(("--output", "--output-file", "--out", "--save", "-o"), ("--out", "--jsonl", "--csv")),
@@ -66,7 +71,7 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line with the most similar name, instead of the whole usage."""
+    """A parser that reports an error in one line with the most similar name, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""
@@ -78,17 +83,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
-    """Return the arguments of one command; ``command`` is its name, ``argv`` has all words as they were given.
+    """Return the arguments of one command, with its name as ``command`` and all given words as ``argv``.
 
-    Exits for --help, --version and a wrong usage; raises UserError for a number that is too small.
+    Exit for --help, --version and wrong usage. Raises UserError for a number that is too small.
     """
     chosen = [word for word in argv if word in commands][:1]
     parser, subparsers = _parsers(commands, loaded=chosen)
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("-") and "." in word and os.path.exists(word):
-            parser.error(f"the name of the file {word} begins with a dash, as an option does: write ./{word}")
+            parser.error(f"{word} is a file, but its name begins with a dash like an option: write ./{word}")
     if argv and not chosen and (os.path.exists(argv[0]) or _IMAGE.search(argv[0])):
-        parser.error(f"{argv[0]} is no command; to rate it: {PROGRAM} assess {shlex.join(argv)}")
+        parser.error(f"{argv[0]} is not a command; to assess it, run: {PROGRAM} assess {shlex.join(argv)}")
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
@@ -112,7 +117,7 @@ def completion(shell: str, commands: Mapping[str, Command]) -> str:
 
 
 def explained(message: str, options: Collection[str]) -> str:
-    """Return a message of argparse in plain words, with the name that was probably meant."""
+    """Return a message of argparse in plain words, with the name that the user probably meant."""
     if choice := _INVALID_CHOICE.match(message):
         argument, given, known = choice.groups()
         names = re.findall(r"[\w.-]+", known)
@@ -124,9 +129,9 @@ def explained(message: str, options: Collection[str]) -> str:
             return f"unexpected argument {unknown[1]!r}"
         name = wrong[0].partition("=")[0]
         if name in REMOVED:
-            return f"{name} is gone: {REMOVED[name]}"
+            return f"{name} was removed: {REMOVED[name]}"
         if name in options:
-            return f"{name} belongs behind the command"
+            return f"{name} must follow the command"
         return f"unknown option {name}{_meant(name, options)}"
     if one_of := _ONE_OF.match(message):
         return f"missing: {' or '.join(one_of[1].split())}"
@@ -134,7 +139,7 @@ def explained(message: str, options: Collection[str]) -> str:
 
 
 def _meant(name: str, options: Collection[str]) -> str:
-    """Return ``, did you mean X?``: the option that other tools call so, else the most similar name."""
+    """Return ``, did you mean X?`` with the option that has this name in other programs, else the most similar one."""
     if known := [option for option in ELSEWHERE.get(name, ()) if option in options]:
         return f", did you mean {known[0] if '--out' in known else ' or '.join(known)}?"
     spelled = did_you_mean(name.lstrip("-"), [option[2:] for option in options if option.startswith("--")])
@@ -154,7 +159,7 @@ COMPLETED = {
     **dict.fromkeys(("FILE", "IMAGE", "DATA", "TASK", "RESULTS"), shtab.FILE),
     **dict.fromkeys(("DIR", "RUN"), shtab.DIRECTORY),
 }
-QUIETLY = Option("-q --quiet", "print results and errors only: no progress, no notes", bool)
+QUIETLY = Option("-q --quiet", "print only results and errors, without progress and notes", bool)
 LOGGED: Options = (
     Group(
         (
@@ -170,7 +175,7 @@ LOGGED: Options = (
 def _parsers(
     commands: Mapping[str, Command], loaded: Collection[str]
 ) -> tuple[Parser, dict[str, argparse.ArgumentParser]]:
-    """Return the parser, and that of each command; only those ``loaded`` have their arguments."""
+    """Return the parser and the parser of each command; only the commands in ``loaded`` get their arguments."""
     parser = Parser(
         prog=PROGRAM,
         description=DESCRIPTION,
@@ -191,8 +196,8 @@ def _parsers(
         action=_Print,
         choices=shtab.SUPPORTED_SHELLS,
         const=lambda shell: completion(shell, commands),
-        help=f"print a completion script for {', '.join(shtab.SUPPORTED_SHELLS)}; "
-        'in bash: eval "$(agenticiqa --print-completion bash)"',
+        help=f"print a completion script for {', '.join(shtab.SUPPORTED_SHELLS)}. "
+        'To use it in bash, run: eval "$(agenticiqa --print-completion bash)"',
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
     found: dict[str, argparse.ArgumentParser] = {}
@@ -211,7 +216,7 @@ def _parsers(
 
 
 def add_options(parser: Any, options: Options) -> None:
-    """Add options to a parser, or to a group of one."""
+    """Add options to a parser or to a group of a parser."""
     for each in options:
         if isinstance(each, Option):
             _add_option(parser, each)

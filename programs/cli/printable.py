@@ -1,6 +1,6 @@
-"""Make text of models, servers and questions harmless for a terminal.
+"""Make text of models, servers and questions safe to print on a terminal.
 
-Otherwise it could move the cursor, set the window's title, or be shown in the wrong order.
+Unsafe text could move the cursor, change the title of the window, or appear in the wrong order.
 """
 
 import io
@@ -19,12 +19,12 @@ _NOT_ESCAPED_BY_JSON = re.compile(rf"[\x7f-\x9f{_REORDERING}]")
 
 
 def printable(text: str) -> str:
-    """Return the text with a blank for each control character but the line break."""
+    """Return the text with a blank for each control character except the line break."""
     return _CONTROLS.sub(" ", text)
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return the text, or the beginning and the end of a longer one: a prompt's instructions and its question."""
+    """Return the text; keep only the beginning and the end if it is longer than ``longest``."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -32,12 +32,12 @@ def shortened(text: str, longest: int) -> str:
 
 
 def message_line(text: str) -> str:
-    """Return a message as one printable line of at most 600 characters, whatever it quotes of a bad file."""
+    """Return a message as one printable line of at most 600 characters, whatever it quotes from a file."""
     return shortened(printable(_LINE_BREAKS.sub(" ", text.strip())), LONGEST_MESSAGE)
 
 
 def all_printable(value: Any) -> Any:
-    """Plain JSON types with ``printable`` texts."""
+    """Return plain JSON types with ``printable`` applied to all texts."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def write_output(path: str | os.PathLike[str], text: str) -> None:
     if is_stdout(path):
         sys.stdout.write(text)
         return
-    from agenticiqa.programs.images.files import write_atomically  # here, as --help has no use for it
+    from agenticiqa.programs.images.files import write_atomically  # imported here because --help does not need it
 
     write_atomically(path, text)
 

@@ -13,7 +13,7 @@ from agenticiqa.programs.cli.overview import Entries, collect_entries
 from agenticiqa.programs.page.entry import Entry, Lines, with_caveats, worst_first
 from agenticiqa.signatures.vocabulary import LEVELS
 
-FEWEST = 10  # images from which a table says more than a card for each of them
+FEWEST = 10  # with fewer images, each gets a card instead of a line
 
 
 def is_ranked(args: Namespace, images: int) -> bool:
@@ -48,7 +48,7 @@ def ranking(entries: Sequence[Entry]) -> Lines:
 
 def summary_text(entries: Sequence[Entry], failed: int) -> str:
     """Return how many images were assessed and failed, the median score and the range, and the images per level."""
-    counted = f"{len(entries)} judged" + (f", {failed} failed" if failed else "")
+    counted = f"{len(entries)} assessed" + (f", {failed} failed" if failed else "")
     scores = [entry.score for entry in entries if entry.score is not None]
     if not scores:
         return counted

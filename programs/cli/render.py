@@ -21,7 +21,7 @@ GAP = 2  # blanks behind each column of a table
 IMAGE = "image"  # the heading of a column of paths
 
 
-def progress(items: Iterable[T], total: int, doing: str = "judging") -> Iterator[T]:
+def progress(items: Iterable[T], total: int, doing: str = "assessing") -> Iterator[T]:
     """Yield the items, with a bar on stderr if that is a terminal and there is more than one.
 
     ``doing`` is the label of the bar, ``total`` the number of items.
@@ -50,8 +50,8 @@ def bar(share: float, cells: int) -> str:
 def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> None:
     """Print lines of cells to stdout: a table on a terminal, otherwise a heading and lines with tabs between cells.
 
-    ``numbers`` are the places of the columns that a table has at its right edge. A table leaves out empty columns.
-    Where it is too wide, folders before the name of an image become "…/", and texts go on in the next line.
+    ``numbers`` are the indices of right-aligned columns. A table omits empty columns. If it is too wide, folders before
+    the name of an image become "…/", and texts wrap.
     """
     console = stdout_console()
     if not console.is_terminal:

@@ -22,7 +22,7 @@ from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_s
 from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
-# Options that do not apply to shards: a run keeps no image and no result in memory.
+# Options that need all images or results in memory, which a run in shards does not keep.
 NOT_WITH_SHARDS = (
     "jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch", "image_urls",
 )  # fmt: skip
@@ -31,7 +31,7 @@ NOT_WITH_SHARDS = (
 def run(args: Namespace) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
-        raise UserError(f"--{given[0].replace('_', '-')} does not go with --parquet: leave it out, or use --jsonl")
+        raise UserError(f"--{given[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl")
     config = config_from(args)
     check_outputs(args, filter(None, (args.config,)))
     program = AgenticIQA.from_config(config)
@@ -66,19 +66,19 @@ def run(args: Namespace) -> int:
 
 
 def _reported(ended: RunOfShards, folder: str) -> int:
-    """Print how the run ended; return the exit status."""
+    """Print the outcome of the run; return the exit status."""
     for problem in ended.problems:
         print_error(one_line(problem))
-    counts, again = ended.figures, f"; the same command continues {folder}"
+    counts, again = ended.figures, f"; run the same command to continue {folder}"
     before = f" ({ended.assessed_before} shards were finished before)" if ended.assessed_before else ""
     print_note(
-        f"{counts['assessed']} judged, {counts['failed']} failed, {counts['shards']} of {len(ended.planned)} shards in "
-        f"{folder}{before}"
+        f"{counts['assessed']} assessed, {counts['failed']} failed; {folder} has {counts['shards']} of "
+        f"{len(ended.planned)} shards{before}"
     )
     if ended.stopped_by:
         print_error(one_line(ended.stopped_by))
     for number, why in sorted(ended.set_aside.items()):
-        print_error(one_line(f"shard {number} is set aside: {why}"))
+        print_error(one_line(f"shard {number} was given up: {why}"))
     if ended.unfinished:
         print_error(f"{ended.unfinished} shards are not finished{again}")
     if counts["failed"] or ended.problems or ended.set_aside or ended.unfinished:

@@ -12,8 +12,8 @@ from agenticiqa.programs.tools.catalog import listing
 
 BEST_SHOWN = 3
 PYIQA = (
-    "Embedded metrics need no download. Any metric of pyiqa can be added: pip install 'agenticiqa[pyiqa]' "
-    "(its license is non-commercial), then list it under pyiqa: in a configuration."
+    "Embedded metrics need no download. To add a metric of pyiqa, run pip install 'agenticiqa[pyiqa]' (its license is "
+    "non-commercial) and list the metric under pyiqa: in a configuration."
 )
 
 
@@ -42,6 +42,6 @@ def print_tools(rows: list[dict[str, Any]]) -> None:
 
 
 def _best_at(row: dict[str, Any]) -> list[str]:
-    """Return the categories that a tool measures best, with its SRCC; without SRCC, those it is made for."""
+    """Return the categories that a tool measures best with its SRCC, or without SRCC, those it is made for."""
     measured = list(row["measured"].items())[:BEST_SHOWN]
     return [f"{name} {found['srcc']:.2f}" for name, found in measured] or row["good_at"]

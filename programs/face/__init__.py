@@ -1,4 +1,4 @@
-"""AgenticIQA: image quality assessment that plans, measures, looks and explains.
+"""AgenticIQA: assess image quality with an agent that plans, measures, inspects and explains.
 
 ::
 
@@ -7,8 +7,8 @@
     program = AgenticIQA.offline()
     result = program("photo.jpg", "Is it sharp?")
 
-Single metrics are functions: ``from agenticiqa.metrics import ssim``. Labels are read and agreement with them is
-measured by ``agenticiqa.eval``, prompts are tuned by ``agenticiqa.eval.optimize``.
+Single metrics are functions: ``from agenticiqa.metrics import ssim``. ``agenticiqa.eval`` reads labels and measures the
+agreement with them; ``agenticiqa.eval.optimize`` tunes prompts.
 """
 
 from importlib import import_module
@@ -49,10 +49,10 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a type checker takes the names from above, and then reports those that do not exist
+if not TYPE_CHECKING:  # a type checker uses the imports above, and reports names that do not exist
 
     def __getattr__(name):
-        """Load a name when it is first asked for (PEP 562): importing the package loads neither DSPy nor numpy."""
+        """Load a name on first use (PEP 562), so that importing the package loads neither DSPy nor numpy."""
         if name == "__version__":
             return import_module("importlib.metadata").version("agenticiqa")
         if name in __all__ or name == "judge_many":  # the name of assess_many in 0.1.0

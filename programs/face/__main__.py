@@ -12,8 +12,8 @@ def main() -> NoReturn:
 
 
 def _command_line() -> int:
-    gc.disable()  # until the command's modules are loaded: imports leave no garbage, and each search for it takes long
-    from agenticiqa.eval.cli import main as command_line  # imports with Ctrl-C already handled
+    gc.disable()  # until all modules are loaded: imports leave no garbage, and collections take long
+    from agenticiqa.eval.cli import main as command_line  # imported after the handler of Ctrl-C is set
 
     return command_line()
 

@@ -1,4 +1,4 @@
-"""Every metric as a function of images as they come: ``from agenticiqa.metrics import ssim, niqe, measure``.
+"""Every metric as a function of images in common formats: ``from agenticiqa.metrics import ssim, niqe, measure``.
 
 ::
 
@@ -7,7 +7,7 @@
     measure("MS-SSIM", image, reference)
     list_metrics()                     # name, kind, direction, range, source
 
-Loads neither DSPy nor torch. ``agenticiqa.programs.tools`` has the same metrics as plain functions of uint8 pixels.
+It loads neither DSPy nor torch. ``agenticiqa.programs.tools`` has the same metrics as functions of uint8 pixels.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ __all__ = ["list_metrics", "measure"]
 
 
 def __getattr__(name: str) -> Callable[..., Measured]:
-    """A metric by the name of its function (PEP 562)."""
+    """Return a metric by the name of its function (PEP 562)."""
     if name not in METRICS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return function_of(name)

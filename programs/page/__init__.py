@@ -1,1 +1,1 @@
-"""HTML pages that open from disk without a network: their style, their thumbnails, and the contact sheet of a run."""
+"""HTML pages that need no network: their style and thumbnails, the contact sheet and the comparison."""

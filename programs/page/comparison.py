@@ -1,4 +1,4 @@
-"""The HTML page of a comparison: the ranking of the images, overall and by metric, and their maps side by side."""
+"""Write the HTML page of a comparison: the images side by side with their maps, the ranking and the metrics."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,17 +20,17 @@ def comparison_page(
     failed: Sequence[str],
     page: Path,
 ) -> str:
-    """The HTML of a comparison that will lie at ``page``; ``entries`` are in the order of their rank.
+    """Return the HTML of a comparison for the file ``page``; ``entries`` are in order of rank.
 
-    ``pictures`` has for each entry its file in ``folder_beside(page)``, or ``None``; ``maps`` the file of the map and
-    its caption by image, ``tables`` the tables by title, ``failed`` a line for each image that failed.
+    ``pictures`` has the name of each entry's file in ``folder_beside(page)``, or ``None``. ``maps`` has the file of the
+    map and its caption by image, ``tables`` the tables by title, and ``failed`` a line for each failed image.
     """
     folder = quote(folder_beside(page).name)
     reference = entries[0].shown.get("reference") if entries else None
     images, choices = [], []
     for rank, (entry, file) in enumerate(zip(entries, pictures, strict=True), 1):
         picture = file and f"{folder}/{file}"
-        map_file, caption = maps.get(entry.image) or (None, "no tool has a map of such an image")
+        map_file, caption = maps.get(entry.image) or (None, "not available for this image")
         files = {"link": link_to(entry.image, page), "picture": picture, "map": map_file and f"{folder}/{map_file}"}
         images.append({"rank": rank, "entry": entry, "caption": caption, **files})
         choices.append((f"{rank}. {entry.name}", _full(entry.image, page) or picture))
@@ -50,5 +50,5 @@ def comparison_page(
 
 
 def _full(image: str | None, page: Path) -> str | None:
-    """The address of an image file that browsers can show: a smaller copy would hide its damage."""
+    """Return the address of an image file if browsers can show it; a smaller copy would hide its damage."""
     return link_to(image, page) if image and Path(image).suffix.lower() in SHOWN_BY_BROWSERS else None

@@ -1,4 +1,4 @@
-"""Write tables as CSV in which a spreadsheet sees text and numbers but no formulas."""
+"""Write tables as CSV in which a spreadsheet finds text and numbers but no formulas."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ from typing import Any
 
 from agenticiqa.programs.images.files import without_controls
 
-RAW_CSV: ContextVar[bool] = ContextVar("raw_csv", default=False)  # --raw-csv: cells as they are
+RAW_CSV: ContextVar[bool] = ContextVar("raw_csv", default=False)  # --raw-csv: write cells unchanged
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

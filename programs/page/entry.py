@@ -1,4 +1,4 @@
-"""The short fields of one result that overviews show instead of the whole row."""
+"""The few fields of a result that overviews show instead of the whole row."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ NUMBERS: Mapping[str, int] = {str(word): number for word, number in LEVELS.items
 class Entry:
     """One assessed image.
 
-    ``score`` is in 1..5 or ``None``; ``low`` and ``high`` are the ends of the range that holds the MOS of 80 of 100
-    images; ``level`` is the word for the score. ``distortion``, ``severity``, ``place`` and ``explanation`` describe
-    the most severe distortion and are empty if there is none; ``place`` is empty for the whole image. ``answer`` is the
-    answer to a question that requests no score. ``caveat`` says why the score is uncertain, if it is. ``shown`` has
-    the fields of ``result_row.ALSO_SHOWN`` that the result contains.
+    ``score`` is in 1..5 or ``None``, and ``level`` is its quality level. ``low`` and ``high`` are the ends of the 80 %
+    interval, which contains the MOS of 80 of 100 images. ``distortion``, ``severity``, ``place`` and ``explanation``
+    describe the most severe distortion and are empty if there is none; ``place`` is empty for the whole image.
+    ``answer`` is the answer to a question that requests no score. ``caveat`` says why the score is uncertain, if it is.
+    ``shown`` has the fields of ``result_row.ALSO_SHOWN`` that the result contains.
     """
 
     image: str
@@ -43,7 +43,7 @@ class Entry:
 
     @property
     def name(self) -> str:
-        """The image without its folders."""
+        """The name of the image without its folders."""
         return os.path.basename(self.image)
 
     @property
@@ -65,7 +65,7 @@ class Entry:
 
 
 def entry_of(row: Mapping[str, Any]) -> Entry:
-    """The entry of a result as its JSON."""
+    """Return the entry of a result (as its JSON)."""
     evidence = ExecutorOutput.model_validate(row.get("executor_evidence") or {})
     region, main = next(iter(distortions_of(evidence)), (GLOBAL, None))
     if main is None or main.severity == SEVERITIES[0]:
@@ -94,20 +94,20 @@ def entry_of(row: Mapping[str, Any]) -> Entry:
 
 
 def _caveat(row: Mapping[str, Any]) -> str:
-    """Summarize why the score is uncertain: no photo, model and tools that disagree, or a doubtful reference."""
-    looks = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
+    """Return why the score is uncertain: no photo, model and tools disagree, or the reference may not match."""
+    reasons = [SHORT.get(reason, reason) for reason in row.get("outside_training") or ()]
     if apart := row.get("disagreement"):
-        looks.append(f"model and tools are {apart:.1f} levels apart")
-    return "; ".join([*looks, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
+        reasons.append(f"model and tools differ by {apart:.1f} levels")
+    return "; ".join([*reasons, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 
 def worst_first(entries: list[Entry]) -> list[Entry]:
-    """The entries by score, the lowest first, those of one score by name; the last are those without a score."""
+    """Return the entries by score, lowest first, then by name; entries without a score are the last."""
     return sorted(entries, key=lambda entry: (entry.score is None, entry.score or 0.0, entry.image))
 
 
 def with_caveats(entries: Sequence[Entry], headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Lines:
-    """A table with a line for each entry, and where one has a caveat, a last column for it."""
+    """Return a table with one line per entry, with a last column for caveats if an entry has one."""
     if not any(entry.caveat for entry in entries):
         return headings, lines
     return (*headings, "caveat"), [(*line, entry.caveat) for entry, line in zip(entries, lines, strict=True)]

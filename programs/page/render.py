@@ -1,4 +1,4 @@
-"""Fill the templates of HTML pages: everything is escaped, and a page may load nothing but the images beside it."""
+"""Fill the templates of HTML pages; all text is escaped, and a page can load only the images beside it."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,23 +10,23 @@ from markupsafe import Markup
 
 from agenticiqa.programs.images.files import without_controls
 
-# A browser that follows it loads nothing, even if something hostile came into a page: only images beside the page.
+# With this policy, browsers load only images beside the page, even if hostile text gets into it.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src 'self' file: data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
 NUMBER = re.compile(
     r"[<+-]?[\d,]+((?:\.\d+)?%?(?: (?:of [\d,]+|[A-Za-z]+))?)"
-)  # the group is what follows the integer part
+)  # the group is the part after the integer
 DIGIT_WIDE = "\u2007"
 PACKAGES = {"page": "agenticiqa.programs.page"}
 
 
 def render(template: str, values: Mapping[str, Any], packages: Mapping[str, str] = PACKAGES) -> str:
-    """The page that a template makes of ``values``. Texts are escaped and lose control characters, but for ``Markup``.
+    """Return a template filled with ``values``; texts other than ``Markup`` are escaped, without control characters.
 
-    A template is named ``PREFIX/FILE``: a file in the folder ``templates`` of the package that ``packages`` gives for
-    the prefix. Raises ``jinja2.UndefinedError`` for a value that the template names and is not there.
+    A template is named ``PREFIX/FILE``, a file in the folder ``templates`` of the package that ``packages`` gives for
+    the prefix. Raises ``jinja2.UndefinedError`` for a value of the template that is missing.
     """
     loaders = {prefix: PackageLoader(package) for prefix, package in packages.items()}
     environment = Environment(
@@ -35,16 +35,16 @@ def render(template: str, values: Mapping[str, Any], packages: Mapping[str, str]
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: without_controls(value) if type(value) is str else value,  # not Markup: it is trusted
+        finalize=lambda value: without_controls(value) if type(value) is str else value,  # Markup is trusted
     )
     environment.filters["aligned"] = aligned
     return environment.get_template(template).render({"policy": POLICY, "style": inline("style.css"), **values})
 
 
 def aligned(lines: Iterable[Sequence[str]]) -> list[list[tuple[str, str, bool]]]:
-    """The cells of a table as text, the interval below it, and whether their column has numbers.
+    """Return the cells of a table, each as text, the interval below it, and whether its column is numeric.
 
-    Columns of numbers stand to the right, padded with blanks as wide as a digit so that decimal points are aligned.
+    Numeric columns are right-aligned, and padded with blanks as wide as a digit so that decimal points are aligned.
     """
     columns = []
     for cells in zip(*lines, strict=True):
@@ -63,5 +63,5 @@ def aligned(lines: Iterable[Sequence[str]]) -> list[list[tuple[str, str, bool]]]
 
 
 def inline(name: str, package: str = PACKAGES["page"]) -> Markup:
-    """A style or script of ours as it is, to stand inside the page."""
+    """Return a style or script of the package, unescaped, for the inside of a page."""
     return Markup((files(package) / "templates" / name).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The contact sheet: every image of a run with its score, sorted, to be filtered by distortion, level and name."""
+"""Write the contact sheet: all images of a run by score, with filters for distortion, level and name."""
 
 import os
 from collections import Counter
@@ -15,10 +15,10 @@ from agenticiqa.signatures.vocabulary import LEVELS
 def contact_sheet(
     entries: Sequence[Entry], thumbnails: Sequence[str | None], page: Path, title: str, failed: Sequence[str] = ()
 ) -> str:
-    """The HTML of a contact sheet that will lie at ``page``.
+    """Return the HTML of a contact sheet for the file ``page``.
 
-    ``thumbnails`` has for each entry the name of its file in ``thumbnails.folder_beside(page)``, or ``None``;
-    ``failed`` has a line for each image that could not be assessed.
+    ``thumbnails`` has the name of each entry's file in ``thumbnails.folder_beside(page)``, or ``None``. ``failed`` has
+    a line for each image that could not be assessed.
     """
     files = dict(zip(map(id, entries), thumbnails, strict=True))
     folder = quote(folder_beside(page).name)
@@ -41,7 +41,7 @@ def contact_sheet(
 
 
 def link_to(image: str, page: Path) -> str | None:
-    """The address of an image, relative to the page that links to it; ``None`` for what is not a file."""
+    """Return the address of an image relative to the page that links to it; ``None`` if it is not a file."""
     if image.startswith("<") and image.endswith(">"):
         return None
     try:
@@ -52,6 +52,6 @@ def link_to(image: str, page: Path) -> str | None:
 
 
 def _levels(entries: Sequence[Entry]) -> list[tuple[str, int, int]]:
-    """Each level word with its number and how many images have it, the best first."""
+    """Return each quality level with its number and its count of images, best first."""
     counts = Counter(entry.level for entry in entries)
     return [(word, number, counts[word]) for word, number in sorted(LEVELS.items(), key=lambda level: -level[1])]

@@ -1,4 +1,4 @@
-"""Small WebP copies of images in a folder beside a page: made in threads, and kept for the next time."""
+"""Write small WebP copies of images into a folder beside a page, and reuse copies of earlier pages."""
 
 import hashlib
 import re
@@ -17,19 +17,19 @@ from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.images.own import webp
 
 SIDE = 240  # pixels of the longer side
-NAME_DIGITS = 12  # hex digits of an image's SHA-256: two of a million images share a name once in 500 pages
+NAME_DIGITS = 12  # hex digits of the SHA-256; a page with a million images has a name twice in 1 of 500 cases
 _DIGITS = re.compile(f"[0-9a-f]{{{NAME_DIGITS}}}")
 
 
 class ThumbnailRequest(NamedTuple):
-    """An image that a page shows: what it is read from, and the SHA-256 of its bytes in hex."""
+    """An image that a page shows: its source, and the SHA-256 of its bytes in hex."""
 
     source: ImageSource
     sha256: str
 
 
 def folder_beside(page: Path) -> Path:
-    """The folder of what a page shows: ``sheet_files`` for ``sheet.html``."""
+    """Return the folder for the images of a page: ``sheet_files`` for ``sheet.html``."""
     return page.with_name(f"{page.stem}_files")
 
 
@@ -43,10 +43,10 @@ def stem_of(sha256: str) -> str:
 def write_thumbnails(
     images: Sequence[ThumbnailRequest], folder: Path, *, side: int = SIDE, workers: int = 1
 ) -> Iterator[str | None]:
-    """Write the thumbnails that ``folder`` does not have; yields for each image its file name, in their order.
+    """Write the thumbnails that ``folder`` does not have, and yield the file name of each image in order.
 
-    It is ``None`` where the image cannot be read any more. The longer side has at most ``side`` pixels. Raises OSError
-    when a file cannot be written.
+    The name is ``None`` if the image can no longer be read. The longer side has at most ``side`` pixels. Raises OSError
+    if a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(workers) as pool:  # Pillow decodes and encodes without Python's lock
@@ -54,7 +54,7 @@ def write_thumbnails(
 
 
 def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
-    """A WebP of an image, upright and at most ``side`` pixels wide and high. Raises ImageError as ``load`` does."""
+    """Return a WebP of an image, upright, at most ``side`` pixels wide and high. Raises ImageError like ``load``."""
     small = Image.fromarray(load_pixels(source, draft_side=side))
     small.thumbnail((side, side), Image.Resampling.HAMMING)  # as sharp as bicubic when reducing, in less time
     return webp(small, method=1)
@@ -65,6 +65,6 @@ def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
     if not (folder / name).exists():
         try:
             write_atomically(folder / name, thumbnail(image.source, side))
-        except ImageError:  # moved or changed since its assessment; the page says so instead
+        except ImageError:  # moved or changed since its assessment; the page shows that
             return None
     return name

@@ -1,4 +1,4 @@
-"""A figure on which text and image panels are placed in inches from the lower left corner."""
+"""Place text and image panels on a figure, in inches from the lower left corner."""
 
 import io
 import logging
@@ -33,7 +33,13 @@ OTHER_FONTS = (
     ),
     *("Noto Sans Arabic", "Noto Sans Devanagari", "Noto Sans Thai", "Noto Emoji", "Symbola", "Segoe UI Emoji"),
 )
-BLANK = {"Cc", "Cf", "Zs", "Zl", "Zp"}  # categories of characters without a shape: controls, formats, spaces, ends
+BLANK = {
+    "Cc",
+    "Cf",
+    "Zs",
+    "Zl",
+    "Zp",
+}  # Unicode categories without a shape: controls, formats, spaces, line and paragraph ends
 INK, FAINT, EDGE = "#222222", "#666666", "#bbbbbb"
 
 
@@ -57,7 +63,7 @@ class Canvas:
         weight: str = "normal",
         align: Literal["left", "right"] = "left",
     ) -> None:
-        """Write one line of text, its left or right end at (x, y) inches on the base line; ``size`` in points."""
+        """Write one line of text with its left or right end on the baseline at (x, y) inches; ``size`` is in points."""
         self.figure.text(
             x / self.width,
             y / self.height,
@@ -91,9 +97,9 @@ class Canvas:
         return axes
 
     def save(self, path: Path, image: str) -> None:
-        """Write the figure as a PNG, complete or not at all; ``image`` is kept as its text entry ``Image``.
+        """Write the figure atomically as a PNG, with ``image`` as its text entry ``Image``.
 
-        Raises OSError when the file cannot be written.
+        Raises OSError if the file cannot be written.
         """
         drawn = io.BytesIO()
         with _any_weight():
@@ -103,7 +109,7 @@ class Canvas:
 
 @cache
 def families() -> list[str]:
-    """The fonts that text is drawn with: matplotlib's own, then what this machine has for other scripts."""
+    """Return the font families for text: matplotlib's own, then installed fonts for other scripts."""
     from matplotlib.font_manager import get_font_names
 
     there = {*get_font_names()}
@@ -111,9 +117,9 @@ def families() -> list[str]:
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each character that no font has, instead of a box and a warning.
+    """Return the text with a question mark for each character that no font has, instead of a box and a warning.
 
-    Control characters but the line break become blanks.
+    Control characters except the line break become blanks.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -131,7 +137,7 @@ def _has(character: str) -> bool:
 
 @contextmanager
 def _any_weight() -> Iterator[None]:
-    """Within it matplotlib does not warn that a font of another script has no bold: it is drawn as it is."""
+    """Suppress matplotlib's warning that a font has no bold; its regular weight is drawn instead."""
     logger = logging.getLogger("matplotlib.font_manager")
 
     def is_other(record: logging.LogRecord) -> bool:

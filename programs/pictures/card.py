@@ -1,4 +1,4 @@
-"""The card below the images: score or answer, distortions with their severities, and what each tool measured."""
+"""Draw the card below the images: score or answer, distortions with severities, and the values of the tools."""
 
 from collections.abc import Sequence
 from textwrap import shorten, wrap
@@ -13,7 +13,7 @@ Row = tuple[str, ...]
 
 ROW = 0.235  # height of a row in inches
 MOST_ROWS = 9
-# Where the columns begin, as shares of the card's width.
+# Left edges of the columns, as shares of the card's width.
 ANSWER_WIDTH = 0.21
 DISTORTIONS = (0.25, 0.455)
 TOOLS = (0.56, 0.685, 0.835, 0.94)
@@ -21,7 +21,7 @@ CHARACTERS_PER_INCH = 13  # of the tables' text, on average
 
 
 def rows_of(result: Assessment) -> int:
-    """The number of rows of ``ROW`` inches that the card needs."""
+    """Return the number of rows, each ``ROW`` inches high, that the card needs."""
     return max(len(_distortions(result)), len(_tools(result)), 4)
 
 
@@ -60,7 +60,7 @@ def _draw_answer(canvas: Canvas, result: Assessment, left: float, top: float, wi
 
 
 def _distortions(result: Assessment) -> list[Row]:
-    """A header and a row for each distortion that was analyzed, the most severe first."""
+    """Return a header and a row for each analyzed distortion, the most severe first."""
     evidence = result.executor_evidence
     rows: list[Row] = [
         (placed(item.type, place_of(evidence, region, item.type)), item.severity)
@@ -70,7 +70,7 @@ def _distortions(result: Assessment) -> list[Row]:
 
 
 def _tools(result: Assessment) -> list[Row]:
-    """A header and a row for each run of a tool."""
+    """Return a header and a row for each tool call."""
     rows = [
         (
             call.tool,
@@ -84,7 +84,7 @@ def _tools(result: Assessment) -> list[Row]:
 
 
 def _limited(rows: Sequence[Row]) -> list[Row]:
-    """At most ``MOST_ROWS`` rows; the last one then says how many are left out."""
+    """Return at most ``MOST_ROWS`` rows; the last one then says how many more there are."""
     if len(rows) <= MOST_ROWS:
         return [*rows]
     rest = f"and {len(rows) - MOST_ROWS + 1} more"

@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SMALLEST, LARGEST = 800, 1200  # pixels of a drawn image's longer side
-# Inches. Text keeps its size beside the image, whatever the image's pixels; at the width of a README, 830 pixels, it is
-# still read.
+# Inches. The size of the text does not depend on the pixels of the image. The text is legible if the picture is 830
+# pixels wide, as in a README.
 LONGER_SIDE = 3.4
-LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # of the canvas, for the card's columns; of a panel, for its caption
+LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # of the canvas, for the columns of the card; of a panel, for its caption
 MARGIN, GAP, TITLE, CAPTION = 0.25, 0.3, 0.5, 1.5
 BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13
 TINY = 3  # images enlarged by more than this are drawn with square pixels
 MIDDLE_GRAY = 150.0
 LONGEST_NAME = 255  # bytes, on most file systems
 LABEL = 0.24  # the height of a region's name in inches
-BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # Okabe and Ito's, without those like the map's
+BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # of Okabe and Ito, without the colors of the map
 
 
 def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
@@ -51,12 +51,12 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 
         draw_assessment(program("photo.jpg"), "photo_map.png")
 
-    The maps come from the tool that rated the overall quality and the tool for the main distortion. A tool without a
+    The maps come from the tool that measured the overall quality and the tool for the main distortion. A tool without a
     map is replaced by the best one that has a map. Images are drawn with a longer side of 800 to 1200 pixels. Damage is
-    measured at the image's own resolution; against a reference, at no more than 1600 pixels. Named regions are framed.
+    measured at the image's own resolution, or with a reference at no more than 1600 pixels. Named regions are framed.
 
     Args:
-        result: What ``AgenticIQA`` returned.
+        result: The result of ``AgenticIQA``.
         path: The file to write.
 
     Raises:
@@ -81,7 +81,7 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
         _frame(canvas.image(place, paint(image.pixels, heatmap, drawn), image.size), place, boxes, image.size)
         _caption(canvas, place, heatmap, image.size)
     if not maps:
-        reason = "no tool has a map\nof such an image"
+        reason = "no damage map is available\nfor this image"
         canvas.panel(places[1]).text(
             0.5, 0.5, drawable(reason), ha="center", va="center", color=FAINT, fontfamily=families()
         )
@@ -92,22 +92,22 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 def drawing_into(
     folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()
 ) -> Callable[[Assessment], dict[str, Any]]:
-    """:func:`draw_to_dict` into a folder for results of these images, which were found in what is ``named``.
+    """Return :func:`draw_to_dict` for these images and a folder; ``named`` are the paths that led to the images.
 
-    Raises UserError when a file in the folder that is no such picture would be overwritten.
+    Raises UserError if a file in the folder that is no drawn picture would be overwritten.
     """
     return partial(draw_to_dict, picture_paths(folder, images, named))
 
 
 def picture_paths(folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()) -> dict[str, Path]:
-    """The file of each image's picture, by the image's name: the folders of the images are repeated below ``folder``.
+    """Return the file for each image's picture, by the image's name; subfolders are repeated below ``folder``.
 
-    An image of the current folder keeps its path from there: that of ``album/a.jpg`` is ``album/a.png``. The path of
-    any other image begins with the folder in ``named`` that holds it, else with its own folder. Images without a path
-    are named by their kind: bytes.png. A file that has another image's picture, of this run or an earlier one, is left
-    alone: a-2.png is next. Each name takes at most 255 bytes.
+    An image below the current folder keeps its relative path: the picture of ``album/a.jpg`` is ``album/a.png``. The
+    path of any other image starts at the folder in ``named`` that contains it, else at its own folder. An image without
+    a path is named by its kind, as in bytes.png. The picture of another image, of this or an earlier run, is not
+    overwritten: the next name is a-2.png. A name has at most 255 bytes.
 
-    Raises UserError when a file that is no such picture (one of the images, say) would be overwritten.
+    Raises UserError if a file that is no drawn picture (one of the images, say) would be overwritten.
     """
     roots = [os.path.abspath(name) for name in named]
     paths: dict[str, Path] = {}
@@ -130,15 +130,20 @@ def draw_to_dict(paths: Mapping[str, Path], result: Assessment) -> dict[str, Any
     source = result.image.source
     try:
         draw_assessment(result, paths[source])
-    except Exception as error:  # whatever a drawing library raises, the result is worth more than its picture
+    except Exception as error:  # of any kind: the result is kept if its picture cannot be drawn
         reason = " ".join(str(error).split())
-        logger.error("%s: judged, but no picture was drawn: %s: %s", source, type(error).__name__, reason)
+        logger.error(
+            "%s: the image was assessed, but its picture could not be drawn: %s: %s",
+            source,
+            type(error).__name__,
+            reason,
+        )
         return {**result.to_dict(), "map": None}
     return {**result.to_dict(), "map": printable_path(paths[source])}
 
 
 def _place(source: str, roots: Iterable[str]) -> PurePath:
-    """Where the picture of an image belongs below a folder of pictures, by the image's name and with its suffix."""
+    """Return the path of an image's picture below the folder of pictures, still with the image's suffix."""
     if source.startswith("<"):
         return PurePath(source.strip("<>"))
     path = Path(os.path.abspath(source))
@@ -149,21 +154,21 @@ def _place(source: str, roots: Iterable[str]) -> PurePath:
 
 
 def _shortened(name: str, ending: str = "") -> str:
-    """A file name with an ending, without what makes it longer than file systems allow."""
+    """Return a file name with an ending, cut to the length that file systems allow."""
     room = LONGEST_NAME - len(ending)
     return name.encode(errors="replace")[:room].decode(errors="ignore") + ending
 
 
 def _is_free(file: Path, source: str) -> bool:
-    """Whether a picture can be drawn there: nothing is there, or an earlier picture of the same image.
+    """Return whether a picture can be drawn to a file: it is new, or an earlier picture of the same image.
 
-    Raises UserError for a file that is no picture of ours.
+    Raises UserError for a file that this program has not drawn.
     """
     if not os.path.lexists(file) or is_own(file, mark_of(source)):
         return True
     if not (is_own(file) or file.is_dir()):
         raise UserError(
-            f"{printable_path(file)} already exists and is no picture of an assessment: name another folder"
+            f"{printable_path(file)}: the file exists and is not a picture of an assessment; name another folder"
         )
     return False
 
@@ -181,7 +186,7 @@ def _drawn_size(size: tuple[int, int]) -> tuple[int, int]:
 
 
 def _scaled(pixels: RGB, size: tuple[int, int]) -> RGB:
-    """Pixels (h, w, 3) at ``size`` (width, height), as squares if they are much enlarged."""
+    """Return pixels (h, w, 3) at ``size`` (width, height), as squares if they are enlarged a lot."""
     squares = size[0] > TINY * pixels.shape[1]
     resampling = Image.Resampling.NEAREST if squares else Image.Resampling.LANCZOS
     return np.asarray(Image.fromarray(pixels).resize(size, resampling))
@@ -198,7 +203,7 @@ def _size_caption(size: tuple[int, int], drawn: tuple[int, int]) -> str:
 
 
 def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
-    """The box of each named region, where it was found or else the crop that was measured, and of damaged parts."""
+    """Return the box of each named region (as found, else the measured crop) and of each damaged part."""
     measured = {call.region: call.box for call in evidence.tool_log}
     parts: dict[Box, list[str]] = {}
     for part in chain.from_iterable((evidence.local_damage or {}).values()):
@@ -209,7 +214,7 @@ def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
 
 
 def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int, int]) -> None:
-    """Frame the regions and write their names; a name that would cover another one moves down."""
+    """Frame the regions and write their names, and move a name down if it would cover another one."""
     from matplotlib.patches import Rectangle
 
     width, height = size
@@ -241,20 +246,20 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
 
 
 def _caption(canvas: Canvas, place: Place, heatmap: Heatmap, size: tuple[int, int]) -> None:
-    """Below a map: its subject and tool, its color scale, and what a reader has to know of it."""
+    """Write the caption below a map: subject and tool, color scale, and notes."""
     left, bottom, _, _ = place
     subject = "overall quality" if heatmap.subject == OVERALL else everyday_name(heatmap.subject)
-    canvas.write(left, bottom - 0.22, f"local damage: {subject}, by {heatmap.tool}")
+    canvas.write(left, bottom - 0.22, f"damage map: {subject}, measured by {heatmap.tool}")
     shares = np.tile(np.linspace(0, 1, 256), (2, 1))
     canvas.image((left, bottom - 0.45, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
     canvas.write(left, bottom - 0.62, "0 %", size=9, color=FAINT)
     canvas.write(left + BAR_WIDTH, bottom - 0.62, "100 %", size=9, color=FAINT, align="right")
-    start = f"usual for good photos (map value {heatmap.start:.2g})" if heatmap.start else "no damage"
-    end = "extreme distortion" if heatmap.absolute else "the worst place of this image"
+    start = f"typical of good photos (map value {heatmap.start:.2g})" if heatmap.start else "no damage"
+    end = "extreme distortion" if heatmap.absolute else "worst area of this image"
     notes = [f"0 %: {start}", f"100 %: {end} (map value {heatmap.end:.2g})"]
     if heatmap.size != size:
         notes.append(f"measured at {heatmap.size[0]} x {heatmap.size[1]}")
     if not heatmap.chosen:
-        notes.append(f"{heatmap.tool} was not used for the answer")
+        notes.append(f"{heatmap.tool} did not contribute to the result")
     for number, note in enumerate(notes):
         canvas.write(left, bottom - 0.8 - 0.17 * number, note, size=9, color=FAINT)

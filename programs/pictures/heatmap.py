@@ -1,4 +1,4 @@
-"""Damage maps as colors over the gray image: which tool's map to show, on what scale, and how it is painted."""
+"""Select damage maps of tools, set their color scales, and paint them over the gray image."""
 
 import logging
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from agenticiqa.signatures.vocabulary import SEVERITIES, TRAINED
 
 logger = logging.getLogger(__name__)
 
-# ColorBrewer's YlOrRd: brightness falls monotonically, so that it can be read without color vision.
+# ColorBrewer's YlOrRd: brightness falls monotonically, which also works without color vision.
 STOPS = np.array([(255, 255, 204), (254, 217, 118), (253, 141, 60), (227, 26, 28), (128, 0, 38)], dtype=float)
 DENSEST = 0.9  # opacity of the color over the gray image at the scale's end; 0 where there is no damage
 WORKING = 1600  # pixels of the longer side at which a pair is compared; without a reference every pixel is used
-DETECTOR = "the detector"  # of distortions, in place of a tool
-SEEN = 0.5  # severity that is visible
-VISIBLE_SHARE = 0.15  # of a color scale, from which a color is seen on gray
+DETECTOR = "the detector"  # of distortions, instead of a tool
+SEEN = 0.5  # the least severity that is visible
+VISIBLE_SHARE = 0.15  # of a color scale, from which a color is visible on gray
 AVERAGED = 80  # the map is smoothed with a Gaussian of 1/80 of the longer side, to show areas, not pixels
 
 
@@ -33,9 +33,9 @@ AVERAGED = 80  # the map is smoothed with a Gaussian of 1/80 of the longer side,
 class Heatmap:
     """One map: the tool, its subject (a distortion or "Overall"), local damage (h, w) >= 0, and its color scale.
 
-    ``size`` (width, height) is that of the image as it was measured. Colors run from damage ``start`` to ``end``.
-    ``chosen`` is whether the assessment itself used the tool. ``absolute`` is whether ``end`` is the same for every
-    image; otherwise it is the largest damage in this one.
+    ``size`` (width, height) is the size of the measured image. Colors run from damage ``start`` to ``end``. ``chosen``
+    is whether the assessment used the tool. ``absolute`` is whether ``end`` is the same for every image; otherwise it
+    is the largest damage in this one.
     """
 
     tool: str
@@ -49,12 +49,12 @@ class Heatmap:
 
 
 def heatmaps(result: Assessment) -> list[Heatmap]:
-    """At most two maps of an assessment: of the overall quality, and of the main distortion if another tool shows it.
+    """Return at most two maps: of the overall quality, and of the main distortion if another tool shows it.
 
-    Each is of the tool that the assessment chose, or, if that has no map, of the best tool that has one. If the same
-    tool was chosen for both and there is no reference, the second is of a tool made for the distortion. Where the main
-    distortion is in a part of the image, or the tool's map does not show it, the second is the detector's own map. The
-    list is empty when no tool has a map of such an image.
+    Each comes from the tool that the assessment chose, or if it has no map, from the best tool that has one. If the
+    same tool was chosen for both and there is no reference, the second comes from a tool made for the distortion. If
+    the main distortion is in a part of the image, or the tool's map does not show it, the second comes from the
+    detector. The list is empty if no tool has a map of the image.
     """
     evidence, image, reference = result.executor_evidence, result.image, result.reference
     kind = "FR" if reference is not None else "NR"
@@ -77,26 +77,26 @@ def heatmaps(result: Assessment) -> list[Heatmap]:
 
 
 def main_distortion(evidence: ExecutorOutput) -> str | None:
-    """The distortion of the highest severity, the first of several; ``None`` if there is none."""
+    """Return the first distortion of the highest severity; ``None`` if there is none."""
     main = main_finding(evidence)
     return main.type if main else None
 
 
 def main_finding(evidence: ExecutorOutput) -> DistortionAnalysis | None:
-    """What was analyzed of the main distortion; ``None`` if there is none."""
+    """Return the analysis of the main distortion; ``None`` if there is none."""
     _, worst = next(iter(distortions_of(evidence)), (None, None))
     return None if worst is None or worst.severity == SEVERITIES[0] else worst
 
 
 def paint(pixels: RGB, heatmap: Heatmap, size: tuple[int, int]) -> RGB:
-    """The gray image under the colors of its damage: uint8 (h, w, 3) at ``size`` (width, height)."""
+    """Return the gray image with the colors of its damage: uint8 (h, w, 3) at ``size`` (width, height)."""
     gray = np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR).convert("L"), float)
     damage = drawn_damage(heatmap.damage, heatmap.size, size)
     return blend(gray, (damage - heatmap.start) / (heatmap.end - heatmap.start))
 
 
 def blend(gray: Plane, share: Plane) -> RGB:
-    """Gray levels (h, w) in 0..255 under the colors of ``share`` (h, w), clipped to 0..1: uint8 (h, w, 3)."""
+    """Return gray levels (h, w) in 0..255 with the colors of ``share`` (h, w), clipped to 0..1: uint8 (h, w, 3)."""
     share = np.clip(share, 0, 1)
     cover = DENSEST * share[..., None] ** 0.6
     at = np.linspace(0, 1, len(STOPS))
@@ -105,10 +105,10 @@ def blend(gray: Plane, share: Plane) -> RGB:
 
 
 def drawn_damage(damage: Plane, measured: tuple[int, int], size: tuple[int, int]) -> Plane:
-    """A map (h, w) of square cells that start at the image's top left, smoothed and scaled to ``size``.
+    """Return a map (h, w) of square cells from the image's top left corner, smoothed and scaled to ``size``.
 
     ``measured`` and ``size`` are (width, height). The last cells may reach beyond the image, so the side of a cell is
-    the one with which both sides of the image give the map's shape.
+    derived from both sides of the image and the shape of the map.
     """
     (width, height), (rows, columns) = measured, damage.shape
     sides = [s for s in range(1, max(height, width) + 1) if -(-height // s) == rows and -(-width // s) == columns]
@@ -123,7 +123,7 @@ def _fits(tool: Tool, image: LoadedImage, kind: str) -> bool:
 
 
 def _chosen(evidence: ExecutorOutput, subject: str) -> str | None:
-    """The tool that measured a distortion or the overall quality, of the whole image if that was measured."""
+    """Return the tool that measured a distortion or the overall quality, preferably of the whole image."""
     scores = evidence.quality_scores or {}
     for by_subject in (scores.get(GLOBAL, {}), *scores.values()):
         for key, (name, _) in by_subject.items():
@@ -133,20 +133,20 @@ def _chosen(evidence: ExecutorOutput, subject: str) -> str | None:
 
 
 def _local_types(evidence: ExecutorOutput) -> set[str]:
-    """The distortions that are in a part of the image only."""
+    """Return the distortions that are only in a part of the image."""
     return {part.type for parts in (evidence.local_damage or {}).values() for part in parts}
 
 
 def _shows_anything(heatmap: Heatmap) -> bool:
-    """Whether a map has a visible color in at least a hundredth of the image."""
+    """Return whether a map has a visible color in at least 1 % of the image."""
     share = (heatmap.damage - heatmap.start) / (heatmap.end - heatmap.start)
     return bool(np.mean(share > VISIBLE_SHARE) >= 0.01)
 
 
 def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | None:
-    """The detector's severity of one category in each patch of an image; ``None`` where it has none.
+    """Return the detector's severity of one category in each patch of an image; ``None`` without patches.
 
-    What was found in the image as a whole and in none of its patches, such as a color cast, is all over it.
+    A distortion that was found in the whole image but in no patch, such as a color cast, has one value everywhere.
     """
     patches = patch_severities(image)
     if patches is None or main.type not in TRAINED:
@@ -158,7 +158,7 @@ def _detectors_map(image: LoadedImage, main: DistortionAnalysis) -> Heatmap | No
 
 
 def _more_specific(subject: str, tools: list[Tool], kind: str) -> Tool | None:
-    """The best no-reference tool made for the distortion; a full-reference map already shows every distortion."""
+    """Return the best no-reference tool made for a distortion; a full-reference map shows every distortion."""
     made_for = [tool for tool in tools if subject in tool.good_at]
     return best_for(subject, made_for) if kind == "NR" else None
 
@@ -166,7 +166,7 @@ def _more_specific(subject: str, tools: list[Tool], kind: str) -> Tool | None:
 def _heatmap(
     tool: Tool, subject: str, image: LoadedImage, reference: LoadedImage | None, *, chosen: bool
 ) -> Heatmap | None:
-    """The map of one tool, or ``None`` if the tool cannot measure this image."""
+    """Return the map of one tool; ``None`` if the tool cannot measure the image."""
     assert tool.map
     pair = [image.pixels, *([reference.pixels] if reference else [])]
     if reference and max(image.size) > WORKING:
@@ -174,7 +174,7 @@ def _heatmap(
     try:
         damage = tool.map(*pair)
     except ToolError as error:
-        logger.info("no map of %s: %s", tool.name, error)
+        logger.info("%s has no damage map of this image: %s", tool.name, error)
         return None
     end, largest = tool.map_end, float(damage.max(initial=0))
     absolute = end is not None or largest == 0

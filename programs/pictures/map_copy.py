@@ -1,4 +1,4 @@
-"""Draw a small damage map of a saved result for pages: the image is measured again, no model is asked."""
+"""Draw a small damage map of a saved result for pages: measure the image again, without a model."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -16,16 +16,16 @@ SIDE = 320  # pixels of the longer side
 
 
 class MapCopy(NamedTuple):
-    """A WebP, and what it shows in words."""
+    """A WebP and its caption."""
 
     webp: bytes
     caption: str
 
 
 def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
-    """The map of the main distortion of a result as its JSON, or that of the overall quality; ``None`` without a map.
+    """Return the map of a result's main distortion or overall quality; ``None`` without a map.
 
-    The longer side has at most ``side`` pixels. Raises ImageError where the image or its reference cannot be read.
+    The longer side has at most ``side`` pixels. Raises ImageError if the image or its reference cannot be read.
     """
     aligned = bool((row.get("reference_check") or {}).get("aligned"))
     pair = load_checked(row["image"], row.get("reference"), resize_reference=True, align=aligned)
@@ -38,5 +38,5 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     width, height = (max(round(length * scale), 1) for length in pair.image.size)
     picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
     subject = everyday_name(heatmap.subject) if heatmap.subject != OVERALL else "overall quality"
-    colors = "" if heatmap.absolute else ", colors up to the worst place of this image"
-    return MapCopy(webp(picture), f"{subject}, by {heatmap.tool}{colors}")
+    colors = "" if heatmap.absolute else ", scaled to the worst area of this image"
+    return MapCopy(webp(picture), f"{subject}, measured by {heatmap.tool}{colors}")

@@ -1,5 +1,5 @@
 "use strict";
-// Two images in one place: a slider divides them, or they take turns.
+// Two images in one frame: a slider divides them, or they are shown in turn.
 const frame = document.querySelector(".stage > div");
 const [left, right] = frame.children;
 const [cut, blink, real] = ["cut", "blink", "real"].map((id) => document.getElementById(id));
