@@ -98,7 +98,9 @@ class AdapterKey:
 
     adapter: Annotated[
         str | None,
-        Option("--adapter FILE", "adapt the offline score to your own labels, with a file of `calibrate --adapt`"),
+        Option(
+            "--adapter FILE", "adapt the offline score to your own labels, with the file that `calibrate --adapt` wrote"
+        ),
         MinLen(1),
     ] = None
 

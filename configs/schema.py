@@ -317,12 +317,12 @@ def read_model(model: type[M], kind: str, wanted: str) -> M:
     try:
         file = path if path.is_file() else resources.files(__package__) / f"{wanted}.yaml"
         if not file.is_file():
-            raise ConfigError(f"{name}: file not found, and no {kind} of that name is shipped")
+            raise ConfigError(f"{name}: no such file, and no {kind} of that name is shipped")
         return _checked(model, yaml_value(file.read_text(encoding="utf-8")) or {}, name)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{name}: cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: invalid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def _checked(model: type[M], value: object, name: str) -> M:

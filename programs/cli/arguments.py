@@ -11,7 +11,7 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 ASSESS_EXAMPLES = """\
 examples:
-  agenticiqa assess photo.jpg                                  score a photo from 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg                                  score a photo, 1 (bad) to 5 (excellent)
   agenticiqa assess photo.jpg --reference original.png         compare it with its pristine original
   agenticiqa assess photo.jpg --query "Is the sky noisy?"      ask a question about its quality
   agenticiqa assess photo.jpg --query "Main flaw? A. Blur B. Noise"
@@ -179,7 +179,7 @@ ASSESS: Options = (
     QUERY,
     Option(
         "--option TEXT",
-        "give an option to choose from; repeat it for 2 to 26 options. The answer is then a letter, A for the first",
+        "add an answer to choose from; give 2 to 26 of them. The answer is then a letter, A for the first",
         dest="options",
         several=True,
     ),
@@ -208,8 +208,8 @@ ASSESS: Options = (
     Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", int, 256, at_least=1),
     Option(
         "--engine",
-        "where --parquet runs: local, or ray for the Ray cluster at $RAY_ADDRESS (if not set, one is started here). "
-        "With ray, --workers is the number of worker processes (default: local)",
+        "choose where --parquet runs: local, or ray for the Ray cluster at $RAY_ADDRESS (if not set, one is started "
+        "here). With ray, --workers is the number of worker processes (default: local)",
         choices=("local", "ray"),
         default="local",
     ),
@@ -221,14 +221,15 @@ ASSESS: Options = (
     ),
     Option(
         "--resume",
-        "continue the --jsonl FILE: skip images that it has a result for, with the same content, question and settings",
+        "continue the --jsonl FILE: skip each image that has a result there for the same content, question and "
+        "settings",
         bool,
     ),
     Option(
         "--fuse",
-        "how tool scores and the model's rating are combined. auto fits the weights to the results of this run (50 or "
-        "more images, --jsonl or --parquet). It replaces the score in each row and keeps the default one beside it "
-        "(default: default)",
+        "choose how tool scores and the model's rating are combined. With auto, the weights are fitted to the results "
+        "of this run (50 or more images, --jsonl or --parquet). The fitted score then replaces the default one, which "
+        "stays beside it (default: default)",
         choices=("default", "auto"),
         default="default",
     ),

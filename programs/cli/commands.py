@@ -58,7 +58,5 @@ COMMANDS: dict[str, Command] = {
         f"{HERE}.batches",
         arguments.BATCHES_EXAMPLES,
     ),
-    "tools": Command(
-        "list the metrics: kind, direction, range, and what each measures best", arguments.TOOLS, f"{HERE}.tools"
-    ),
+    "tools": Command("list the metrics and what each measures best", arguments.TOOLS, f"{HERE}.tools"),
 }

@@ -25,14 +25,14 @@ By default it works offline: it needs no key, downloads nothing and sends nothin
 """
 EXAMPLES = """\
 examples:
-  agenticiqa assess photo.jpg                              score a photo from 1 (bad) to 5 (excellent)
+  agenticiqa assess photo.jpg                              score a photo, 1 (bad) to 5 (excellent)
   agenticiqa assess photo.jpg --query "Is the sky noisy?"  ask a question about its quality
   agenticiqa assess album/ --jsonl scores.jsonl            score a folder, one JSON line per image
   agenticiqa assess photo.jpg --save-maps maps/            draw a map of the damaged areas
   agenticiqa measure ssim out/ --reference ref/            print the values of a metric
   agenticiqa gate uploads/ --policy mine.yaml              accept or refuse photos
   agenticiqa tools                                         list the metrics
-  agenticiqa COMMAND --help                                show the options and examples of a command
+  agenticiqa COMMAND --help                                show options and examples of a command
 
 exit status:
   0    everything was done

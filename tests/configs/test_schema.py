@@ -118,10 +118,10 @@ def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
 
 def test_an_unknown_nested_key_is_told_with_its_place_and_that_sections_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner:\n  backed: offline\nfusion:\n  etta: 1\nreplan:\n  sees_images: true"))
-    assert "unknown key 'planner.backed', known are backend," in message
+    assert "unknown key 'planner.backed', expected one of backend," in message
     assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
-    assert "unknown key 'fusion.etta', known are eta" in message
-    assert "unknown key 'replan.sees_images', known are backend," in message
+    assert "unknown key 'fusion.etta', expected one of eta" in message
+    assert "unknown key 'replan.sees_images', expected one of backend," in message
 
 
 @pytest.mark.parametrize("key", ["api_key", "headers", "token"])
@@ -174,7 +174,7 @@ def test_the_papers_fusion_can_be_configured_and_a_negative_one_cannot(tmp_path:
 
 def test_an_unknown_key_of_a_section_that_may_be_null_is_told_with_its_own_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner: {price: {input: 1, outptu: 2}}"))
-    assert "unknown key 'planner.price.outptu', known are input, output" in message
+    assert "unknown key 'planner.price.outptu', expected one of input, output" in message
 
 
 @pytest.mark.parametrize("text", ["planner: [", "a: b: c", "\t- x", "!!python/object/apply:os.system ['true']"])

@@ -48,9 +48,9 @@ def test_a_benchmark_has_the_same_rows_with_and_without_batches(
         assert main([*asked, "--config", str(plain), "--out", str(tmp_path / "plain")]) == 0
     begun = [*asked, "--config", str(configuration(tmp_path, server.url)), "--out", str(tmp_path / "batch"), "--batch"]
     assert main([*begun, "--dry-run"]) == 0
-    assert "As batches: 12 requests" in capsys.readouterr().out
+    assert "With --batch: 12 requests" in capsys.readouterr().out
     assert main([*begun, "--max-calls", "3"]) == 2
-    assert "take at least 6 calls" in capsys.readouterr().err
+    assert "need at least 6 calls" in capsys.readouterr().err
     assert not server.log
     assert main(begun) == 0
     assert not server.at_once
@@ -87,7 +87,7 @@ def test_questions_are_answered_as_without_batches(
     begun = [*asked, "--config", str(configuration(tmp_path, server.url)), "--out", str(tmp_path / "batch"), "--batch"]
     capsys.readouterr()
     assert main([*begun, "--dry-run"]) == 0
-    assert "As batches: " in capsys.readouterr().out
+    assert "With --batch: " in capsys.readouterr().out
     assert main([*begun, "--max-calls", "3"]) == 2
     assert not server.log
     assert main(begun) == 0

@@ -305,7 +305,8 @@ def test_images_without_a_usable_answer_are_unscored_and_retried(
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
         command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
         assert main(command) == UNSCORED
-        shown = "1 of 3 have no score or answer: the model gave no usable one; the same command judges them again\n"
+        shown = "1 of 3 images have no score or answer, because the model gave no usable answer; "
+        shown += "run the same command to assess them again\n"
         assert shown in capsys.readouterr().err
         assert json.loads((run / "report.json").read_text())["unscored"] == 1
         assert main(command) == 0

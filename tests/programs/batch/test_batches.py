@@ -143,7 +143,7 @@ def test_images_that_are_served_go_as_addresses(
     assert main([*begun, "--image-urls", prefix]) == 0
     message = capsys.readouterr().out
     assert _megabytes(message) < whole / 2
-    assert "the first from http://127.0.0.1:" in message
+    assert "The address of the first is http://127.0.0.1:" in message
     assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in message
     assert assess(Path("größe & 1"), config, out, *given) == 0
     assert unplaced(out) == unplaced(plain)
@@ -166,10 +166,10 @@ def unplaced(out: Path) -> dict[str, dict[str, object]]:
     ("more", "message"),
     [
         (("--image-urls", "http://h/"), "add --batch"),
-        (("--batch", "--image-urls", "ftp://h/"), "expects an address such as https://"),
-        (("--batch", "--image-urls", 'http://h/"x'), "expects an address such as https://"),
-        (("--batch", "--image-urls", "http://h/", "--max-side", "64"), "leave out that, or --image-urls"),
-        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that is served"),
+        (("--batch", "--image-urls", "ftp://h/"), "must be an address such as https://"),
+        (("--batch", "--image-urls", 'http://h/"x'), "must be an address such as https://"),
+        (("--batch", "--image-urls", "http://h/", "--max-side", "64"), "leave out --max-side or --image-urls"),
+        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that the server publishes"),
     ],
 )
 def test_images_without_an_address_are_told_before(
@@ -242,7 +242,7 @@ def test_a_limit_is_held_and_told_before(
 ) -> None:
     config = configuration(tmp_path, server.url)
     assert assess(album, config, tmp_path / "a.jsonl", "--batch", "--max-calls", "3") == 2
-    assert "take at least 6 calls, over --max-calls 3" in capsys.readouterr().err
+    assert "need at least 6 calls, more than --max-calls 3" in capsys.readouterr().err
     assert not server.log
     assert assess(album, config, tmp_path / "b.jsonl", "--batch", "--max-calls", "7") == 1
     assert len(server.ids()) == 7
@@ -258,7 +258,7 @@ def test_a_dry_run_tells_batches_and_bytes(
     config = configuration(tmp_path, server.url)
     assert main(["assess", str(album), "--config", str(config), "--jsonl", "x", "--batch", "--dry-run"]) == 0
     message = capsys.readouterr().out
-    assert "As batches: 12 requests, 0." in message
+    assert "With --batch: 12 requests, 0." in message
     assert main(["assess", str(album), "--config", str(config), "--dry-run"]) == 0
     full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, message))
     assert half == pytest.approx(full / 2, abs=1e-4)

@@ -122,16 +122,17 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
         assert len(kept) == 3
         failed = FAILURES_IN_A_ROW + 2
         assert shown.count("something broke\n") == failed
-        assert f"3 judged, {failed} failed, kept in" in shown
+        assert f"3 assessed, {failed} failed, saved in" in shown
         assert (
-            f"stopped; {IMAGES - 3 - failed} images were not judged; the same command with --resume continues" in shown
+            f"stopped; {IMAGES - 3 - failed} images were not assessed; run the same command with --resume to continue"
+            in shown
         )
         assert len(waits) == 3 * failed, "each of them was tried again three times"
         asked = len(server.requests)
         switch.broken = False
         assert main(command(album, server, file, "--resume")) == 0
         assert len(server.requests) == asked + 2 * (IMAGES - 3), "nothing that was answered is asked again"
-    assert f"3 of {IMAGES} were judged before" in capsys.readouterr().err
+    assert f"3 of {IMAGES} images were assessed before" in capsys.readouterr().err
     assert json_lines(file)[:3] == kept
     assert sorted(Path(row["image"]).name for row in json_lines(file)) == sorted(path.name for path in album.iterdir())
 
@@ -148,7 +149,7 @@ def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
         assert len(server.requests) == 3 * 2 + 1
     said = capsys.readouterr().err
     assert said.count(shown) == 1
-    assert f"stopped; {IMAGES - 4} images were not judged" in said
+    assert f"stopped; {IMAGES - 4} images were not assessed" in said
     assert (len(json_lines(file)), waits) == (3, [])
 
 
@@ -183,7 +184,7 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
         assert shown.count("the limit of 15 calls is reached") == 1
         before = len(json_lines(file))
         assert before > 0
-        assert f"stopped; {IMAGES - before} images were not judged" in shown
+        assert f"stopped; {IMAGES - before} images were not assessed" in shown
         assert main(command(album, server, file, "--resume")) == 0
     assert len(json_lines(file)) == IMAGES
 

@@ -68,7 +68,7 @@ def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys
     shown = capsys.readouterr().err.splitlines()
     assert shown[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
     assert shown[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
-    assert shown[2] == "2 judged, 2 failed, kept in scores.jsonl"
+    assert shown[2] == "2 assessed, 2 failed, saved in scores.jsonl"
 
 
 def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
@@ -191,12 +191,12 @@ def unprintable(album: Path) -> Path:
 
 def test_a_name_that_is_not_utf_8_is_judged_and_written_escaped(unprintable: Path) -> None:
     done = command("album", "--jsonl", "scores.jsonl", "--save-maps", "maps", "--log", "log.jsonl")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 judged, kept in scores.jsonl")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 assessed, saved in scores.jsonl")
     assert [row["image"] for row in json_lines(Path("scores.jsonl"))] == ["album/a.png", f"album/{ESCAPED}"]
     assert f"album/{ESCAPED}" in {row.get("image") for row in json_lines(Path("log.jsonl"))}
     assert sorted(os.listdir("maps/album")) == ["a.png", ESCAPED]
     again = command("album", "--jsonl", "scores.jsonl", "--resume")
-    assert again.stderr.splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
+    assert again.stderr.splitlines() == ["2 of 2 images were assessed before", "0 assessed, saved in scores.jsonl"]
 
 
 @pytest.mark.parametrize("output", [[], ["--json"], ["--jsonl", "-"]], ids=["lines", "document", "jsonl"])
@@ -221,7 +221,7 @@ def test_such_a_reference_and_such_a_results_file_are_named(unprintable: Path) -
     with Image.open(unprintable) as original:
         original.filter(ImageFilter.BoxBlur(1)).save("album/a.png")
     done = command("album/a.png", "--reference", unprintable, "--jsonl", file)
-    assert (done.returncode, done.stderr.splitlines()) == (0, [r"1 judged, kept in s\xff.jsonl"])
+    assert (done.returncode, done.stderr.splitlines()) == (0, [r"1 assessed, saved in s\xff.jsonl"])
     (row,) = json_lines(Path(file))
     assert row["reference"] == f"album/{ESCAPED}"
 
@@ -232,7 +232,7 @@ def test_the_warning_of_such_a_reference_names_it_escaped(unprintable: Path) -> 
     done = command("album/a.png", "--reference", unprintable, "--jsonl", "scores.jsonl")
     warning, kept = done.stderr.splitlines()
     assert warning.startswith(f"album/a.png: The reference album/{ESCAPED} shows another picture")
-    assert (done.returncode, kept) == (0, "1 judged, kept in scores.jsonl")
+    assert (done.returncode, kept) == (0, "1 assessed, saved in scores.jsonl")
 
 
 # --- where results cannot be written --------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_a_full_disk_prints_what_is_finished_and_ends_the_run(album: Path, worke
     assert len(kept) >= 1
     assert 1 <= len(printed) <= 1 + 3 * workers
     assert len({row["image"] for row in (*kept, *printed)}) == len(kept) + len(printed)
-    assert f"stopped; {16 - len(kept) - len(printed)} images were not judged" in done.stderr
+    assert f"stopped; {16 - len(kept) - len(printed)} images were not assessed" in done.stderr
     assert main(["assess", "album", "--jsonl", "scores.jsonl", "--resume"]) == 0
     assert len(json_lines(Path("scores.jsonl"))) == 16
 
@@ -289,7 +289,7 @@ def test_an_image_on_stdin(album: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert first["image_sha256"] == second["image_sha256"]
     assert first["quality_score"] == second["quality_score"]
     assert sorted(map(str, Path("m").rglob("*.png"))) == ["m/album/a.png", "m/stdin.png"]
-    assert "2 of 2 were judged before" in capsys.readouterr().err
+    assert "2 of 2 images were assessed before" in capsys.readouterr().err
 
 
 def test_what_is_no_image_on_stdin_is_one_line(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def config(text: str) -> tuple[str, str]:
 def test_other_options_are_judged_and_the_same_are_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
     assert assess(*asked) == assess(*asked) == 0
-    assert "1 of 1 were judged before" in shown(capsys)
+    assert "1 of 1 images were assessed before" in shown(capsys)
     assert assess("album/a.png", "--query", "Which is it?", "--option", "Noise", "--option", "Blur") == 0
     assert [row["options"] for row in rows()] == [{"A": "Blur", "B": "Noise"}, {"A": "Noise", "B": "Blur"}]
     assert {row["options"][row["final_answer"]] for row in rows()} == {"Blur"}
@@ -62,7 +62,7 @@ def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.Captu
     choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
     (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
     assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
-    assert "2 of 2 were judged before" in shown(capsys)
+    assert "2 of 2 images were assessed before" in shown(capsys)
     assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
 
 
@@ -71,7 +71,7 @@ def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[s
     before = Path("scores.jsonl").read_bytes()
     shown(capsys)
     assert assess(album) == 0
-    assert shown(capsys).splitlines() == ["2 of 2 were judged before", "0 judged, kept in scores.jsonl"]
+    assert shown(capsys).splitlines() == ["2 of 2 images were assessed before", "0 assessed, saved in scores.jsonl"]
     assert Path("scores.jsonl").read_bytes() == before
 
 
@@ -80,7 +80,7 @@ def test_a_second_file_of_the_same_bytes_is_judged(album: Path, capsys: pytest.C
     shutil.copy(album / "a.png", album / "copy.png")
     assert assess(album / "a.png", album / "copy.png") == 0
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "copy.png"]
-    assert "1 of 2 were judged before\n1 judged" in shown(capsys)
+    assert "1 of 2 images were assessed before\n1 assessed" in shown(capsys)
 
 
 def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,8 +88,8 @@ def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.C
     picture(album / "b.png", 9)
     assert assess(album) == 0
     error = shown(capsys)
-    assert "1 of 2 were judged before; judged again: 1 of an image or reference that has changed" in error
-    assert "1 judged, kept in scores.jsonl; 1 replaced by later ones are in scores.jsonl.replaced" in error
+    assert "1 of 2 images were assessed before; assessed again: 1 of an image or reference that has changed" in error
+    assert "1 assessed, saved in scores.jsonl; 1 outdated rows were moved to scores.jsonl.replaced" in error
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png"], "one row for each image"
     (replaced,) = map(json.loads, Path("scores.jsonl.replaced").read_text().splitlines())
     assert replaced["image_sha256"] != rows()[1]["image_sha256"]
@@ -104,7 +104,9 @@ def test_other_bytes_of_the_reference_are_judged_again(album: Path, capsys: pyte
     first = json.loads(Path("scores.jsonl.replaced").read_text())
     assert (first["image"], first["reference"]) == (second["image"], second["reference"])
     assert first["reference_sha256"] != second["reference_sha256"]
-    assert "0 of 1 were judged before; judged again: 1 of an image or reference that has changed" in shown(capsys)
+    assert "0 of 1 images were assessed before; assessed again: 1 of an image or reference that has changed" in shown(
+        capsys
+    )
 
 
 def test_another_reference_of_the_same_bytes_is_another_job(album: Path) -> None:
@@ -123,7 +125,7 @@ def test_another_configuration_is_judged_again_and_back_it_is_not(
     assert assess(album) == 0
     assert assess(album, *config(text)) == 0
     assert len(rows()) == 4
-    assert "0 of 2 were judged before; judged again: 2 of another configuration" in shown(capsys)
+    assert "0 of 2 images were assessed before; assessed again: 2 of another configuration" in shown(capsys)
     assert assess(album) == 0
     assert len(rows()) == 4
 
@@ -158,7 +160,9 @@ def test_rows_of_older_versions_are_judged_again_and_kept(album: Path, capsys: p
     assert assess(album) == 0
     assert rows()[:2] == older
     assert len(rows()) == 4
-    assert "0 of 2 were judged before; judged again: 2 without a record of their configuration" in shown(capsys)
+    assert "0 of 2 images were assessed before; assessed again: 2 without a record of their configuration" in shown(
+        capsys
+    )
 
 
 def test_a_relative_and_an_absolute_path_are_the_same_image(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +228,7 @@ def test_the_rows_name_what_they_belong_to(album: Path) -> None:
 def test_resume_needs_a_file(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for output in ([], ["--jsonl", "-"]):
         assert main(["assess", "album", "--resume", *output]) == 2
-        assert "name it with --jsonl FILE" in shown(capsys)
+        assert "--resume needs --jsonl FILE" in shown(capsys)
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.png", b"a\nb.png"], ids=["not UTF-8", "line break"])

@@ -158,7 +158,7 @@ def test_a_run_on_a_server_that_is_gone_ends_at_once(
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--jsonl", str(out)]) == 1
     reported, kept = capsys.readouterr().err.splitlines()
     assert "check that the server is running" in reported
-    assert kept.startswith("0 judged")
+    assert kept.startswith("0 assessed")
     assert out.read_bytes() == b""
 
 

@@ -112,8 +112,8 @@ def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypat
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
     assert len(json_lines(file)) == 3
     shown = capsys.readouterr().err
-    assert "2 of 3 were judged before" in shown
-    assert f"1 judged, kept in {file}" in shown
+    assert "2 of 3 images were assessed before" in shown
+    assert f"1 assessed, saved in {file}" in shown
     assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
     assert len(json_lines(file)) == 6, "another question is another judgement"
 
@@ -147,7 +147,7 @@ def test_an_interrupted_run_says_how_much_is_judged_and_how_to_continue(album, t
     assert len(json_lines(file)) == 1
     shown = capsys.readouterr().err.splitlines()
     assert shown[-2:] == [
-        f"agenticiqa: 1 of 3 are judged; the same command with --resume continues {file}",
+        f"agenticiqa: 1 of 3 images are assessed; run the same command with --resume to continue {file}",
         "agenticiqa: interrupted",
     ]
     monkeypatch.undo()

@@ -91,7 +91,7 @@ def test_the_same_folder_gives_the_same_digits_after_workers_order_limits_and_ct
     random.Random(7).shuffle(names)
     in_parts = ["assess", *names, *options, "--jsonl", str(parts)]
     assert main([*in_parts, "--max-calls", "40", "--workers", "1", "--no-cache"]) == 1
-    assert "not fitted, as 32 images were not judged" in capsys.readouterr().err
+    assert "nothing was fitted, because 32 images were not assessed" in capsys.readouterr().err
     kept, append = [], outputs.Appending.__call__
 
     def interrupted(self: outputs.Appending, job: Job, row: dict[str, Any]) -> None:
@@ -150,9 +150,9 @@ def test_fewer_than_fifty_images_are_told_and_the_default_stands(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--fuse", "auto"], "--fuse auto changes scores after the last image"),
+        (["--fuse", "auto"], "--fuse auto changes all scores after the last image"),
         (["--fuse", "auto", "--jsonl", "-"], "name a file"),
-        (["--fuse", "auto", "--jsonl", "x.jsonl", "--save-maps", "maps"], "after they are drawn"),
+        (["--fuse", "auto", "--jsonl", "x.jsonl", "--save-maps", "maps"], "after --save-maps has drawn them"),
     ],
 )
 def test_what_cannot_be_changed_afterwards_is_refused(
@@ -167,12 +167,15 @@ def test_offline_and_with_a_profile_nothing_is_fitted(
 ) -> None:
     photo, out = str(album / "photo000.png"), tmp_path / "scores.jsonl"
     assert main(["assess", photo, "--fuse", "auto", "--jsonl", str(out)]) == 0
-    assert "fusion: nothing to fit, as no model gives a score" in capsys.readouterr().err
+    assert "fusion: nothing to fit, because no model gives a score" in capsys.readouterr().err
     (tmp_path / "mine.yaml").write_text("backend: vllm.test\nmodel_error: 0.6\ntool_error: 0.5\n")
     config = str(rating_configuration(tmp_path, server.url, fusion="mine.yaml"))
     asked = ["assess", photo, "--fuse", "auto", "--config", config, "--jsonl", str(tmp_path / "b.jsonl")]
     assert main(asked) == 0
-    assert "fusion: the configuration's profile is used, and none is fitted" in capsys.readouterr().err
+    assert (
+        "fusion: nothing was fitted, because the configuration names a profile, which is used"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow

@@ -50,12 +50,12 @@ def plain(text: str) -> str:
 
 def test_every_step_has_its_line(full: str) -> None:
     for line in (
-        r"image      coffee\.webp, 600 x 400 pixels, judged by vllm\.test",
+        r"image      coffee\.webp, 600 x 400 pixels, assessed by vllm\.test",
         r"question   Rate the perceptual quality of this image\.",
         r"retry      vllm@127\.0\.0\.1:\d+/v1//test: status 429: slow down.*",
         r"asked      planner, \d\.\d\d s, 10 \+ 5 tokens, 1 retry, 0\.0000 USD",
         r"plan       quality question, about the whole image, without a reference",
-        r"           to do: find distortions, rate their severity, select tools, measure",
+        r"           steps: find distortions, rate their severity, select tools, measure",
         r"detected   Blurs, Noise",
         r"rejected   distortion_analysis: attempt 1 of 3 rejected: the answer was not a JSON object",
         r"severity   Blurs: severe  Blurs in Global.",
@@ -110,7 +110,7 @@ def test_prompts_and_replies_are_shown_at_vv_in_short(
         reported = ["--query", long, "-vv", "--json", "--config", str(asking)]
         assert main(["assess", str(examples / "coffee.webp"), *reported]) == 0
     shown = capsys.readouterr().err
-    assert re.search(r"^prompt     planner, attempt 1 of 3, given to vllm@.*, temperature 0\.0,", shown, re.M)
+    assert re.search(r"^prompt     planner, attempt 1 of 3, sent to vllm@.*, temperature 0\.0,", shown, re.M)
     assert re.search(r"^system     You plan an image quality assessment", shown, re.M)
     assert "characters left out" in shown
     assert re.search(r"\[image: image/webp, sha256\s+[0-9a-f]{64}, \d+ bytes\]", shown)
@@ -128,7 +128,7 @@ def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be(
             return view.format(record(**event(name, **fields))).splitlines()
 
     for image in ("a.png", "b.png"):
-        assert shown(image, "begun", **begun)[0].startswith(f"image      {image}, 4 x 3 pixels, judged offline")
+        assert shown(image, "begun", **begun)[0].startswith(f"image      {image}, 4 x 3 pixels, assessed offline")
         assert shown(image, "done", **done) == ["done       B in 1.00 s"]
     shown("a.png", "begun", **begun)
     for lines in (shown("b.png", "begun", **begun), shown("b.png", "detected", distortions={"Global": []})):

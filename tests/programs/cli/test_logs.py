@@ -326,7 +326,7 @@ def test_a_log_that_cannot_be_opened_is_told_in_one_line(
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--log", str(tmp_path / "no" / "log")]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("agenticiqa: --log ")
+    assert "no/log: --log cannot write this file" in err
     assert err.count("\n") == 1
 
 
@@ -336,7 +336,7 @@ def test_a_full_disk_ends_the_log_and_not_the_run(examples: Path, capsys: pytest
     out, err = capsys.readouterr()
     assert json.loads(out)["quality_score"] > 1
     assert err.count("\n") == 1
-    assert "the log /dev/full ends here" in err
+    assert "/dev/full: the log stops here" in err
 
 
 def test_a_key_is_nowhere_even_when_the_server_repeats_it(

@@ -89,9 +89,9 @@ def test_what_fails_is_named_and_has_no_value(pairs: Path, capsys: pytest.Captur
         (["sim", "out"], "did you mean SSIM"),
         (["ssim", "out"], "--reference"),
         (["out"], "name a metric"),
-        (["niqe", "out", "--reference", "ref"], "leave --reference out"),
+        (["niqe", "out", "--reference", "ref"], "leave out --reference"),
         ([], "name a metric"),
-        (["niqe"], "name images"),
+        (["niqe"], "name at least one image after"),
         (["niqe", "out", "--workers", "0"], "at least 1"),
     ],
 )

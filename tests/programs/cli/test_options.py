@@ -37,7 +37,9 @@ def test_limits_are_those_given() -> None:
 
 
 def test_a_limit_in_usd_needs_the_price_of_every_stage_that_asks() -> None:
-    with pytest.raises(UserError, match=r"^--max-usd needs the price of tokens: set price for planner in --config$"):
+    with pytest.raises(
+        UserError, match=r"^--max-usd needs the price of tokens: set price for planner in the file of --config$"
+    ):
         limits(config(None, PRICE), max_usd=1.0)
     with pytest.raises(UserError, match="set price for executor, summarizer, replan in"):
         limits(config(PRICE, None), max_usd=1.0)
@@ -84,5 +86,7 @@ def test_every_key_with_an_option_is_taken_by_assess() -> None:
 
 
 def test_the_model_of_a_python_program_is_not_asked_from_the_shell() -> None:
-    with pytest.raises(UserError, match=r"^backend dspy asks the model of a Python program: here name one"):
+    with pytest.raises(
+        UserError, match=r"^backend dspy is only for Python programs, which give DSPy a model: name a model"
+    ):
         models_from(Namespace(backend="dspy", api_base=None, config=None))

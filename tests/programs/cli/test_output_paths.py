@@ -43,16 +43,16 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
         ("--csv /proc/t.csv", "/proc/t.csv: --csv cannot be written there"),
         (f"--csv {'x' * 300}", "(File name too long)"),
         (f"--html {'x' * 250}.html", "_files: --html cannot be written there (File name too long)"),
-        ("--csv album", "album: --csv expected a file to write, found a folder"),
-        ("--html .", "--html expected a file to write, found a folder"),
-        ("--save-maps album/a.jpg", "--save-maps expected a folder, found a file"),
-        ("--csv album/a.jpg", "--csv would replace a file that the command reads"),
-        ("--csv ./s.html --html s.html", "--html is in the way of --csv"),
-        ("--csv out --html out/s.html", "--html is in the way of --csv"),
-        ("--jsonl s.jsonl --csv s.jsonl.summary.json", "--csv is in the way of --jsonl"),
-        ("--csv maps --save-maps maps", "--save-maps is in the way of --csv"),
-        ("--log s.txt --csv s.txt", "is in the way of --csv"),
-        ("--parquet album/a.jpg", "--parquet expected a folder, found a file"),
+        ("--csv album", "album: --csv needs a file, but this is a folder"),
+        ("--html .", "--html needs a file, but this is a folder"),
+        ("--save-maps album/a.jpg", "--save-maps needs a folder, but this is a file"),
+        ("--csv album/a.jpg", "--csv would overwrite a file that the command reads"),
+        ("--csv ./s.html --html s.html", "--html conflicts with --csv"),
+        ("--csv out --html out/s.html", "--html conflicts with --csv"),
+        ("--jsonl s.jsonl --csv s.jsonl.summary.json", "--csv conflicts with --jsonl"),
+        ("--csv maps --save-maps maps", "--save-maps conflicts with --csv"),
+        ("--log s.txt --csv s.txt", "conflicts with --csv"),
+        ("--parquet album/a.jpg", "--parquet needs a folder, but this is a file"),
         ("--parquet /proc/x", "/proc/x: --parquet cannot be written there"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_folder_of_results_that_is_deleted_meanwhile_is_made_again(
 
     monkeypatch.setattr(ResultsFile, "append", and_delete)
     assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 0
-    assert "out/s.jsonl: was deleted during the run, and was written again" in printed(capsys)
+    assert "out/s.jsonl: the file was deleted during the run and has been written again" in printed(capsys)
     assert len(Path("out/s.jsonl").read_text().splitlines()) == 3
     assert len(Path("t.csv").read_text().splitlines()) == 4
 
@@ -170,7 +170,7 @@ def test_pictures_of_long_names_fit_and_differ(album: Path, tmp_path: Path) -> N
 
 def test_no_file_that_is_no_picture_of_ours_is_replaced(album: Path, tmp_path: Path) -> None:
     Path("b.png").write_bytes((album / "a.jpg").read_bytes())
-    with pytest.raises(UserError, match=r"b\.png already exists and is no picture"):
+    with pytest.raises(UserError, match=r"b\.png: the file exists and is not a picture"):
         picture_paths(Path(), ["b.jpg"])
 
 

@@ -83,7 +83,7 @@ def test_a_dash_is_stdout_for_every_table(album: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out.startswith("image,reference,RMS-CONTRAST")
     for other in (["--json"], ["--jsonl", "-"], ["--worst", "1"]):
         assert main(["assess", "album", "--csv", "-", *other]) == 2
-        assert "--csv - prints the table on stdout" in capsys.readouterr().err
+        assert "--csv - prints the table to stdout" in capsys.readouterr().err
     assert main(["assess", "album", "--html", "-"]) == 2
     assert not Path("-").exists()
 
@@ -101,7 +101,9 @@ def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest
     assert "table" not in found.err
     assert "| predictor | n | SRCC |" in found.out
     assert main(["report", "run", "--csv", "/dev/full", "--markdown", "t.md"]) == 1
-    assert "The table (markdown) is t.md" in capsys.readouterr().err, "one output does not take another with it"
+    assert "The table (markdown) was written to t.md" in capsys.readouterr().err, (
+        "one output does not take another with it"
+    )
     assert main(["report", "run", "--csv", "t.md", "--markdown", "t.md"]) == 2
     assert main(["report", "run", "--html", "-"]) == 2
     assert not Path("-").exists()

@@ -79,7 +79,7 @@ def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
     assert main(["assess", "album", "--fail-under", "1"]) == OK
     assert len(capsys.readouterr().out.splitlines()) == 2, "results are shown as usual"
     assert main(["assess", "album", "--fail-under", "5"]) == BELOW
-    assert "2 of 2 score below 5, the lowest" in capsys.readouterr().err
+    assert "2 of 2 images score below 5. The lowest score is" in capsys.readouterr().err
     (album / "broken.png").write_text("no image")
     assert main(["assess", "album", "--fail-under", "5", "--html", "sheet.html"]) == SOME_FAILED
     assert "broken.png: expected an image" in Path("sheet.html").read_text()
@@ -95,7 +95,7 @@ def test_the_sheet_shows_what_an_earlier_run_judged(
     assert main(["assess", ".", *asked]) == OK
     shown = capsys.readouterr()
     assert [line.split("\t")[1] for line in shown.out.splitlines()[1:]] == ["soft.png", "sharp.png"]
-    assert "1 of 2 were judged before" in shown.err
+    assert "1 of 2 images were assessed before" in shown.err
     assert Path("sheet.html").read_text().count('<img src="sheet_files/') == 2
 
 
@@ -110,7 +110,7 @@ def test_json_is_still_printed_beside_a_sheet(album: Path, capsys: pytest.Captur
         (("--worst", "0"), "--worst must be at least 1, got 0"),
         (("--worst", "3", "--json"), "leave out --json"),
         (("--fail-under", "7"), "a score from 1 to 5, got 7"),
-        (("--html", "."), "found a folder"),
+        (("--html", "."), "this is a folder"),
     ],
 )
 def test_what_cannot_be_done_is_said_first(
@@ -123,7 +123,7 @@ def test_what_cannot_be_done_is_said_first(
 def test_an_image_without_a_score_does_not_pass_a_limit(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["assess", "album", "--fail-under", "1", "--query", "Is the cat happy?"]
     assert main(asked) == UNSCORED
-    assert "2 of 2 have no score that --fail-under 1 could be compared with" in capsys.readouterr().err
+    assert "2 of 2 images have no score to compare with --fail-under 1" in capsys.readouterr().err
     for _ in range(2):
         assert main([*asked, "--jsonl", "s.jsonl", "--resume"]) == UNSCORED, "also of an earlier run"
 

@@ -31,7 +31,7 @@ def test_ten_images_are_a_ranking_and_a_summary(album: Path, capsys: pytest.Capt
     scores = [float(line.split()[0]) for line in lines]
     assert len(scores) == 10
     assert scores == sorted(scores)
-    assert re.match(rf"10 judged, 1 failed: median \d\.\d\d, {scores[0]:.2f} to {scores[-1]:.2f}; \d", summary)
+    assert re.match(rf"10 assessed, 1 failed: median \d\.\d\d, {scores[0]:.2f} to {scores[-1]:.2f}; \d", summary)
     assert sum(map(int, re.findall(r"(\d+) [a-z]+(?:,|$)", summary.partition(";")[2]))) == 10
 
 
@@ -40,7 +40,7 @@ def test_answers_are_a_table_of_answers(album: Path, capsys: pytest.CaptureFixtu
     heading, *lines, last = capsys.readouterr().out.splitlines()
     assert heading.split() == ["answer", "image"]
     assert {line.split()[0] for line in lines} <= {"A", "B"}
-    assert last == "10 judged, 1 failed"
+    assert last == "10 assessed, 1 failed"
 
 
 def test_fewer_images_and_verbose_show_cards(album: Path, capsys: pytest.CaptureFixture[str]) -> None:

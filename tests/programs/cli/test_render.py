@@ -60,7 +60,7 @@ def test_a_bar_is_shown_on_a_terminal_for_more_than_one_item(
 
 
 FINDING = "moderate compression artifacts, top left"
-CAVEAT = "model and tools are 1.4 levels apart"
+CAVEAT = "model and tools differ by 1.4 levels"
 
 
 @pytest.mark.parametrize("columns", [48, 60, 80, 110])

@@ -86,15 +86,17 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
 ) -> None:
     assert assess(server, "--query", query) == UNSCORED
     shown = capsys.readouterr().err
-    line = "agenticiqa: 3 of 3 have no score or answer: the model gave no usable one; "
-    assert shown.count(line + "the same command with --resume judges them again\n") == 1
+    line = "agenticiqa: 3 of 3 images have no score or answer, because the model gave no usable answer; "
+    assert shown.count(line + "run the same command with --resume to assess them again\n") == 1
     assert (summary()["assessed"], summary()["unscored"]) == (3, 3)
     assert [row["quality_score"] for row in rows()] == [None] * 3
 
     asked = len(server.requests)
     assert assess(server, "--query", query, "--resume") == UNSCORED
     assert len(server.requests) == asked + 3 * IMAGES, "three attempts each; the other stages are replayed"
-    assert "0 of 3 were judged before; judged again: 3 without a score or an answer" in capsys.readouterr().err
+    assert (
+        "0 of 3 images were assessed before; assessed again: 3 without a score or an answer" in capsys.readouterr().err
+    )
 
     ill.get_well()
     before = Path("rows.jsonl").read_text()
@@ -107,7 +109,7 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
     asked = len(server.requests)
     assert assess(server, "--query", query, "--resume") == OK
     assert len(server.requests) == asked
-    assert "3 of 3 were judged before\n" in capsys.readouterr().err
+    assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
 
 
 def test_a_failure_beside_it_has_the_status_of_failures(album: Path, server: Server) -> None:
@@ -122,7 +124,7 @@ def test_without_a_file_it_is_told_without_resume(
     arguments = ["album/0.png", "--json", "--backend", "vllm.test", "--api-base", server.url]
     assert main(["assess", *arguments]) == UNSCORED
     out, err = capsys.readouterr()
-    assert "agenticiqa: 1 of 1 have no score or answer: the model gave no usable one\n" in err
+    assert "agenticiqa: 1 of 1 images have no score or answer, because the model gave no usable answer\n" in err
     assert json.loads(out)["final_answer"] == "Unable to determine"
 
 
@@ -142,12 +144,12 @@ def test_what_a_model_left_a_gap_in_is_judged_again_once(
     assert assess(server) == OK, "they have a score"
     assert assess(server, "--resume") == OK
     shown = capsys.readouterr().err
-    assert "judged again: 3 with a part that the model gave no usable answer for" in shown
+    assert "assessed again: 3 with a part that the model gave no usable answer for" in shown
     assert len(rows()) == IMAGES
     asked = len(server.requests)
     assert assess(server, "--resume") == OK
     assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
-    assert "3 of 3 were judged before\n" in capsys.readouterr().err
+    assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
 
 
 def test_what_was_well_the_second_time_is_left_out(
@@ -167,7 +169,7 @@ def test_another_max_side_is_judged_again_and_sends_other_images(
     assert assess(server) == OK
     asked = len(server.requests)
     assert assess(server, "--resume", "--max-side", "32") == OK
-    assert "0 of 3 were judged before; judged again: 3 of another configuration" in capsys.readouterr().err
+    assert "0 of 3 images were assessed before; assessed again: 3 of another configuration" in capsys.readouterr().err
     assert len(server.requests) > asked
     notes = [row["executor_evidence"]["notes"] for row in rows()]
     assert ["32x32 pixels" in str(note) for note in notes] == [False] * 3 + [True] * 3

@@ -90,7 +90,7 @@ def test_a_reference_that_does_not_fit_is_a_caveat_of_the_entry() -> None:
 
 
 def test_a_model_that_is_far_from_the_tools_is_a_caveat_of_the_entry() -> None:
-    assert entry_of({"image": "a.png", "disagreement": 2.34}).caveat == "model and tools are 2.3 levels apart"
+    assert entry_of({"image": "a.png", "disagreement": 2.34}).caveat == "model and tools differ by 2.3 levels"
     assert entry_of({"image": "a.png", "disagreement": None}).caveat == ""
 
 

@@ -140,7 +140,7 @@ def test_a_picture_has_the_interval_and_says_what_its_colors_mean_in_letters_tha
     assert interval_text(result.score_interval) in written
     assert {"0 %", "100 %", "0 %: no damage", "100 %: extreme distortion (map value 25)"} <= {*written}
     assert {*"12345"} <= {*written}, "every tick has its number"
-    assert "local damage: noise, by NOISE-SIGMA" in written
+    assert "damage map: noise, measured by NOISE-SIGMA" in written
     assert "overall quality" in written
     assert min(sizes) / 72 * 830 / max(widths) >= 8
 
@@ -290,7 +290,7 @@ def test_save_maps_draws_each_image_and_may_be_repeated(album, tmp_path, capsys)
         assert main(["assess", *album, "--save-maps", str(maps), "--json"]) == 0
         printed = capsys.readouterr()
         assert [row["map"] for row in json.loads(printed.out)] == [f"{maps}/a/b.png", f"{maps}/c/b.png"]
-        assert f"Pictures are in {maps}" in printed.err
+        assert f"Pictures were saved in {maps}" in printed.err
         assert sorted(path for path in maps.rglob("*.png")) == [maps / "a/b.png", maps / "c/b.png"]
 
 
