@@ -60,7 +60,7 @@ def test_without_ray_one_line_says_what_to_install(
     assert main(["assess", "a.png", "--engine", "ray", "--parquet", "scores"]) == 2
     assert capsys.readouterr().err == "agenticiqa: --engine ray needs Ray: run pip install 'agenticiqa[ray]'\n"
     assert main(["assess", "a.png", "--engine", "ray"]) == 2
-    assert "name a folder for them with --parquet" in capsys.readouterr().err
+    assert "--engine ray needs --parquet" in capsys.readouterr().err
 
 
 class Killed(InstantIQA):
