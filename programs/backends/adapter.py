@@ -1,7 +1,7 @@
-"""Format a question for a model and parse its answer, one JSON object. The form is stated once.
+"""Format a question for a model and parse its answer, one JSON object. The form of the answer is sent once.
 
-The form is in ``response_format`` where the server enforces it, else in the prompt: each key with its type, and an
-example. Text that all questions of a signature share is made once; DSPy would make it for each call.
+The form is in ``response_format`` if the server enforces it, else in the prompt: each key with its type, and an
+example. Text shared by all questions of a signature is cached; DSPy would build it for each call.
 """
 
 import copy
@@ -20,12 +20,12 @@ from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.reading import read_fields
 
-CORRECTION = "correction"  # the input that says why the last answer was rejected
-SIGNATURES = 64  # cached; more than the program has, with room for those that carry a correction
+CORRECTION = "correction"  # the input with the reason why the last answer was rejected
+SIGNATURES = 64  # that are cached: more than the program has, also with those that have a correction
 
 
 class SteadyAdapter(dspy.JSONAdapter):
-    """``dspy.JSONAdapter`` with a shorter prompt that requests JSON in ``form``; DSPy infers it from a model's name."""
+    """``dspy.JSONAdapter`` with a shorter prompt and an explicit ``form`` of JSON, which DSPy would infer."""
 
     form: Form = "off"
 
@@ -43,8 +43,8 @@ class SteadyAdapter(dspy.JSONAdapter):
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         """Return the instructions, the input fields and, unless the server enforces it, the form of the answer.
 
-        It is the same with and without a correction, which is the last input: a server that caches prefixes reuses
-        everything before it, images too.
+        It is the same with and without a correction, which is the last input. A server that caches prefixes can
+        therefore reuse everything before the correction, including images.
         """
         described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
         return _system_message(described, self.form == "json_schema")
@@ -57,13 +57,13 @@ class SteadyAdapter(dspy.JSONAdapter):
         suffix: str = "",
         main_request: bool = False,
     ) -> str:
-        """Called by DSPy; see ``dspy.ChatAdapter``. What is ``None`` is left out."""
+        """Called by DSPy; see ``dspy.ChatAdapter``. Inputs that are ``None`` are left out."""
         given = {name: value for name, value in inputs.items() if value is not None}
         written: str = super().format_user_message_content(signature, given, prefix, suffix, main_request)
         return written
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
-        """The output fields; after a rejected answer with its form, also where the server is said to enforce it."""
+        """Return the output fields; after a rejected answer also its form, even if the server should enforce it."""
         fields = ", ".join(f"`{name}`" for name in signature.output_fields)
         asked = f"Respond with a JSON object in the following order of fields: {fields}."
         if CORRECTION not in signature.input_fields or self.form != "json_schema":
@@ -84,9 +84,9 @@ class SteadyAdapter(dspy.JSONAdapter):
 def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     """Return a copy of an adapter that sends each image as an image.
 
-    An adapter that formats the prompt by itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
-    The copy parses no answer that is too large (see ``too_much``). It does not retry as JSON after an answer that could
-    not be parsed: ``ask`` reads the answer first and returns an unreadable one to the model with the reason.
+    An adapter that formats the prompt itself, such as ``dspy.TwoStepAdapter``, leaves images as base64 in the text.
+    The copy rejects an answer that is too large (see ``too_much``). It does not retry as JSON after an answer that
+    cannot be parsed, because ``ask`` parses the answer first and returns it to the model with the reason.
     """
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
@@ -109,7 +109,7 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
 
 
 def response_format(signature: Any, form: Form) -> dict[str, Any]:
-    """Return the ``response_format`` of a request, as OpenAI spells it; ``{}`` for "off"."""
+    """Return the ``response_format`` of a request in OpenAI's form; ``{}`` for "off"."""
     if form == "json_schema":
         wanted = {"name": "answer", "schema": answer_schema(signature), "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": wanted}}
@@ -120,7 +120,7 @@ def response_format(signature: Any, form: Form) -> dict[str, Any]:
 def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
     """Return the strict JSON schema of a signature's outputs, without class names and docstrings.
 
-    Pydantic's own is strict: our types are closed, and all of their fields required.
+    Pydantic's own schema is strict, because these types are closed and all of their fields are required.
     """
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
@@ -146,14 +146,14 @@ def _system_message(signature: Any, is_enforced: bool) -> str:
     described = {
         name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()
     }
-    # DSPy describes a field that its author did not as "${its name}".
+    # DSPy describes a field without a description as "${its name}".
     lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in described.items()]
     form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
     return "\n".join([signature.instructions, "", "You are given:", *lines]) + form
 
 
 def _typed(schema: Mapping[str, Any]) -> str:
-    """A schema as JSON with a type in the place of each value: ``{"level": "Good" | "Bad", "reason": string}``."""
+    """Return a schema as JSON with a type for each value, such as ``{"level": "Good" | "Bad", "reason": string}``."""
     if "enum" in schema:
         return " | ".join(map(json.dumps, schema["enum"]))
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""The address of a server as a configuration gives it, with or without a name and password in it."""
+"""Read the address of a server in a configuration, with or without a user name and password in it."""
 
 import base64
 from urllib.parse import unquote, urlsplit

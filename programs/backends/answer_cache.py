@@ -1,7 +1,7 @@
 """DSPy's cache of answers: remove rejected answers, add notes, and read records safely.
 
-DSPy stores every answer before it is validated, under a key made of the whole request. Rejected exchanges are removed,
-because later runs would replay them.
+DSPy stores every answer before it is validated, under a key made from the whole request. Rejected answers are removed,
+because later runs would get them again.
 """
 
 import logging
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ENTRIES_IN_MEMORY = 1000  # DSPy's own bound is a million; the disk has them all
+ENTRIES_IN_MEMORY = 1000  # DSPy's own limit is a million; all entries are on disk
 CUT_OFF = "agenticiqa.cut_off"  # takes the place of a function's name in the keys of notes
 
 
 class AnswerCache(Cache):
-    """DSPy's cache with safe reading: records on disk may be damaged, or made by an attacker.
+    """DSPy's cache with safe reading, because records on disk may be damaged or written by an attacker.
 
-    Reading a record runs no code from it, and a record that is not an answer is a miss. Its folders are private.
+    Reading a record runs no code from it. A record that is not an answer counts as a miss. The folders are private.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class AnswerCache(Cache):
                 shard.chmod(0o700)
 
     def get(self, request: dict[str, Any], ignored_args_for_cache_key: list[str] | None = None) -> Any:
-        """Return the record of a request; ``None`` when there is none, or none that can be read."""
+        """Return the record of a request; ``None`` if it is missing or cannot be read."""
         try:
             record = super().get(request, ignored_args_for_cache_key)
             if record is not None:
                 _check(record, request)
-        except Exception as error:  # of pickle, sqlite3 or DSPy, whatever the damage is
+        except Exception as error:  # from pickle, sqlite3 or DSPy, depending on the damage
             damage = type(error).__name__
             logger.warning("%s: a damaged record of the cache is ignored (%s)", self.disk_cache_dir, damage)
-            self.reset_memory_cache()  # which may hold it
+            self.reset_memory_cache()  # it may contain the record
             return None
         return record
 
@@ -74,14 +74,14 @@ def _check(record: Any, request: Mapping[str, Any]) -> None:
             raise TypeError(f"expected a note, found {type(record).__name__}")
     elif isinstance(record, dict):
         CallResult.load(record)
-    elif not (getattr(record, "choices", None) or getattr(record, "output", None)):  # what LiteLLM answers
+    elif not (getattr(record, "choices", None) or getattr(record, "output", None)):  # LiteLLM's answers
         raise TypeError(f"expected an answer, found {type(record).__name__}")
 
 
 def install(config: "Config") -> None:
-    """Put an AnswerCache in the place of DSPy's cache for this process, if a model may be asked.
+    """Replace DSPy's cache by an AnswerCache in this process, unless the configuration is offline.
 
-    Called by commands, never by the library. A cache that someone else has put there stays.
+    Called by commands, never by the library. A cache that the caller has set is kept.
     """
     if config.is_offline or "cache" in vars(dspy):
         return
@@ -96,11 +96,11 @@ def forget_answers(calls: Iterable[CachedCall]) -> None:
     """Remove the answers to these calls from DSPy's cache, so that they are sent again; skip uncached calls."""
     for call in calls:
         if is_cached(call):
-            dspy.cache.put(_key_of(call), None, IGNORED_CACHE_KEYS)  # which DSPy takes for a miss
+            dspy.cache.put(_key_of(call), None, IGNORED_CACHE_KEYS)  # DSPy treats None as a miss
 
 
 def is_cached(call: CachedCall) -> bool:
-    """Return whether DSPy's cache has the answer to a call, so that nothing is sent."""
+    """Return whether DSPy's cache has the answer to a call, so that no request is sent."""
     key = _key_of(call)
     return key is not None and dspy.cache.get(key, IGNORED_CACHE_KEYS) is not None
 
@@ -112,15 +112,15 @@ def _key_of(call: CachedCall) -> dict[str, Any] | None:
     return key
 
 
-# DSPy stores the reason why an answer ended, but does not return it. Without it the correction after a
-# cached answer would differ from the first run's, which would then not be replayed. So it is noted in the same cache.
+# DSPy stores the reason why an answer ended, but does not return it. Without it, the correction after a cached answer
+# would differ from that of the first run and miss the cache. Therefore it is recorded in the same cache.
 def note_cut_off(model: str, text: str) -> None:
-    """Note that this answer of a model ended at the token limit, as its server said."""
+    """Record that this answer of a model ended at the token limit, as its server reported."""
     dspy.cache.put(_cut_off_key(model, text), True)
 
 
 def was_cut_off(model: str, text: str) -> bool:
-    """Return whether ``note_cut_off`` noted this answer, in this process or an earlier one with the same cache."""
+    """Return whether ``note_cut_off`` recorded this answer, in this process or an earlier one with the same cache."""
     return dspy.cache.get(_cut_off_key(model, text)) is True
 
 

@@ -1,10 +1,11 @@
 """Log each prompt and reply of a model at level DEBUG: the events ``prompt`` and ``reply``.
 
-DSPy's callbacks report both, for every model. A reply says whether it came from DSPy's cache. Secrets in texts become
-``***``; an image is logged as its media type, hash and size.
+DSPy's callbacks report both, for every model. A reply records whether it came from DSPy's cache. Secrets in texts
+become ``***``; an image is logged as its media type, hash and size.
 
-DSPy's own history is kept only on request, and without the bytes of images. DSPy keeps each request whole (2 MB for an
-image of 1.5 MB) in the model's history, the modules' and a global one. Without it the global one explains this.
+DSPy's own history is kept only on request, and without the bytes of images. DSPy would keep each whole request (2 MB
+for an image of 1.5 MB) in the histories of the model and the modules, and in a global one. If no history is kept, an
+entry in the global one explains how to keep it.
 """
 
 import base64
@@ -32,7 +33,7 @@ from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
 
-# The parameters that are logged; the others of a model are addresses, headers and keys.
+# The parameters that are logged; a model's other parameters are addresses, headers and keys.
 PARAMETERS = (
     "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "stop", "n", "logprobs",
     "top_logprobs", "frequency_penalty", "presence_penalty", "reasoning_effort", "rollout_id",
@@ -54,19 +55,19 @@ def logging_settings() -> dict[str, Any]:
 
 
 def note_response(response: lm15.Response) -> None:
-    """Note two facts about a response that DSPy drops: why it ended, and what lm15 changed in its request."""
+    """Record two facts about a response that DSPy drops: why it ended, and what lm15 changed in its request."""
     adaptations = [str(adaptation) for adaptation in response.adaptations]
     current_turn().answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
 
 
 @dataclass
 class CallLog(BaseCallback):
-    """DSPy's callback for the calls of one attempt: it keeps the reply's text, and logs prompt and reply."""
+    """DSPy's callback for the calls of one attempt; it keeps the text of the reply and logs prompt and reply."""
 
     begun: dict[str, tuple[Any, int, bool]] = field(default_factory=dict)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        """A model is asked, or its cache."""
+        """Called before a request to a model or its cache."""
         turn, call, logs = current_turn(), CachedCall(instance, inputs), logger.isEnabledFor(logging.DEBUG)
         turn.asked.append(call)
         self.begun[call_id] = instance, len(turn.answered), logs and is_cached(call)
@@ -159,7 +160,7 @@ def _text_of(output: Any, part: str = "text") -> str:
 
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:
-    """Return the key and the headers of a model; they are not logged, but a server may repeat them."""
+    """Return the key and the headers of a model, to remove them from texts of a server that repeats them."""
     ours = getattr(getattr(lm, "engine", None), "secrets", ())
     headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
     given = [lm.kwargs.get("api_key"), *headers]
@@ -167,8 +168,8 @@ def _secrets_of(lm: Any) -> tuple[str, ...]:
 
 
 def history_settings() -> dict[str, Any]:
-    """DSPy's settings for a question."""
-    # With a limit of 0 DSPy still fills its global history, where no entry can be found to take images out of.
+    """Return DSPy's settings for its history during a question."""
+    # With a limit of 0, DSPy still fills its global history, and the images in it could not be removed.
     kept = bool(current_ledger().history and dspy.settings.max_history_size)
     if not (kept or dspy.settings.disable_history) and GLOBAL_HISTORY[-1:] != [NO_HISTORY_ENTRY]:
         GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # dspy.inspect_history() would show nothing at all

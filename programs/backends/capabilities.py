@@ -1,7 +1,7 @@
-"""Decide how to request JSON and log-probabilities: by the table of providers, less what the server refused.
+"""Decide how to request JSON and log-probabilities: by the table of providers, without features the server refused.
 
-Nothing is sent beforehand. Where the error of a refused question names one of the two, the question is repeated with
-less of it. What the server then accepts is kept while the process runs, so that all later questions use it.
+No test request is sent. If the error of a refused request names one of these features, the request is repeated with
+less of it. The process remembers what the server accepts, and all later requests use it.
 """
 
 import logging
@@ -20,7 +20,7 @@ from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
 
-FEWER_LOGPROBS = 5  # some servers are configured to give no more
+FEWER_LOGPROBS = 5  # the maximum on some servers
 REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
 NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
 NAMES_FORM = re.compile(
@@ -31,10 +31,10 @@ NAMES_FORM = re.compile(
 
 @dataclass
 class Known:
-    """What this process has learned about one backend.
+    """The features of one backend that this process has found out.
 
-    ``fewer`` has what is asked for in place of what its server refused, by the name of the field of ``AskedFor``.
-    ``accepted`` has the forms and the numbers of log-probabilities with which the server has answered.
+    ``fewer`` has the values to request instead of refused ones, by the name of the field of ``AskedFor``.
+    ``accepted`` has the forms and the numbers of log-probabilities that the server has answered.
     """
 
     fewer: dict[str, Any] = field(default_factory=dict)
@@ -48,8 +48,8 @@ _known: dict[str, Known] = {}
 class ModelFeatures:
     """The features that questions to one backend request. ``backend`` is its name (``connect.name_of``).
 
-    ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of the table, ``forms``
-    of JSON (the best first) and ``most_logprobs`` alternatives per token, less what the server has refused.
+    ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of the table: ``forms``
+    of JSON (the best first) and ``most_logprobs`` alternatives per token, without those that the server refused.
     """
 
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
@@ -60,30 +60,30 @@ class ModelFeatures:
 
     @property
     def first_form(self) -> Form:
-        """How JSON is requested before anything is refused."""
+        """The form in which JSON is requested before any is refused."""
         return self._forms[0] if self.structured_outputs == "auto" else self.structured_outputs
 
     @property
     def first_logprobs(self) -> int:
-        """The number of alternatives per token that is requested before any are refused; 0 for none."""
+        """The number of alternatives per token requested before any are refused; 0 for none."""
         return self.most_logprobs if self.logprobs else 0
 
     @property
     def form(self) -> Form:
-        """How JSON is requested now."""
+        """The form in which JSON is requested now."""
         fewer: Form = self._of_backend.fewer.get("form", self.first_form)
         return fewer if self.structured_outputs == "auto" else self.first_form
 
     @property
     def top_logprobs(self) -> int:
-        """The number of alternatives per token that is requested now; 0 for none."""
+        """The number of alternatives per token requested now; 0 for none."""
         fewer: int = self._of_backend.fewer.get("logprobs", self.first_logprobs)
         return fewer if self.logprobs == "auto" else self.first_logprobs
 
     def without_refused(self, asked: AskedFor, error: dspy.LMError) -> dict[str, Any] | None:
         """Return a change to ``asked`` that avoids what the server refused; ``None`` if the error names no feature.
 
-        A feature that the server has accepted before is not the cause, and stays.
+        A feature that the server has accepted before is not the cause and is kept.
         """
         form, logprobs, said = asked.form or "off", asked.logprobs or 0, str(error)
         in_doubt = {form, logprobs} - {"off", 0} - self._of_backend.accepted
@@ -96,12 +96,12 @@ class ModelFeatures:
         return None
 
     def accept(self, request: lm15.Request) -> None:
-        """Note that the server accepts the features of this request."""
+        """Record that the server accepts the features of this request."""
         form = (request.config.response_format or {}).get("type", "off")
         self._of_backend.accepted.update((form, request.config.logprobs or 0))
 
     def keep(self, fewer: Mapping[str, Any]) -> None:
-        """Request this from now on in place of what the server refused; log a warning the first time."""
+        """Use these values in later requests instead of refused ones; log a warning the first time."""
         if not fewer.items() <= self._of_backend.fewer.items():
             self._of_backend.fewer.update(fewer)
             fields = event("feature_refused", backend=self.backend, asked_for=dict(fewer))

@@ -1,4 +1,4 @@
-"""Choose the language model for a question: the caller's, the configuration's or DSPy's current one."""
+"""Choose the language model for a question: the caller's, the configuration's or DSPy's current model."""
 
 import contextvars
 import re
@@ -11,8 +11,8 @@ import dspy
 
 from agenticiqa.programs.errors import BackendError
 
-AMBIENT = "dspy"  # the backend that stands for DSPy's current model
-SKIP_SECONDS = 60.0  # how long an unreachable model is skipped, where there is a fallback
+AMBIENT = "dspy"  # the name of the backend that uses DSPy's current model
+SKIP_SECONDS = 60.0  # during which an unreachable model is skipped if there is a fallback
 NO_MODEL = (
     "no language model is configured: call dspy.configure(lm=dspy.LM(...)), or make the program with "
     "AgenticIQA.from_config(...), or with AgenticIQA.offline(), which uses no model"
@@ -23,8 +23,8 @@ NO_MODEL = (
 class Backend:
     """The models that a configuration names for a stage, in the order in which they are tried (empty for ``ambient``).
 
-    ``reconnect`` builds the same backend again. A pickle holds it in place of the models, so that no key is written.
-    Keys are read from the environment on loading. Models without it are pickled without their keys and headers.
+    ``reconnect`` rebuilds the backend. It is pickled instead of the models, so that no key is written; loading reads
+    the keys from the environment. Without ``reconnect``, models are pickled without their keys and headers.
     """
 
     lms: tuple[dspy.LM, ...] = ()
@@ -37,7 +37,7 @@ class Backend:
         return cls()
 
     def reachable(self) -> list[dspy.LM]:
-        """Return the models, except those that were unreachable in the last minute; the last one always stays."""
+        """Return the models, except those that were unreachable in the last minute; always return the last one."""
         now = time.monotonic()
         return [lm for lm in self.lms[:-1] if self._skipped_until.get(lm.model, now) <= now] + [*self.lms[-1:]]
 
@@ -62,9 +62,9 @@ def _reconnected(reconnect: Callable[[], Backend]) -> Backend:
 def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:
     """Return the models to try in turn for one question.
 
-    The first of these that is set counts: ``own``, the predictor's own model (``set_lm``); the model of an enclosing
-    ``dspy.context``; those of the configuration; the model of ``dspy.configure``. Without ``backend`` models this is
-    DSPy's own order. Raises BackendError when there is none, or when it is no model.
+    The first of these that is set is used: ``own``, the predictor's own model (``set_lm``); the model of an enclosing
+    ``dspy.context``; the models of the configuration; the model of ``dspy.configure``. Without models in ``backend``,
+    this is DSPy's own order. Raises BackendError when no model is set, or when the value is not a ``dspy.LM``.
     """
     given = given_model(own, backend)
     if given is None:
@@ -76,7 +76,7 @@ def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM
 
 
 def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:
-    """Return the caller's model that replaces those of ``backend``; ``None`` without one."""
+    """Return the caller's model that replaces the models of ``backend``; ``None`` if the caller set none."""
     process_wide = process_wide_setting("lm")
     enclosing = dspy.settings.lm
     if own is not None:
@@ -91,7 +91,7 @@ def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:
 
 
 def process_wide_setting(name: str) -> Any:
-    """Return a setting of DSPy as ``dspy.configure`` made it, without the changes of any ``dspy.context``."""
+    """Return a setting of DSPy as ``dspy.configure`` set it, without the changes of any ``dspy.context``."""
     return contextvars.Context().run(lambda: getattr(dspy.settings, name))
 
 

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "price")
 ALWAYS_REASON = re.compile(r"openai\.(.*/)?(o\d|gpt-5(?![\d.]*-chat))")
-ROOM_TO_REASON = 16_000  # tokens, as DSPy demands for them, too
+FEWEST_REASONING_TOKENS = 16_000  # the output tokens that DSPy requires for these models, too
 NO_KEY = "none"  # sent to a server without keys
 
 
 def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
-    """Return the backend of a stage, or ``None`` for ``offline``; ``dspy`` is the ambient one. Nothing is sent.
+    """Return the backend of a stage, or ``None`` for ``offline``; ``dspy`` is the ambient backend. Sends nothing.
 
-    Without ``cache`` no earlier answer is reused.
+    Without ``cache``, no earlier answers are reused.
 
-    Raises BackendError when the name is unknown or the provider's key is not in the environment.
+    Raises BackendError for an unknown name, or when the provider's key is not in the environment.
     """
     if stage.is_offline:
         return None
-    # DSPy would fetch a list of models and prices from GitHub at the first call; it ships one, too.
+    # DSPy would fetch a list of models and prices from GitHub at the first call; this selects the list that it ships.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     lms = [_lm(model) for model in stage_models(stage)]
     for lm in lms:
@@ -69,14 +69,14 @@ class Reconnect:
 
 
 def _lm(stage: StageConfig) -> dspy.LM:
-    """Return DSPy's model for a stage's backend. Its name holds the address, so DSPy's cache separates servers."""
+    """Return DSPy's model for a stage's backend. The address in its name makes DSPy's cache separate servers."""
     provider, reached = provider_of(stage), server_of(stage)
     engine = Model(
         name=name_of(stage),
         wire_model=stage.backend.partition(".")[2],
         wire=reached,
         max_retries=stage.max_retries,
-        in_flight=in_flight_at(_server(stage)),
+        in_flight=in_flight_at(_server_name(stage)),
         secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
         image_tokens=partial(image_tokens, stage.backend),
         timeout=stage.timeout,
@@ -110,7 +110,7 @@ def server_of(stage: StageConfig) -> "Server":
 
 
 def features_of(stage: StageConfig) -> ModelFeatures:
-    """Return what questions to a stage's own backend ask for. Raises BackendError as ``provider_of`` does."""
+    """Return the features that a stage's own backend is asked for. Raises BackendError as ``provider_of`` does."""
     provider = provider_of(stage)
     return ModelFeatures(stage.structured_outputs, stage.logprobs, provider.forms, provider.logprobs, name_of(stage))
 
@@ -121,7 +121,7 @@ def name_of(stage: StageConfig) -> str:
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
 
 
-def _server(stage: StageConfig) -> str:
+def _server_name(stage: StageConfig) -> str:
     """Return host and port of a stage's own server, or the name of the provider."""
     if stage.api_base:
         return public_address(stage.api_base).partition("/")[0]
@@ -129,44 +129,45 @@ def _server(stage: StageConfig) -> str:
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:
-    """Return the stage once for each of its models: with its own backend, then with its fallback.
+    """Return the stage once for each of its models: first with its own backend, then with its fallback.
 
-    Empty for ``offline``, and for ``dspy``, where the configuration has no model. Each has the settings of the stage
-    and no fallback. Raises BackendError for the fallback ``offline``, and for settings that ``dspy`` does not have.
+    The list is empty for ``offline`` and ``dspy``, which have no model in the configuration. Each element has the
+    settings of the stage and no fallback. Raises BackendError for the fallback ``offline``, and for settings that
+    ``dspy`` does not have.
     """
     if stage.is_offline:
         return []
     if stage.backend == AMBIENT:
-        if surplus := [name for name in OF_A_SERVER if getattr(stage, name) is not None]:
-            raise BackendError(f"backend dspy uses DSPy's model with its own settings: remove {surplus[0]}")
+        if unsupported := [name for name in OF_A_SERVER if getattr(stage, name) is not None]:
+            raise BackendError(f"backend dspy uses DSPy's model with its own settings: remove {unsupported[0]}")
         return []
     if stage.fallback_backend == "offline":
         raise BackendError("fallback_backend: a stage with a model cannot fall back to offline; name another model")
     first = stage.model_copy(update=dict.fromkeys(("fallback_backend", "fallback_api_base", "fallback_api_key_env")))
     if not stage.fallback_backend:
-        return [_with_room_to_reason(first)]
-    # The key of the first server is sent to no other server.
+        return [_with_reasoning_settings(first)]
+    # The key of the first server is not sent to another server.
     same_server = stage.api_base is not None and stage.fallback_api_base == stage.api_base
     key_env = stage.fallback_api_key_env or (stage.api_key_env if same_server else None)
     second = {"backend": stage.fallback_backend, "api_base": stage.fallback_api_base, "api_key_env": key_env}
     fallback = first.model_copy(update=second)
     require_address(fallback, "fallback_api_base")
-    return [_with_room_to_reason(first), _with_room_to_reason(fallback)]
+    return [_with_reasoning_settings(first), _with_reasoning_settings(fallback)]
 
 
-def _with_room_to_reason(stage: StageConfig) -> StageConfig:
-    """Set no temperature, and add tokens for reasoning, for OpenAI's reasoning models without such settings.
+def _with_reasoning_settings(stage: StageConfig) -> StageConfig:
+    """Return the settings for OpenAI's reasoning models: no temperature, and output tokens for reasoning, by default.
 
-    Raises BackendError for settings that they refuse.
+    Raises BackendError for settings that these models refuse.
     """
     if not ALWAYS_REASON.match(stage.backend):
         return stage
-    needed = {"temperature": None, "top_p": None, "max_tokens": max(stage.max_tokens, ROOM_TO_REASON)}
+    needed = {"temperature": None, "top_p": None, "max_tokens": max(stage.max_tokens, FEWEST_REASONING_TOKENS)}
     stage = stage.model_copy(update={name: needed[name] for name in needed.keys() - stage.model_fields_set})
-    if stage.temperature not in (None, 1) or stage.max_tokens < ROOM_TO_REASON:
+    if stage.temperature not in (None, 1) or stage.max_tokens < FEWEST_REASONING_TOKENS:
         raise BackendError(
             f"backend {stage.backend!r} always reasons: remove temperature and max_tokens from its section, or set "
-            f"temperature: null and max_tokens: {ROOM_TO_REASON} or more"
+            f"temperature: null and max_tokens: {FEWEST_REASONING_TOKENS} or more"
         )
     return stage
 
@@ -174,7 +175,7 @@ def _with_room_to_reason(stage: StageConfig) -> StageConfig:
 def provider_of(stage: StageConfig) -> Provider:
     """Return the provider of a stage's own backend.
 
-    Raises BackendError for an unknown provider, a missing address, or a form of answer that the provider lacks.
+    Raises BackendError for an unknown provider, a missing address, or a form of JSON that the provider lacks.
     """
     name = stage.backend
     kind, _, model = name.partition(".")
@@ -192,12 +193,12 @@ def provider_of(stage: StageConfig) -> Provider:
     require_address(stage, "api_base (--api-base)")
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
         raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
-    # Behind the user's own address, such as a gateway's, the name of a model proves nothing.
+    # At the user's own address, such as a gateway, the name of a model does not identify it.
     return provider if stage.api_base else provider.of_model(model)
 
 
 def require_address(stage: StageConfig, setting: str) -> None:
-    """Raise BackendError where the provider has no address and the user gave none by ``setting``."""
+    """Raise BackendError if the provider has no address and the user did not set one with ``setting``."""
     provider = PROVIDERS.get(stage.backend.partition(".")[0])
     if provider and provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
@@ -208,25 +209,25 @@ def refuse_without_continuation(stage: StageConfig) -> None:
     for model in stage_models(stage) or [stage]:
         provider = PROVIDERS.get(model.backend.partition(".")[0])
         if provider is None or provider.continues is None:
-            able = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
+            supported = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
             raise BackendError(
-                f"backend {model.backend!r} cannot continue an answer, which the levels scorer needs: use {able}"
+                f"backend {model.backend!r} cannot continue an answer, which the levels scorer needs: use {supported}"
             )
 
 
 def key_variable(stage: StageConfig) -> str | None:
-    """Return the environment variable that holds the key of a stage's own backend; ``None`` where no key is sent.
+    """Return the environment variable with the key of a stage's own backend; ``None`` if no key is sent.
 
-    The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` has to name the key.
+    The key of a provider is never sent to another address: with ``api_base``, ``api_key_env`` must name the key.
     """
     provider = provider_of(stage)
     return stage.api_key_env or (None if stage.api_base else provider.key_env)
 
 
 def key_from(variable: str | None, name: str) -> str:
-    """Return the key in an environment variable, for the backend ``name``, without blanks and line breaks around it.
+    """Return the key in an environment variable, for the backend ``name``, without surrounding blanks and line breaks.
 
-    Raises BackendError when it is not set, and for a key that no header can hold.
+    Raises BackendError when it is not set, and for a key that a header cannot contain.
     """
     if variable is None:
         return NO_KEY
@@ -242,7 +243,7 @@ def key_from(variable: str | None, name: str) -> str:
 
 
 def backend_name(config: Config) -> str:
-    """Return the backends of the stages: one name when all are the same, else ``stage=name`` for each."""
+    """Return the backends of the stages: one name if all are the same, else ``stage=name`` for each stage."""
     stages = {name: section.backend for name, section in config.sections.items()}
     if config.profile == "levels" and "levels" in stages:
         return f"{stages['levels']} (levels)"

@@ -1,4 +1,4 @@
-"""DSPy's engine for one model: retries, usage and the limits of the run around every request.
+"""Implement DSPy's engine for one model: every request has retries, usage records and the limits of the run.
 
 The adapter (``backends.adapter``) requests the form of the answer; DSPy would infer it from the model's name.
 """
@@ -31,12 +31,12 @@ CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
 @dataclass
 class Model:
-    """A model behind a wire, as DSPy's engine (``complete``).
+    """A model on a server, as an engine of DSPy (``complete``).
 
-    ``name`` is for people and logs, ``wire_model`` the server's name for the model. ``features`` says how questions ask
-    for JSON and log-probabilities. ``formats`` are the media types that the model decodes, ``image_tokens`` the tokens
-    of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from errors. ``in_flight``
-    is shared by the models of one server. ``stage`` is the section of the configuration that it was made from.
+    ``name`` is shown in logs and messages, ``wire_model`` is the server's name for the model. ``features`` defines how
+    JSON and log-probabilities are requested. ``formats`` are the media types that the model decodes. ``image_tokens``
+    gives the tokens of an image of a size (width, height). ``timeout`` is in seconds. ``secrets`` are removed from
+    errors. ``in_flight`` is shared by the models of one server. ``stage`` is the model's section of the configuration.
     """
 
     counts_requests: ClassVar[bool] = True  # see ``ledger.OtherModels``
@@ -54,27 +54,27 @@ class Model:
     in_flight: InFlight = field(default_factory=InFlight, repr=False)
     stage: StageConfig | None = field(default=None, repr=False)  # its api_base may hold a password
     most_input: int = 0  # tokens of the largest request so far
-    most_output: int = 0  # and of the longest answer: some servers do not count reasoning towards max_tokens
+    most_output: int = 0  # tokens of the longest answer; some servers do not count reasoning towards max_tokens
 
     def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
-        """Return what a question uses of the model; not ``by_form``: another adapter decides how JSON is requested."""
+        """Return the capabilities that a question uses; without ``by_form``, another adapter decides on JSON."""
         formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
         asked = self.features
         return AskedFor(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Send a request, and again as ``retries`` decides. Raises lm15's errors, LimitReached or Halted.
+        """Send a request, with retries, and return the response. Raises lm15's errors, LimitReached or Halted.
 
-        Where the run sends its requests in another way, the answer comes from there.
+        If the run has its own way to send requests (``Run.send``), the response comes from it.
         """
         ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current_run()
         if run.send is not None:
             response = run.send(self, ready)
         else:
             limits = run.limits
-            with self.in_flight.place(limits) as place:
+            with self.in_flight.slot(limits) as slot:
                 for attempt in retries.attempts(self.name, self.max_retries, limits):
-                    with attempt, self.in_flight.attempt(place, limits):
+                    with attempt, self.in_flight.attempt(slot, limits):
                         highest, number = self.highest_usd(ready), attempt.retry_state.attempt_number
                         limits.admit(highest, self.in_flight.server)
                         with self.accounted(limits, number, highest) as spent:
@@ -83,7 +83,7 @@ class Model:
         return response
 
     def close(self) -> None:
-        """Connections are closed with the process."""
+        """Do nothing: connections are closed with the process."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
         # DSPy copies programs with their models; connections and limits stay shared.
@@ -91,9 +91,9 @@ class Model:
 
     @contextmanager
     def accounted(self, limits: Limits, number: int, highest: float | None) -> Iterator[Spent]:
-        """Record a request, sent for the time ``number``, which costs at most so much, and classify its error.
+        """Record the request of attempt ``number``, with its highest possible price, and classify its error.
 
-        Until the answer states its price, the request may have cost all that was reserved for it.
+        Unless the answer gives the real price, the request counts with the highest possible price.
         """
         spent, began = Spent(calls=1, retries=int(number > 1), usd=highest), time.perf_counter()
         try:
@@ -111,9 +111,9 @@ class Model:
             spend(spent)
 
     def recorded(self, spent: Spent, response: lm15.Response, share: float = 1.0) -> lm15.Response:
-        """The response as DSPy may keep it, without secrets; ``spent`` gets its usage, at this share of the price.
+        """Return the response for DSPy, without secrets, and record its usage in ``spent`` at this share of the price.
 
-        Raises ``lm15.InvalidRequestError`` where the model refuses to answer.
+        Raises ``lm15.InvalidRequestError`` if the model refused to answer.
         """
         response = self._masked(response)
         spent.input_tokens = response.usage.input_tokens or 0
@@ -128,11 +128,11 @@ class Model:
         if refused or response.finish_reason == "content_filter":
             why = " ".join(refused) or "no reason given"
             raise lm15.InvalidRequestError(f"the model refused to answer: {why}")
-        # DSPy keeps all of a response in its cache, but only the level's token is ever read of the many.
+        # DSPy keeps the whole response in its cache, but only the token of the level is used later.
         return replace(response, logprobs=level_token_only(response.logprobs or ()) or None, provider_data=None)
 
     def _masked(self, response: lm15.Response) -> lm15.Response:
-        """Return the response without a secret that the server repeats, before it is read, logged or kept by anyone."""
+        """Return the response without secrets that the server repeats, before it is parsed, logged or stored."""
         parts = [
             replace(part, text=masked(part.text, self.secrets)) if hasattr(part, "text") and part.text else part
             for part in response.message.parts

@@ -1,6 +1,6 @@
-"""Classify server errors by status and words, because servers use different statuses for the same failure.
+"""Classify server errors by status and message, because servers use different statuses for the same failure.
 
-The message becomes one line without secrets, whatever its original form.
+Each message becomes one line without secrets.
 """
 
 import base64
@@ -18,7 +18,7 @@ from dspy import lm15
 from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
-# Status and words of real replies. An error that matches none keeps the class that lm15 gave it by its status.
+# Status and message of real replies. An error that matches no entry keeps the class that lm15 derives from its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (
         400,
@@ -29,10 +29,10 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
     (405, "", lm15.UnsupportedModelError),
-    (409, "", lm15.ServerError),  # these three may pass: a conflict with another request, a connection that does not
-    (421, "", lm15.ServerError),  # fit, a request that came too early
+    (409, "", lm15.ServerError),  # these three are temporary: a conflict with another request, the wrong connection
+    (421, "", lm15.ServerError),  # for a request, a request that came too early
     (425, "", lm15.ServerError),
-    # Google says "check your plan and billing" for limits per minute, too, and those pass.
+    # Google writes "check your plan and billing" for limits per minute, too, which are temporary.
     (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
@@ -48,9 +48,9 @@ _SHORTEST = 6  # characters: the beginning of a secret is removed, too, because 
 
 
 def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
-    """Return the error as an instance of the class that fits it, with a message of one line; ``timeout`` is in seconds.
+    """Return the error with the class that fits it and a message of one line; ``timeout`` is in seconds.
 
-    Secrets are removed from the given error, too, because it stays visible as the cause.
+    Secrets are also removed from the given error, because it remains visible as the cause.
     """
     if ran_out_of_time(error):
         return lm15.TimeoutError(f"no answer within {timeout:g} s")
@@ -86,7 +86,7 @@ def costs_nothing(error: lm15.LM15Error) -> bool:
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text with ``***`` for each secret, and for each beginning of one of at least 6 characters."""
+    """Return the text with ``***`` for each secret and for each beginning of a secret of at least 6 characters."""
     text = masked(text, secrets)
     for secret in filter(None, secrets):
         for length in range(len(secret), min(_SHORTEST, len(secret)) - 1, -1):
@@ -95,10 +95,10 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def masked(text: str, secrets: tuple[str, ...]) -> str:
-    """Return an answer's text with ``***`` for each whole secret of at least 6 characters, however a server writes it.
+    """Return the text of an answer with ``***`` for each whole secret of at least 6 characters.
 
     A secret is found as it is, escaped in JSON, reversed, in any case, and in base64, alone or within other text.
-    Unlike ``redacted``, this leaves beginnings of a secret, as an answer may contain them by chance.
+    Unlike ``redacted``, this keeps beginnings of a secret, because an answer may contain them by chance.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
@@ -125,7 +125,7 @@ def _in_base64(secret: str) -> set[str]:
 
 
 def asked_to_wait(text: str) -> float | None:
-    """Return the wait in seconds that a message names: "retry in 7.5s", "try again in 1m2s"; ``None`` without one."""
+    """Return the wait in seconds in a message, such as "retry in 7.5s" or "try again in 1m2s"; ``None`` without one."""
     asked = _ASKED_TO_WAIT.search(text)
     if asked is None:
         return None
@@ -135,7 +135,7 @@ def asked_to_wait(text: str) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that a response's headers name, as a number or a date; ``None`` without one."""
+    """Return the wait in seconds from the headers of a response, as a number or a date; ``None`` without one."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         asked = headers.get(name, "")
         with suppress(ValueError):
@@ -147,7 +147,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def ran_out_of_time(error: BaseException) -> bool:
-    """Return whether a request that was sent ended because no answer came in time."""
+    """Return whether a request was sent but not answered before its deadline."""
     import httpcore  # which a program without a model never loads
 
     chain = causes(error)
@@ -168,7 +168,7 @@ def causes(error: BaseException) -> list[BaseException]:
 
 def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[lm15.ProviderError] | None:
     if isinstance(error, lm15.RateLimitError) and wait:
-        return None  # a server that says when to retry reports no billing error, whatever its words
+        return None  # a server that sends a time to retry does not report a billing error, whatever its message
     message = f"{error.provider_code or ''} {text}".lower()
     for status, words, kind in _MEANINGS:
         if error.status == status and not isinstance(error, kind) and re.search(words, message):
@@ -177,10 +177,10 @@ def _error_class(error: lm15.LM15Error, text: str, wait: float | None) -> type[l
 
 
 def readable_error(body: bytes) -> bytes:
-    """Return the body of an error; JSON that lacks OpenAI's ``error.message`` gets one.
+    """Return the body of an error, with OpenAI's ``error.message`` added to JSON that lacks it.
 
-    FastAPI's list under ``detail`` becomes ``body.messages.1: what is wrong; ...``. Pages, texts, and JSON without a
-    message stay as they are.
+    FastAPI's list under ``detail`` becomes ``body.messages.1: MESSAGE; ...``. Pages, texts, and JSON without a message
+    are returned unchanged.
     """
     try:
         said = json_value(body)
@@ -189,7 +189,7 @@ def readable_error(body: bytes) -> bytes:
     error = said.get("error") if isinstance(said, dict) else None
     if isinstance(error, dict) and isinstance(error.get("message"), str) and len(error["message"]) <= LONGEST_MESSAGE:
         return body
-    text = _words_of(said)[:LONGEST_MESSAGE]
+    text = _message_in(said)[:LONGEST_MESSAGE]
     if not text:
         return body
     beside = error if isinstance(error, dict) else {}
@@ -197,13 +197,13 @@ def readable_error(body: bytes) -> bytes:
     return json.dumps({"error": {**kept, "message": text}}).encode()
 
 
-def _words_of(said: Any, depth: int = 4) -> str:
+def _message_in(said: Any, depth: int = 4) -> str:
     if isinstance(said, str):
         return said.strip()
     if depth and isinstance(said, list):
-        return "; ".join(filter(None, (_words_of(each, depth - 1) for each in said[:10])))
+        return "; ".join(filter(None, (_message_in(each, depth - 1) for each in said[:10])))
     if depth and isinstance(said, dict):
-        words = next(filter(None, (_words_of(said.get(key), depth - 1) for key in _TEXT_KEYS)), "")
+        words = next(filter(None, (_message_in(said.get(key), depth - 1) for key in _TEXT_KEYS)), "")
         place = said.get("loc")
         return f"{'.'.join(map(str, place))}: {words}" if words and isinstance(place, list) else words
     return ""

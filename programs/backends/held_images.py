@@ -2,11 +2,11 @@
 
 DSPy 3.4 writes an image into the text of the prompt as base64, searches that text with regular expressions, encodes and
 decodes it as JSON and hashes it for its cache: about 40 ms of processor time for a call with 1.5 MB, so one core is
-busy at 25 calls a second. In this module each of these steps sees a short address made from the image's hash. The bytes
-are inserted into the finished body of the request.
+busy at 25 calls a second. With this module, each of these steps handles a short address made from the image's hash. The
+bytes are inserted into the finished body of the request.
 
-Public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, a transport of httpx.
-``test_held_images.py`` fails when DSPy no longer needs this; then this file and its uses can be removed.
+It uses public interfaces only: ``dspy.Image`` with an address, an engine of ``dspy.LM``, a transport of httpx.
+``test_held_images.py`` fails when DSPy no longer needs this; then remove this file and its uses.
 """
 
 import base64
@@ -30,14 +30,14 @@ _EVERY_MARK = re.compile(
 
 
 class MissingImage(RuntimeError):
-    """Raised when a placeholder would be sent in place of an image: a defect of this package; nothing is sent."""
+    """Raised when a request would have a placeholder instead of an image, which is a bug here. Nothing is sent."""
 
     def __init__(self) -> None:
         super().__init__("an image is missing from a request, so the request was not sent; please report this")
 
 
 def address(image: LoadedImage) -> str:
-    """Return the address of an image in the prompt: the same for the same bytes, so that cache keys stay valid."""
+    """Return the address of an image in the prompt; equal bytes give equal addresses and thus equal cache keys."""
     return f"{HOST}{image.sent_sha256}.{image.mime.rpartition('/')[2]}"
 
 
@@ -64,7 +64,7 @@ def held_sizes() -> list[tuple[int, int]]:
 def marked(request: lm15.Request) -> lm15.Request:
     """Return the request with a short mark in place of each held image; ``with_held_images`` inserts the bytes.
 
-    Raises MissingImage where an address stands for an image that is not held, or stands in a text.
+    Raises MissingImage for the address of an image that is not held, and for an address inside a text.
     """
     held = _held()
 
@@ -81,9 +81,9 @@ def marked(request: lm15.Request) -> lm15.Request:
 
 
 def by_address(request: lm15.Request) -> lm15.Request:
-    """Replace images by their addresses in a marked request; an image that is not sent as its own file stays whole.
+    """Replace the images of a marked request by addresses, except images that are not sent as their own files.
 
-    Only the finished body gets the addresses, so its digest still depends on the images' content.
+    Only the finished body gets the addresses, so its digest still depends on the content of the images.
     """
     served = {_mark(place).decode() for place, image in _held().items() if image.sent_sha256 == image.sha256}
 

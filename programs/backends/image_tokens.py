@@ -1,10 +1,10 @@
-"""Input tokens per image and provider, by their published rules. Sizes are (width, height) in pixels.
+"""Compute the input tokens of an image by each provider's published rules. Sizes are (width, height) in pixels.
 
 - OpenAI: tiles of 512 pixels, or for newer models patches of 32, at "auto" detail, which requests use.
   https://developers.openai.com/api/docs/guides/images-vision#calculating-costs
 - Anthropic: patches of 28 pixels. Its earlier rule, w * h / 750, is within 5 % of it for whole patches.
   https://platform.claude.com/docs/en/build-with-claude/vision-coordinates#how-claude-resizes-and-pads-images
-- Google: tiles, a formula that Google calls rough; Gemini 3 a fixed budget, of which it may use a little less.
+- Google: tiles, by a formula that Google calls rough; for Gemini 3 a fixed budget, of which it may use a little less.
   https://ai.google.dev/gemini-api/docs/image-understanding and .../gemini-api/docs/media-resolution
 - A server of the user's own (vLLM, Ollama, llama.cpp, ...): Qwen2.5-VL's patches of 28 pixels. Models differ widely.
   https://huggingface.co/Qwen/Qwen2.5-VL-7B-Instruct and https://github.com/ggml-org/llama.cpp/pull/17020
@@ -21,8 +21,8 @@ Size = tuple[int, int]
 class Patches:
     """``each`` tokens per square of ``side`` pixels that covers the image, at most ``budget`` squares.
 
-    An image is scaled down to ``longest`` on the longer side before. One with more squares than the budget is scaled
-    down into it, by rules that differ and leave some of it unused: it counts as the whole budget, up to 6 % too much.
+    An image is first scaled down to ``longest`` on the longer side. An image with more squares than the budget is then
+    scaled down to fit, by rules that differ and leave a part unused. It counts as the whole budget, up to 6 % too much.
     """
 
     each: float
@@ -43,13 +43,13 @@ class Tiles:
     each: int
 
     def tokens(self, size: Size) -> int:
-        """Scaled down into 2048 x 2048, then to 768 on the shorter side, and covered with tiles of 512 x 512."""
+        """Return the tokens of an image, scaled to fit 2048 x 2048, then to a shorter side of 768, in tiles of 512."""
         width, height = within(size, 2048)
         scale = min(1.0, 768 / min(width, height))
         return self.base + self.each * _cells((int(width * scale), int(height * scale)), 512)
 
 
-# By the longest matching prefix of the model's name; a model that is not listed counts as the newest.
+# Looked up by the longest matching prefix of the model's name; a model that is not listed counts as the newest.
 NEWEST = Patches(1.2, longest=65535)
 OPENAI: dict[str, Tiles | Patches] = {
     "gpt-4": Tiles(85, 170),
@@ -137,9 +137,9 @@ def _cells(size: Size, side: int) -> int:
 
 
 def _version(model: str) -> tuple[int, int]:
-    """Return the first number of a model's name, and the one right after it: (4, 7) of "claude-opus-4-7-20260101".
+    """Return the version in a model's name, such as (4, 7) for "claude-opus-4-7-20260101".
 
-    A name without any is an alias of the newest.
+    A name without a number is an alias of the newest model.
     """
     found = re.search(r"(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", model)
     return (int(found[1]), int(found[2] or 0)) if found else (99, 0)

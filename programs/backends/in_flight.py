@@ -1,8 +1,8 @@
-"""Limit the requests to a server at a time, and make all of them wait when it asks one of them to wait.
+"""Limit the simultaneous requests to a server. If the server asks one request to wait, all of them wait.
 
-A request holds its place until it is answered or given up. A request that the server refused for now is sent again
-after its wait, once fewer are under way than when it was refused. Until then only one new request is sent at a time, as
-more would take the room that it waits for.
+A request holds a slot until it is answered or fails. A request that the server refused temporarily is sent again after
+its wait, once fewer requests are under way than when it was refused. Until then, new requests are sent one at a time,
+because more of them would take the capacity that the refused request waits for.
 """
 
 import math
@@ -14,10 +14,10 @@ from time import monotonic
 from dspy import lm15
 
 from agenticiqa.programs.backends.ledger import Limits
-from agenticiqa.programs.backends.retries import worth_another
+from agenticiqa.programs.backends.retries import is_retryable
 
 BUSY = frozenset({429, 503, 529})
-LOOK = 0.2  # seconds after which a waiting request checks the clock, and whether its run was halted
+CHECK_SECONDS = 0.2  # seconds after which a waiting request checks the clock, and whether its run was halted
 
 
 class InFlight:
@@ -25,58 +25,58 @@ class InFlight:
 
     def __init__(self, server: str = "") -> None:
         self.server = server
-        self.places: dict[object, float] = {}  # that are taken, each with the room that its request waits for
+        self.slots: dict[object, float] = {}  # each taken slot, with the number of requests below which it may send
         self._under_way = 0
-        self._free_at = 0.0  # by ``monotonic``: nothing is sent before
+        self._not_before = 0.0  # the time, by ``monotonic``, before which nothing is sent
         self._changed = Condition()
 
     @contextmanager
-    def place(self, limits: Limits) -> Iterator[object]:
-        """Wait for one of ``limits.in_flight`` places, and hold it for a request and its retries; yields the place."""
-        place = object()
+    def slot(self, limits: Limits) -> Iterator[object]:
+        """Wait for one of ``limits.in_flight`` slots, and hold it for a request and its retries; yield the slot."""
+        slot = object()
         with self._changed:
-            while not (self._has_place(limits.in_flight) or limits.halted.is_set()):
-                self._changed.wait(LOOK)
-            self.places[place] = math.inf
+            while not (self._has_slot(limits.in_flight) or limits.halted.is_set()):
+                self._changed.wait(CHECK_SECONDS)
+            self.slots[slot] = math.inf
         try:
-            yield place
+            yield slot
         finally:
             with self._changed:
-                del self.places[place]
+                del self.slots[slot]
                 self._changed.notify_all()
 
     @contextmanager
-    def attempt(self, place: object, limits: Limits) -> Iterator[None]:
-        """Wait until the server has room, then send the request of this place in the block."""
+    def attempt(self, slot: object, limits: Limits) -> Iterator[None]:
+        """Wait until the request of this slot may be sent; the block sends it."""
         with self._changed:
-            while not (self._has_room(place) or limits.halted.is_set()):
-                self._changed.wait(LOOK)
+            while not (self._may_send(slot) or limits.halted.is_set()):
+                self._changed.wait(CHECK_SECONDS)
             self._under_way += 1
         try:
             yield
         except lm15.LM15Error as error:
             if is_refused_for_now(error):
                 with self._changed:
-                    self.places[place] = max(1, self._under_way - 1)
-                    self._free_at = max(self._free_at, monotonic() + (error.retry_after or 0.0))
+                    self.slots[slot] = max(1, self._under_way - 1)
+                    self._not_before = max(self._not_before, monotonic() + (error.retry_after or 0.0))
             raise
         finally:
             with self._changed:
                 self._under_way -= 1
                 self._changed.notify_all()
 
-    def _has_place(self, most: int) -> bool:
-        refused = sum(room < math.inf for room in self.places.values())
-        return len(self.places) < most and refused in (0, len(self.places))
+    def _has_slot(self, most: int) -> bool:
+        refused = sum(capacity < math.inf for capacity in self.slots.values())
+        return len(self.slots) < most and refused in (0, len(self.slots))
 
-    def _has_room(self, place: object) -> bool:
-        return self._under_way < self.places[place] and self._free_at <= monotonic()
+    def _may_send(self, slot: object) -> bool:
+        return self._under_way < self.slots[slot] and self._not_before <= monotonic()
 
 
 def is_refused_for_now(error: lm15.LM15Error) -> bool:
     """Return whether the server may take the same request later: it is busy, asks to wait, or is unreachable."""
     is_busy = isinstance(error, lm15.RateLimitError | lm15.TransportError) or error.status in BUSY
-    return (is_busy or error.retry_after is not None) and worth_another(error)
+    return (is_busy or error.retry_after is not None) and is_retryable(error)
 
 
 _servers: dict[str, InFlight] = {}

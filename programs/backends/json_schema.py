@@ -1,4 +1,4 @@
-"""Reduce a JSON schema: remove what servers reject and what a model need not read."""
+"""Reduce a JSON schema: remove parts that servers reject or that a model does not need."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,18 +8,18 @@ BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Le
     "exclusiveMaximum",
 }
 NAMES = {"$defs", "title", "description"}
-NAMED = {"properties", "$defs"}  # the keys inside of these are our names, not keywords
+NAMED = {"properties", "$defs"}  # the keys inside these are names of fields and types, not keywords
 
 Schema = dict[str, Any]
 
 
 def without_bounds(schema: Schema) -> Schema:
-    """Return a schema without bounds on numbers and lengths, for servers that reject them; answers are validated."""
+    """Return a schema without bounds on numbers and lengths, which some servers reject; answers are validated."""
     return _each(schema, lambda node: {key: value for key, value in node.items() if key not in BOUNDS})
 
 
 def without_names(schema: Schema) -> Schema:
-    """Return a schema with its definitions in their places, and without titles and descriptions."""
+    """Return a schema with its definitions inserted where they are used, without titles and descriptions."""
     definitions = schema.get("$defs", {})
 
     def change(node: Schema) -> Schema:
@@ -31,7 +31,7 @@ def without_names(schema: Schema) -> Schema:
 
 
 def _each(schema: Any, change: Callable[[Schema], Schema]) -> Any:
-    """Return the schema with ``change`` made to each schema inside it, and then to itself."""
+    """Return the schema after ``change`` is applied to each schema inside it, and then to itself."""
     if isinstance(schema, list):
         return [_each(item, change) for item in schema]
     if not isinstance(schema, dict):

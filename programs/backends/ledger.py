@@ -16,7 +16,7 @@ from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.programs.backends.turn import COUNTS, CachedCall, Spent, Turn, current_turn, spend
 
-IN_FLIGHT = 64  # requests to a server at a time, where ``--workers`` gives no other number
+IN_FLIGHT = 64  # requests to a server at a time, unless ``--workers`` sets another number
 KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them
 
 
@@ -25,8 +25,8 @@ class AskedFor:
     """The capabilities of a model that a question uses: the form of JSON, log-probabilities, image formats.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent as they are. Nothing is known about a model that the
-    caller gave to DSPy. ``form`` is ``None`` with an adapter of the caller's, too.
+    token (0: none), ``image_formats`` the formats that are sent unconverted. All are ``None`` for a model that the
+    caller gave to DSPy; ``form`` is also ``None`` with an adapter of the caller.
     """
 
     form: Form | None = None
@@ -36,7 +36,7 @@ class AskedFor:
 
 @dataclass
 class Ledger:
-    """The usage of one assessment by stage, the models that answered, and how they were asked. Thread-safe.
+    """The usage of one assessment by stage, the models that answered, and the capabilities used. Thread-safe.
 
     ``answered_by`` has the models by stage, ``asked_for`` the capabilities used of each model. ``history`` is whether
     DSPy's history of calls is kept.
@@ -55,7 +55,7 @@ class Ledger:
             self.stages.setdefault(stage, Spent()).add(spent)
 
     def note_answer(self, stage: str, model: str, asked_for: AskedFor) -> None:
-        """Note that this model answered a question of the stage, and how it was asked."""
+        """Record that this model answered a question of the stage, and which of its capabilities were used."""
         with self._lock:
             if model not in (models := self.answered_by.setdefault(stage, [])):
                 models.append(model)
@@ -63,7 +63,7 @@ class Ledger:
                 ways.append(asked_for)
 
     def capabilities(self) -> dict[str, dict[str, Any]]:
-        """Return the capabilities used of each model, as in a result's JSON; a model may be asked in several forms."""
+        """Return the capabilities used of each model, as in a result's JSON; one model may have several forms."""
         return {
             model: {
                 "structured_outputs": list(dict.fromkeys(each.form for each in ways if each.form)),
@@ -73,19 +73,19 @@ class Ledger:
             for model, ways in self.asked_for.items()
         }
 
-    def note_reading(self, stage: str, notes: Iterable[str]) -> None:
-        """Note what was left out of an answer of the stage, or read as something else."""
+    def note_parsing(self, stage: str, notes: Iterable[str]) -> None:
+        """Record notes about parts of an answer that were ignored or interpreted differently from their text."""
         with self._lock:
             known = self.answer_notes.setdefault(stage, [])
             known.extend(note for note in notes if note not in known)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """As in a result's JSON."""
+        """Return the usage by stage as in a result's JSON."""
         return {stage: spent.to_json() for stage, spent in self.stages.items()}
 
 
 def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sum over a result's ``usage_by_stage``, without seconds, since stages overlap."""
+    """Return the sum over a result's ``usage_by_stage``, without seconds, because stages overlap in time."""
     summed = {count: sum(stage[count] for stage in stages.values()) for count in COUNTS}
     prices = [stage["usd"] for stage in stages.values() if stage["usd"] is not None]
     return {**summed, "usd": sum(prices) if prices else None}
@@ -94,7 +94,7 @@ def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 # State of a run, an assessment and a question is kept in DSPy's settings, because DSPy's own threads inherit them.
 @contextmanager
 def keeping(*, history: bool = False) -> Iterator[Ledger]:
-    """Record the usage of all calls in the block in a new ledger; ``history`` keeps DSPy's history of them."""
+    """Record the usage of all calls in the block in a new ledger; with ``history``, keep DSPy's history of calls."""
     ledger = Ledger(history=history)
     with dspy.context(agenticiqa_ledger=ledger):
         yield ledger
@@ -107,9 +107,9 @@ def current_ledger() -> Ledger:
 
 @contextmanager
 def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
-    """Begin one attempt at a question of a stage: ``spend`` adds to its usage, which is recorded at the end.
+    """Begin one attempt at a question of a stage; ``spend`` adds to its usage, which the ledger gets at the end.
 
-    A question that succeeds without a request was answered from the cache.
+    An attempt that succeeds without a request counts as answered from the cache.
     """
     turn = Turn(stage, attempt, attempts)
     try:
@@ -122,21 +122,21 @@ def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
 
 
 def answered_by(model: str, asked_for: AskedFor) -> None:
-    """Note that this model answered the current question, now or earlier (from the cache), and how it was asked."""
+    """Record that this model answered the current question, or that its cached answer was used."""
     current_ledger().note_answer(current_turn().stage, model, asked_for)
 
 
-def note_reading(stage: str, notes: Sequence[str]) -> None:
-    """Note what was left out of an accepted answer of the stage, or read as something else, one sentence each."""
+def note_parsing(stage: str, notes: Sequence[str]) -> None:
+    """Record notes, one sentence each, about parts of an accepted answer that were ignored or interpreted."""
     if notes:
-        current_ledger().note_reading(stage, notes)
+        current_ledger().note_parsing(stage, notes)
 
 
 @contextmanager
 def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
     """Record the usage of a model outside the configuration: time, and the requests and tokens that DSPy reports.
 
-    DSPy does not say whether an answer came from its cache; with a cache, an answer without any usage counts as cached.
+    DSPy does not report whether an answer came from its cache. With a cache, an answer without usage counts as cached.
     """
     with dspy.track_usage() as used:
         began = time.perf_counter()
@@ -152,10 +152,10 @@ def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
 
 
 def billed_output(asked: int, written: int, total: int) -> int:
-    """Return the tokens billed as output, with those of hidden reasoning.
+    """Return the tokens billed as output, including hidden reasoning.
 
-    xAI, Gemini and some gateways report reasoning beside the output tokens, and only add it to ``total``. Zero stands
-    for a count that is not reported.
+    xAI, Gemini and some gateways include reasoning only in ``total``, not in the output tokens. Zero means that a
+    count is not reported.
     """
     return max(written, total - asked) if asked else written
 
@@ -165,7 +165,7 @@ def _count(value: Any) -> int:
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:
-    """Return the tokens that DSPy counted, by model; names without the addresses of servers."""
+    """Return the tokens that DSPy counted, by model name without the server's address."""
     return {without_place(name): dict(tokens) for name, tokens in usage.items()}
 
 
@@ -181,10 +181,10 @@ class Halted(dspy.LMError):
 class Limits:
     """The limits and sums of one run, shared by all its threads.
 
-    ``max_calls`` counts requests sent, failed ones included; ``max_usd`` needs a price in the configuration. A request
-    is admitted only if its highest possible price still fits beside those of all requests in flight; its real price is
-    recorded when it is known. A request that does not fit yet waits as long as requests in flight may turn out cheaper.
-    ``in_flight`` bounds the requests of this process to one server at a time (``backends.in_flight``).
+    ``max_calls`` limits the requests sent, including failed ones; ``max_usd`` needs a price in the configuration. A
+    request is admitted only if its highest possible price fits in addition to those of all requests in flight. Its real
+    price is recorded when it is known. A request that does not fit waits while requests in flight may turn out cheaper.
+    ``in_flight`` limits the requests of this process to one server at a time (``backends.in_flight``).
     """
 
     max_calls: int | None = None
@@ -198,9 +198,9 @@ class Limits:
     _changed: Condition = field(default_factory=Condition, repr=False)
 
     def admit(self, highest_usd: float | None, server: str = "") -> None:
-        """Wait for room for one request of at most this price. Raises LimitReached or Halted when there is none.
+        """Wait until the limits admit a request of at most this price. Raises LimitReached or Halted if they never do.
 
-        ``server`` is where it is sent, which has no effect here.
+        ``server`` is where the request is sent; it has no effect here.
         """
         with self._changed:
             while not self.admit_now(highest_usd):
@@ -212,9 +212,9 @@ class Limits:
                 self._changed.wait(1.0)
 
     def admit_now(self, highest_usd: float | None) -> bool:
-        """Return whether there is room now for one request of at most this price; if so, count it.
+        """Return whether the limits admit a request of at most this price now; if so, count it.
 
-        Raises LimitReached or Halted when there will be no room.
+        Raises LimitReached or Halted if they never will.
         """
         with self._changed:
             if self.halted.is_set():
@@ -237,7 +237,7 @@ class Limits:
             self.calls += 1
 
     def go_on(self, calls: int, usd: float, under_way: Iterable[float | None]) -> None:
-        """Count what an earlier process sent and spent, and the highest possible price of requests still under way."""
+        """Add the requests and cost of an earlier process, and the highest possible prices of requests under way."""
         with self._changed:
             self.calls += calls
             self.usd += usd
@@ -254,7 +254,7 @@ class Limits:
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait for so many seconds, or until the run is halted."""
+        """Wait for this number of seconds, or until the run is halted."""
         self.halted.wait(seconds)
 
     def halt(self) -> None:
@@ -279,10 +279,10 @@ class OtherModels(BaseCallback):
 
 @dataclass(frozen=True)
 class Run:
-    """The limits of a run, and how its requests are sent when they do not go directly to a server.
+    """The limits of a run, and how its requests are sent if they do not go directly to a server.
 
-    ``send`` answers the request of a model in place of its server, and ``assess`` assesses images with requests sent
-    this way: see ``provider_batches.rounds``.
+    ``send`` answers the request of a model instead of its server, and ``assess`` assesses images with such requests
+    (see ``provider_batches.rounds``).
     """
 
     limits: Limits
@@ -298,8 +298,8 @@ def within(
 ) -> Iterator[Limits]:
     """Count all requests to models in the block, including those of DSPy's optimizers and their threads.
 
-    ``limits.calls`` and ``limits.usd`` have what was sent so far. Past a limit a model of the configuration raises
-    LimitReached in place of sending; requests of other models are counted, and not refused. ``send`` and ``assess`` are
+    ``limits.calls`` and ``limits.usd`` are the sums so far. Beyond a limit, a model of the configuration raises
+    LimitReached instead of sending; requests of other models are counted but not refused. ``send`` and ``assess`` are
     those of a ``Run``.
     """
     run = current_run()
@@ -312,10 +312,10 @@ def within(
 
 
 def current_run() -> Run:
-    """Return the current run; one without limits where none was set."""
+    """Return the current run; a run without limits if none was set."""
     return dspy.settings.get("agenticiqa_run") or Run(Limits())
 
 
 def current() -> Limits:
-    """Return the limits of the current run; unlimited ones where none were set."""
+    """Return the limits of the current run; no limits if none were set."""
     return current_run().limits

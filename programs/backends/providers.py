@@ -1,6 +1,7 @@
-"""The providers that a configuration can name: how each is reached, and what its interface takes.
+"""List the providers that a configuration can name: their addresses and the features of their interfaces.
 
-A row says what is requested at first. A feature that a server refuses is left out from then on (``capabilities``).
+A row has the features that are requested first. A feature that a server refuses is not requested again
+(``capabilities``).
 """
 
 import re
@@ -18,13 +19,13 @@ class Provider:
     """One provider of models: address, key, and the features of its interface.
 
     ``key_env``: the environment variable of its key; ``None`` for a server of the user's own, which needs ``api_base``.
-    ``address``: its address, where it speaks as OpenAI does; ``route``: lm15's name for its interface otherwise.
+    ``address``: its address, if its interface is OpenAI's; ``route``: otherwise lm15's name for its interface.
     ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
     ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``formats``: the media types that it
-    decodes. ``continues``: the fields sent beside the messages to continue an unfinished answer; ``None`` where the
-    model begins a new one. ``reasoning_is_apart``: its output tokens leave out hidden reasoning, which it reports
-    beside them. ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None``: it has none.
-    ``models``: what differs for models whose names begin with a pattern.
+    decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if the model would
+    begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens.
+    ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None`` without one.
+    ``models``: different values for some models, by a pattern that matches the beginning of their names.
     """
 
     key_env: str | None = None
@@ -42,7 +43,7 @@ class Provider:
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_model(self, model: str) -> "Provider":
-        """Return the row with what differs for this model at the provider's own address."""
+        """Return the row with the values for this model at the provider's own address."""
         changes = [change for pattern, change in self.models.items() if re.match(pattern, model)]
         return replace(self, **changes[0]) if changes else self
 
@@ -54,11 +55,11 @@ PROVIDERS: dict[str, Provider] = {
         "https://api.openai.com/v1",
         batches="files",
         models={
-            r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # they always reason; answered with 403
+            r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
             r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # before structured outputs
         },
     ),
-    # Newer models refuse top_p beside a temperature; there is no JSON mode, no seed and no log-probabilities.
+    # Newer models refuse top_p together with a temperature; there is no JSON mode, seed or log-probability.
     "anthropic": Provider(
         "ANTHROPIC_API_KEY",
         route="anthropic",
@@ -75,8 +76,8 @@ PROVIDERS: dict[str, Provider] = {
         continues={"continue_final_message": True, "add_generation_prompt": False}, batches="vllm run-batch"
     ),
     "sglang": Provider(continues={"continue_final_message": True}),
-    "ollama": Provider(),  # versions without log-probabilities ignore that they are asked for
-    # It continues by itself, but refuses to where the model would think first.
+    "ollama": Provider(),  # versions without log-probabilities ignore the request for them
+    # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}),
     "lmstudio": Provider(forms=("json_schema",), logprobs=0),
 }

@@ -9,7 +9,7 @@ from diskcache import Disk
 from diskcache.core import MODE_BINARY, MODE_PICKLE
 from pydantic import BaseModel
 
-ANSWERS = ("litellm.types.", "openai.types.")  # modules of the answers that LiteLLM gives; DSPy's own are plain values
+ANSWERS = ("litellm.types.", "openai.types.")  # modules of LiteLLM's answer types; DSPy's own answers are plain values
 
 
 class RecordDisk(Disk):
@@ -32,7 +32,7 @@ class RecordDisk(Disk):
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        # DSPy's restricted mode trusts every name in these modules, also "os.system" in one that imports os.
+        # DSPy's restricted mode allows every name in these modules, even "os.system" in a module that imports os.
         if module.startswith(ANSWERS) and "." not in name:
             found = super().find_class(module, name)
             if isinstance(found, type) and issubclass(found, BaseModel):

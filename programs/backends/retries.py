@@ -1,4 +1,4 @@
-"""Which failed requests are retried, after what wait, and how that is logged.
+"""Decide which failed requests are retried and after what wait, and log the retries.
 
 ==================================  ==================================================================================
 failure                             action
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as out of reach
+LONGEST_HINT = 60.0  # seconds; a server that asks for more counts as unreachable
 LONGEST_WAIT = 30.0
 TIMEOUTS = 2  # attempts that may time out
 
 
 def attempts(name: str, most_retries: int, limits: Limits) -> "tenacity.Retrying":
-    """Return the attempts at one request to the server ``name``; an interrupted run ends their waits."""
+    """Return the attempts at one request to the model ``name``; an interrupted run ends their waits."""
     import tenacity  # loads tornado, which a program without a model does not need
 
     return tenacity.Retrying(
-        retry=tenacity.retry_if_exception(worth_another),
+        retry=tenacity.retry_if_exception(is_retryable),
         wait=wait,
         stop=stop_after(most_retries),
         before_sleep=log_retry(name),
@@ -47,7 +47,7 @@ def attempts(name: str, most_retries: int, limits: Limits) -> "tenacity.Retrying
     )
 
 
-def worth_another(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     """Return whether the same request may succeed later."""
     if isinstance(error, lm15.TransportError):
         return not any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes(error))
@@ -56,24 +56,24 @@ def worth_another(error: BaseException) -> bool:
 
 
 def wait(state: "tenacity.RetryCallState") -> float:
-    """Seconds until the next attempt."""
+    """Return the seconds until the next attempt."""
     doubled = min(2.0 ** (state.attempt_number - 1), LONGEST_WAIT)
     least = float(getattr(_failure(state), "retry_after", None) or doubled)
     return least * random.uniform(1, 1.25)
 
 
 def stop_after(retries: int) -> "Callable[[tenacity.RetryCallState], bool]":
-    """Stop after so many retries, or after the second attempt that timed out."""
+    """Return a condition that stops after this number of retries, or after the second attempt that timed out."""
 
     def stop(state: "tenacity.RetryCallState") -> bool:
-        hung = isinstance(_failure(state), lm15.TimeoutError)
-        return state.attempt_number > (min(retries, TIMEOUTS - 1) if hung else retries)
+        timed_out = isinstance(_failure(state), lm15.TimeoutError)
+        return state.attempt_number > (min(retries, TIMEOUTS - 1) if timed_out else retries)
 
     return stop
 
 
 def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
-    """Return a callback that logs each wait: the server, the failure, and the seconds until any next attempt."""
+    """Return a callback that logs each wait: the model, the failure, and the seconds until the next attempt."""
 
     def log(state: "tenacity.RetryCallState") -> None:
         if current().halted.is_set():
@@ -91,7 +91,7 @@ def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
 
 
 def brief(error: BaseException | None) -> str:
-    """Return the first line of an error, with its status where the server gave one."""
+    """Return the first line of an error, with its HTTP status if there is one."""
     status = getattr(error, "status", None)
     text = next(iter(str(getattr(error, "message", "") or error).strip().splitlines()), "") or type(error).__name__
     return f"status {status}: {text}" if status else text

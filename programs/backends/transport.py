@@ -1,7 +1,8 @@
-"""HTTP requests with bounds on time and size, over httpx's interface for transports.
+"""Send HTTP requests with limits on time and size, as a transport of httpx.
 
-Each request has its own connection. A late, repeated or unsolicited answer can therefore never be taken for the answer
-to another request. Every read and write of a connection ends at the deadline of its request, whatever the server sends.
+Each request has its own connection. A late, repeated or unsolicited answer can therefore never be mistaken for the
+answer to another request. Reads and writes of a connection end at the deadline of its request, whatever the server
+sends.
 """
 
 import ipaddress
@@ -24,10 +25,10 @@ from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 
-# Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB, in four Chinese
-# characters, escaped and with blanks in the JSON, 2.9 KB.
+# Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
+# Chinese characters, escaped and with blanks in the JSON, it takes 2.9 KB.
 PER_TOKEN = 3 << 10
-BESIDE_TOKENS = 2 << 20
+BESIDE_TOKENS = 2 << 20  # bytes for everything else in an answer
 CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written at a time
 FAULTS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpx.HTTPError, httpx.InvalidURL)
@@ -37,12 +38,12 @@ ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-enco
 
 
 class Transport(httpx.BaseTransport):
-    """Sends requests whose bodies have marks in place of held images; ``timeout`` in seconds is the deadline of each.
+    """An httpx transport that inserts held images into bodies and ends each request after ``timeout`` seconds.
 
-    ``sent`` names the headers of a request that are sent, where not all are. Raises ``lm15.TransportError``, with a
-    TimeoutError as its cause when the deadline has passed, ``lm15.ServerError`` for an answer of more than ``largest``
-    bytes, and ``lm15.InvalidRequestError`` for a redirect, which is never followed because it would send image and key
-    to another server.
+    ``sent`` names the headers to send; ``None`` sends all. Raises ``lm15.TransportError``, with a TimeoutError as its
+    cause after the deadline, ``lm15.ServerError`` for an answer of more than ``largest`` bytes, and
+    ``lm15.InvalidRequestError`` for a redirect. Redirects are never followed, because the image and the key would be
+    sent to another server.
     """
 
     def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None) -> None:
@@ -59,7 +60,7 @@ class Transport(httpx.BaseTransport):
         headers += [("content-length", str(sum(map(len, pieces)))), ("accept-encoding", "identity")]
         url, proxy = str(request.url), proxy_for(str(request.url))
         with (
-            _in_words(url, proxy, min(CONNECT, self.timeout), self.timeout),
+            _as_transport_error(url, proxy, min(CONNECT, self.timeout), self.timeout),
             self._connections(url, proxy) as connections,
             connections.stream(request.method, url, headers=headers, content=iter(pieces)) as answer,
         ):
@@ -73,7 +74,7 @@ class Transport(httpx.BaseTransport):
             body = self._bounded(response)
         if response.status_code >= 400:
             body = readable_error(body)
-        # Raw, since a header may have letters that httpx reads and does not write.
+        # Raw headers, because httpx reads characters in headers that it cannot write.
         kept = [(name, value) for name, value in response.headers.raw if name.lower().decode() not in ABOUT_THE_BODY]
         return httpx.Response(response.status_code, headers=kept, content=body)
 
@@ -111,25 +112,25 @@ class Network(httpcore.NetworkBackend):
 
 
 class Stream(httpcore.NetworkStream):
-    """A connection whose reads and writes end at the deadline (of ``time.monotonic``), whatever their own timeout."""
+    """A connection with a ``deadline`` (of ``time.monotonic``) for all reads and writes; their timeouts are ignored."""
 
     def __init__(self, inner: httpcore.NetworkStream, deadline: float) -> None:
         self.inner, self.deadline = inner, deadline
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """As of httpcore."""
-        return self.inner.read(max_bytes, self._left())
+        return self.inner.read(max_bytes, self._remaining())
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """As of httpcore."""
         for start in range(0, len(buffer), PIECE):
-            self.inner.write(buffer[start : start + PIECE], self._left())
+            self.inner.write(buffer[start : start + PIECE], self._remaining())
 
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> "Stream":
         """As of httpcore."""
-        return Stream(self.inner.start_tls(ssl_context, server_hostname, self._left()), self.deadline)
+        return Stream(self.inner.start_tls(ssl_context, server_hostname, self._remaining()), self.deadline)
 
     def close(self) -> None:
         """As of httpcore."""
@@ -139,11 +140,11 @@ class Stream(httpcore.NetworkStream):
         """As of httpcore."""
         return self.inner.get_extra_info(info)
 
-    def _left(self) -> float:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
+    def _remaining(self) -> float:
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        return left
+        return remaining
 
 
 @cache
@@ -152,29 +153,29 @@ def _tls() -> ssl.SSLContext:
 
 
 def largest_answer(max_tokens: int) -> int:
-    """Return the most bytes that an answer of so many tokens may have: 3.5 MiB for 512, 8 MiB for 2,048."""
+    """Return the largest size in bytes of an answer of ``max_tokens`` tokens: 3.5 MiB for 512, 8 MiB for 2,048."""
     return BESIDE_TOKENS + PER_TOKEN * max_tokens
 
 
 def proxy_for(url: str) -> str | None:
-    """Return the proxy that the environment names for this address (``HTTPS_PROXY``, ``NO_PROXY``, ...).
+    """Return the proxy for this address from the environment (``HTTPS_PROXY``, ``NO_PROXY``, ...).
 
-    ``None`` for this machine's own addresses.
+    Return ``None`` for addresses of this machine.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = getproxies()
-    entries = re.split(r"[,\s]+", proxies.get("no", "").lower())
-    if is_loopback(host) or proxy_bypass(host) or any(is_of(host, parts.port, entry) for entry in entries if entry):
+    entries = filter(None, re.split(r"[,\s]+", proxies.get("no", "").lower()))
+    if is_loopback(host) or proxy_bypass(host) or any(matches_no_proxy(host, parts.port, each) for each in entries):
         return None
     return proxies.get(parts.scheme) or proxies.get("all")
 
 
-def is_of(host: str, port: int | None, entry: str) -> bool:
+def matches_no_proxy(host: str, port: int | None, entry: str) -> bool:
     """Return whether an entry of ``NO_PROXY`` matches a host, as curl and requests read it (urllib differs).
 
-    An entry is an address or a network of IPv4 or IPv6, with brackets or without ("[fd00::]/8"), or a domain with its
-    subdomains; either may have a port.
+    An entry is an IPv4 or IPv6 address or network, with or without brackets ("[fd00::]/8"), or a domain, which includes
+    its subdomains. Each may have a port.
     """
     named, _, at = entry.rpartition(":") if re.fullmatch(r"([^:]+|\[.*\]):\d+", entry) else (entry, "", "")
     if at and int(at) != port:
@@ -200,7 +201,7 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> Iterator[None]:
+def _as_transport_error(url: str, proxy: str | None, connect: float, timeout: float) -> Iterator[None]:
     """Convert a connection's exceptions to ``lm15.TransportError`` with a plain message."""
     try:
         yield
@@ -218,7 +219,7 @@ def _in_words(url: str, proxy: str | None, connect: float, timeout: float) -> It
 def _reason(error: Exception, url: Any) -> str:
     if isinstance(error, httpcore.ConnectError):
         system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
-        number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL numbers its errors otherwise
+        number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL has its own error numbers
         reason = os.strerror(number) if number > 0 else str(system)
         return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
     if isinstance(error, httpcore.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):

@@ -14,10 +14,10 @@ class Spent:
     """The usage of one stage.
 
     ``calls`` counts requests sent, ``cached`` answers from the cache, ``retries`` requests sent again after a server or
-    network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` where
-    the configuration has no price; a request without a known price (no answer, or no usage in it) counts as the most
-    that it may have cost. ``seconds`` is the time of the requests. ``cut_off``: the last answer ended at the token
-    limit.
+    network failure (also counted in ``calls``). ``output_tokens`` include hidden reasoning. ``usd`` is ``None`` if the
+    configuration has no price. A request with an unknown price (no answer, or an answer without usage) counts with its
+    highest possible price. ``seconds`` is the time of the requests. ``cut_off`` is whether the last answer ended at
+    the token limit.
     """
 
     calls: int = 0
@@ -38,13 +38,13 @@ class Spent:
             self.usd = (self.usd or 0.0) + more.usd
 
     def to_json(self) -> dict[str, Any]:
-        """As in a result's JSON."""
+        """Return the usage as in a result's JSON."""
         counts = {name: getattr(self, name) for name in COUNTS}
         return {**counts, "usd": None if self.usd is None else round(self.usd, 6), "seconds": round(self.seconds, 3)}
 
 
 class CachedCall(NamedTuple):
-    """A call of a DSPy model: the model, and what it was given (``prompt``, ``messages``, ``kwargs``)."""
+    """A call of a DSPy model: the model and its inputs (``prompt``, ``messages``, ``kwargs``)."""
 
     lm: dspy.BaseLM
     inputs: Mapping[str, Any]
@@ -54,10 +54,10 @@ class CachedCall(NamedTuple):
 class Turn:
     """One attempt at a question of a stage, with its usage and reply.
 
-    ``images`` are shown, by their addresses in the prompt (see ``held_images``). ``spent`` has the requests of the
-    attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` the reasoning sent beside
-    it, ``cache`` whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` what a configured model
-    reported about each response.
+    ``images`` are the images in the prompt, by their addresses in it (see ``held_images``). ``spent`` is the usage of
+    the attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` is the reasoning sent
+    with it, ``cache`` is whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` has what a
+    configured model reported about each response.
     """
 
     stage: str = ""
@@ -84,5 +84,5 @@ def current_turn() -> Turn:
 
 
 def spend(more: Spent) -> None:
-    """Record the usage of a request under the question that is being asked."""
+    """Add the usage of a request to the current attempt."""
     current_turn().spent.add(more)

@@ -1,8 +1,8 @@
-"""Check the body of a response before it is read: a response without an answer is a fault of the server.
+"""Check the body of a response before it is parsed: a response without an answer is a fault of the server.
 
-Servers, gateways and login pages send a status of 200 with no choices, an error, a ticket or a page. Taken for the
-model's answer, it would be rejected and kept in the cache. A field beside the answer (usage, log-probabilities) may
-have an unreadable form. The answer was paid for, so only that field is left out.
+Servers, gateways and login pages send status 200 with no choices, an error, a job id or a page. If this counted as the
+model's answer, it would be rejected and kept in the cache. If another field (usage, log-probabilities) is malformed,
+only that field is removed, because the answer was paid for.
 """
 
 import math
@@ -18,16 +18,16 @@ from agenticiqa.configs.reading import json_value
 Body = dict[str, Any]
 
 SHOWN = 200  # characters of a body without an answer
-MOST_TOKENS = 10**9  # more than any model takes: not a valid count
+MOST_TOKENS = 10**9  # a larger count is not valid
 _FENCED = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
-_OF_THOUGHTS = re.compile("reason|think|thought")  # reasoning_content, reasoning, thinking, reasoning_details, ...
+_REASONING_FIELD = re.compile("reason|think|thought")  # reasoning_content, reasoning, thinking, reasoning_details, ...
 BROKEN_OFF = ("error", "abort", "failed")
 
 
 def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
-    """Return the JSON of a response, in the form that lm15 reads. Raises ``lm15.ServerError`` without an answer.
+    """Return the JSON of a response, in the form that lm15 parses. Raises ``lm15.ServerError`` without an answer.
 
-    An error in its place is left in, for lm15 to read.
+    An error object instead of an answer is kept, because lm15 handles it.
     """
     status, text = reply.status_code, reply.content.decode("utf-8", "replace")
     try:
@@ -36,15 +36,15 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
         raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
         raise no_answer(status, text)
-    said = body.get("error")
-    found = body if said and isinstance(said, dict) else vet(body)
+    error_field = body.get("error")
+    found = body if error_field and isinstance(error_field, dict) else vet(body)
     if found is None:
         raise no_answer(status, text)
     return found
 
 
 def no_answer(status: int, text: str) -> lm15.ServerError:
-    """Return the error for a server that sent this in place of an answer."""
+    """Return the error for a server that sent this text instead of an answer."""
     return lm15.ServerError(f"the response contains no answer: {_beginning(text)}", status=status)
 
 
@@ -53,7 +53,7 @@ def _beginning(text: str) -> str:
 
 
 def vet_chat(body: Body) -> Body | None:
-    """Check a chat completion in OpenAI's form; ``None`` without an answer. The first of several choices counts."""
+    """Return a chat completion in OpenAI's form, checked; ``None`` without an answer. Only the first choice is used."""
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -68,16 +68,16 @@ def vet_chat(body: Body) -> Body | None:
 
 
 def _with_answer(message: Body) -> Body:
-    """Return the message; a JSON object that a server misread as reasoning becomes its content.
+    """Return the message with a JSON object that a server mistook for reasoning as its content.
 
-    Other thoughts beside no content become ``reasoning_content``, after the name of their field in brackets.
+    Without content, other reasoning becomes ``reasoning_content``, after the name of its field in brackets.
     """
     content = message.get("content")
     if isinstance(content, list):
         beside = {str(part.get("type")): part for part in content if isinstance(part, dict)}
         has_answer = "text" in beside
     else:
-        beside = {name: value for name, value in message.items() if _OF_THOUGHTS.search(name)}
+        beside = {name: value for name, value in message.items() if _REASONING_FIELD.search(name)}
         has_answer = bool(content)
     field, given = next(((name, value) for name, value in beside.items() if value), ("", None))
     if has_answer or not field:
@@ -94,7 +94,7 @@ def _with_answer(message: Body) -> Body:
 
 
 def _text_in(thoughts: Any) -> str:
-    """The text of thoughts: as they are, or in the blocks of a list, under ``text``, ``thinking`` or ``summary``."""
+    """Return the text of reasoning: a string, or blocks of a list with ``text``, ``thinking`` or ``summary``."""
     if isinstance(thoughts, list):
         return "".join(map(_text_in, thoughts))
     if isinstance(thoughts, dict):
@@ -116,7 +116,7 @@ VETTED: dict[str, Callable[[Body], Body | None]] = {"anthropic": vet_anthropic, 
 
 
 def _usage(usage: Any) -> Body | None:
-    """Return the valid counts of tokens; others are left out, so that the price counts as unknown."""
+    """Return the valid counts of tokens; an invalid count is removed, so that the price is unknown."""
     if not isinstance(usage, dict):
         return None
     read = {name: (_usage if name.endswith("_details") else _count)(value) for name, value in usage.items()}
@@ -130,7 +130,7 @@ def _count(value: Any) -> int | None:
 
 
 def _logprobs(logprobs: Any) -> Any:
-    """Return the log-probabilities without invalid alternatives; ``None`` where a token's own one is invalid."""
+    """Return the log-probabilities without invalid alternatives; ``None`` if that of a token itself is invalid."""
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list) or not all(map(_is_logprob, content)):
         return None

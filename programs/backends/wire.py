@@ -1,4 +1,4 @@
-"""Send requests over HTTP: to OpenAI-compatible servers with ``openai``, to Anthropic and Google with lm15."""
+"""Send requests over HTTP: to OpenAI-compatible servers with ``openai``, and to Anthropic and Google with lm15."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -19,18 +19,18 @@ from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 
-# The headers of the openai client that are sent. Not its headers about this machine, nor what it reads from the
-# environment, such as the name of an organization, which is not for other servers; nor cookies.
+# The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads
+# from the environment (such as an organization, which other servers must not get) are not sent.
 SENT = frozenset({"accept", "authorization", "content-type", "host", "user-agent"})
 Post = Callable[[bytes], httpx.Response]
 
 
 @dataclass
 class Server(ABC):
-    """A provider's interface at an address (``None``: its own), with a key.
+    """A provider's interface at an address (``None``: the provider's own), with a key.
 
-    A name and password in the address are sent as basic authentication, in place of a key in the same header.
-    ``timeout`` is the deadline of a request in seconds. ``max_tokens`` bounds the bytes of an answer.
+    A user name and password in the address are sent as basic authentication, instead of a key in the same header.
+    ``timeout`` is the deadline of a request in seconds. ``max_tokens`` limits the bytes of an answer.
     """
 
     provider: Provider
@@ -60,14 +60,14 @@ class Server(ABC):
 
 
 class ChatServer(Server):
-    """OpenAI, and OpenAI-compatible servers of the user.
+    """OpenAI, or an OpenAI-compatible server of the user.
 
-    lm15 writes and reads the JSON, as for any engine of DSPy; the ``openai`` client sends it.
+    lm15 formats and parses the JSON, as for any engine of DSPy; the ``openai`` client sends it.
     """
 
     @cached_property
     def _dialect(self) -> lm15.OpenAIChatLM:
-        # They differ in one field of those that are sent: OpenAI has max_completion_tokens, the others max_tokens.
+        # One field that is sent differs: OpenAI has max_completion_tokens, the others have max_tokens.
         return lm15.OpenAIChatLM(api_key=self.key, compat="vllm" if self.provider.key_env is None else "openai")
 
     @cached_property
@@ -76,7 +76,7 @@ class ChatServer(Server):
         return openai_client(self, httpx.Client(transport=transport), {"Content-Type": "application/json"})
 
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
-        """See ``Server``. ``post`` is given the body, which has marks in place of held images."""
+        """See ``Server``. ``post`` gets the body, which has marks in place of held images."""
         import openai
 
         body = self._dialect.build_request(request, stream=False).body
@@ -97,7 +97,7 @@ class ChatServer(Server):
 
 
 class NativeServer(Server):
-    """Anthropic or Google, each in its own format, by lm15."""
+    """Anthropic or Google, each with its own format, through lm15."""
 
     @cached_property
     def _connection(self) -> Any:
@@ -116,13 +116,13 @@ class NativeServer(Server):
         return Transport(self.timeout, largest_answer(self.max_tokens))
 
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
-        """See ``Server``. There is no other way to send it."""
+        """See ``Server``. ``post`` is not supported."""
         assert post is None, "the Batch APIs of these providers are not supported"
         return finished(request, self._connection.complete(request), self.provider)
 
     @contextmanager
     def stream(self, request: Any) -> Iterator["HttpResponse"]:
-        """Send a request that lm15 made (lm15's interface for transports); the answer is whole."""
+        """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
             sent.headers["Authorization"] = basic
@@ -134,7 +134,7 @@ class NativeServer(Server):
 
 @dataclass
 class HttpResponse:
-    """A response as lm15 reads it."""
+    """A response in the form that lm15 expects from a transport."""
 
     status: int
     reason: str
@@ -168,9 +168,10 @@ def server(provider: Provider, model: str, address: str | None, key: str, timeou
 
 
 def finished(request: lm15.Request, response: lm15.Response, provider: Provider) -> lm15.Response:
-    """Add hidden reasoning to the output tokens of a response, as billed; a count above the output's is separate.
+    """Return the response with hidden reasoning in its output tokens, as billed.
 
-    A single token requested to continue an answer does not count as cut off, although it ends at its limit.
+    A reasoning count above the output's was reported separately. An answer of one requested token does not count as
+    cut off, although it ends at its limit.
     """
     usage = response.usage
     asked, written, total, thought = (

@@ -1,8 +1,8 @@
 """Assess many images with one program, several at a time, and yield each result as it is finished.
 
-A program that asks a model spends its time waiting, so its images are assessed in threads. Python's global lock keeps a
-program that only computes on one core, so it is copied into processes when there are enough images. The results are the
-same to the last bit, whatever the number of workers and the order of the images.
+A program that asks a model spends its time waiting, so its images are assessed in threads. Python's global lock limits
+a program that only computes to one core, so it is copied into processes if there are enough images. The results are
+bit-identical for any number of workers and any order of the images.
 """
 
 import logging
@@ -24,7 +24,7 @@ from agenticiqa.programs.backends.cores import WORKERS, available_cores
 from agenticiqa.programs.backends.ledger import OtherModels, current_run
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.worker import Died, NotStarted, Worker
+from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.result import Assessment, is_unscored
@@ -58,12 +58,12 @@ def assess_many(
 ) -> Generator[tuple[Job, T | Failure], None, None]:
     """Assess every job, several at a time, and yield each when it is finished.
 
-    A program with only computing stages runs in processes, at most one for every 8 images, or in this thread if that
-    makes one. (Fewer images get processes, too, once they took 5 s of processor time.) ``postprocess`` and what it
-    returns must be picklable for that, and not be defined in the running script; otherwise threads are used.
+    A program with only computing stages runs in processes, at most one per 8 images, or in this thread if that is one.
+    (After 5 s of processor time, it may use more processes.) For processes, ``postprocess`` and its return value must
+    be picklable and not be defined in the running script; otherwise threads are used.
 
-    At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C jobs that
-    have not begun, or would have to ask a model again, are dropped; the others are finished and yielded, and then
+    At most two jobs per worker are begun or waiting, so memory does not grow with their number. At Ctrl-C, jobs that
+    have not begun, or need another answer of a model, are dropped. The others are finished and yielded, and then
     KeyboardInterrupt is raised.
 
     Args:
@@ -71,15 +71,15 @@ def assess_many(
         jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated.
         workers: How many images are assessed at a time; by default the number of cores for a program that only
             computes, and 4 for one that asks a model.
-        postprocess: Applied to each result in the thread or process that made it; only its return value
-            (``Assessment.to_dict``, say) is kept or sent. A package error that it raises is the job's outcome.
+        postprocess: Applied to each result in its thread or process; only the return value (such as that of
+            ``Assessment.to_dict``) is kept. An error of this package that it raises is the job's outcome.
         stop_when: Called with each outcome, in one thread at a time. Once it returns true, no further job begins and
             nothing more is sent to a model. Jobs under way that can finish without a model are still yielded; outcomes
             that only report the stop itself (Halted, a second LimitReached) are not.
 
     Yields:
-        The job (for an image the one made of it) with its result, or with the exception that ended it; an unexpected
-        one as ``errors.Unforeseen``.
+        The job (for an image, the job that rates it) with its result, or with the exception that ended it. An
+        unexpected exception is yielded as ``errors.Unforeseen``.
     """
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
@@ -123,7 +123,7 @@ def run_many(
     if not ahead:
         return
     upcoming = chain(ahead, upcoming)
-    if function := _movable(assess):
+    if function := _pickled(assess):
         with _processes(function, processes) as assess_elsewhere:
             yield from in_threads(assess_elsewhere, upcoming, stop_when, workers=processes)
     else:
@@ -131,12 +131,12 @@ def run_many(
 
 
 def as_job(given: Job | ImageSource) -> Job:
-    """Return the job, or for an image the job that rates it."""
+    """Return a job unchanged; for an image, return the job that rates it."""
     return given if isinstance(given, Job) else Job(given)
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:
-    """Return the stages that a later run must ask anew, because their answers were unusable."""
+    """Return the stages whose requests a later run must send again, because their answers were unusable."""
     if isinstance(outcome, Unanswered):
         return [outcome.stage]
     if isinstance(outcome, dict) and outcome.get("rejected_answers") and is_unscored(outcome):
@@ -145,7 +145,7 @@ def stages_to_forget(outcome: object) -> Collection[str]:
 
 
 def _worthwhile(workers: int, images: int, spent: float) -> int:
-    """Return how many processes are worth starting for the images ahead, after ``spent`` seconds without any."""
+    """Return how many processes to start for the next images, after ``spent`` seconds without processes."""
     return min(workers, images if spent >= LONG_SECONDS else images // IMAGES_PER_PROCESS)
 
 
@@ -179,7 +179,7 @@ def _assess(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Jo
 def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
     """Yield a function that sends each job to a free process; ``function`` is the pickled one to run there."""
     processes = [Worker(function) for _ in range(count)]
-    free: LifoQueue[Worker] = LifoQueue()  # the last one used has surely been started
+    free: LifoQueue[Worker] = LifoQueue()  # the worker used last is already started
     for process in processes:
         free.put(process)
 
@@ -189,7 +189,7 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
             return process(job.picklable())
         except AgenticIQAError as error:
             return error
-        except Died as end:
+        except WorkerStopped as end:
             return ImageError(f"{job.name}: the worker process {end}; {ADVICE}")
         except NotStarted as reason:
             return UserError(f"no worker process could be started ({reason}); use one worker")
@@ -208,8 +208,8 @@ def _only_computes(program: AgenticIQA) -> bool:
     return all(type(part).__module__.startswith("agenticiqa.") for _, part in program.named_sub_modules())
 
 
-def _movable(assess: Callable[[Job], Any]) -> bytes | None:
-    """Return the pickled function, or ``None`` if it can only be called in this process; log the reason."""
+def _pickled(assess: Callable[[Job], Any]) -> bytes | None:
+    """Return the pickled function; if it can only be called in this process, log the reason and return ``None``."""
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
         reason = "this Python cannot start another process"

@@ -1,12 +1,12 @@
 """Estimate the cost of a run before anything is sent: calls, tokens and, with a price in the configuration, USD.
 
-The question decides which stages ask a model, by the same rules that plan offline. ``calls`` assumes one pass in which
-no answer is rejected and every distortion searched for is found. ``calls_at_most`` adds further attempts at rejected
-answers, every replan, and plans of a model that reads the question differently from the rules; it leaves out requests
-that fail on their way, which ``max_retries`` repeats, and fallbacks.
+The question decides which stages ask a model, by the rules of the offline planner. ``calls`` assumes one pass in which
+no answer is rejected and every requested distortion is found. ``calls_at_most`` adds new attempts after rejected
+answers, every replan, and plans of a model that understands the question differently from the rules. It does not
+include retries after network faults (``max_retries``) and fallbacks.
 
-Input tokens are those of the actual prompts; content known only during a run counts as in typical runs (``_tokens``).
-Not counted: a model's hidden reasoning, worked examples of tuned prompts, discounts for cached prompts.
+Input tokens are counted in the actual prompts; content known only during a run is counted as in typical runs
+(``_tokens``). Not counted: hidden reasoning, worked examples of tuned prompts, discounts for cached prompts.
 """
 
 import json
@@ -41,7 +41,7 @@ from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
 
-# Providers that add a JSON schema to the prompt and bill it; your own server turns it into a grammar instead.
+# Providers that add a JSON schema to the prompt and bill it; the user's own server turns it into a grammar instead.
 BILL_SCHEMAS = frozenset({"openai", "anthropic", "google"})
 
 SECTIONS = {  # the section of the configuration that each stage reads
@@ -54,7 +54,7 @@ SECTIONS = {  # the section of the configuration that each stage reads
     "answering": "summarizer",
     "replan": "replan",
 }
-SIGNATURES: Mapping[str, Any] = {  # but for the planner's, which depends on its section
+SIGNATURES: Mapping[str, Any] = {  # without the planner's, which depends on its section
     "localization": LocateRegions,
     "distortion_detection": DetectDistortions,
     "distortion_analysis": AnalyzeDistortions,
@@ -64,12 +64,12 @@ SIGNATURES: Mapping[str, Any] = {  # but for the planner's, which depends on its
 }
 LAST = {"scoring", "answering"}  # a question leads to one of these stages
 BYTES_PER_TOKEN = 4
-FRAME = (1024, 768)  # pixels, in which it does not matter where a named region lies
+FRAME = (1024, 768)  # pixels of an image for which prompts are counted
 
-# Up to seven letters of a word, up to three digits, a run of punctuation, or one letter of another script. Counted this
-# way, the prompts of this program have 5 % fewer to 4 % more tokens than with GPT-4o's tokenizer (the list of tools
-# 11 % fewer), and 4 to 7 % fewer than with the one published for Claude 2. Four characters per token would be 25 %
-# fewer to 7 % more, as figures and JSON have shorter tokens than prose.
+# A token is up to seven letters of a word, up to three digits, a run of punctuation, or one letter of another script.
+# Compared with GPT-4o's tokenizer, this count is 5 % lower to 4 % higher for the prompts of this program (11 % lower
+# for the list of tools). It is 4 to 7 % lower than with the tokenizer published for Claude 2. Four characters per token
+# would be 25 % lower to 7 % higher, because numbers and JSON have shorter tokens than prose.
 PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\w\s]+|[^\W\dA-Za-z]")
 
 
@@ -77,9 +77,9 @@ PIECE = re.compile(r"[A-Za-z]{1,7}|\d{1,3}|[^\w\s]+|[^\W\dA-Za-z]")
 class StageEstimate:
     """The expected cost of one stage, which asks ``model``.
 
-    ``calls``, tokens and ``usd`` are those of one pass over all images without rejected answers; ``image_tokens`` are
-    part of ``input_tokens``; ``bytes`` is the size of the requests. ``least_*`` leave out stages that
-    depend on what is found, or on a model's plan. ``usd`` is ``None`` where the configuration has no price.
+    ``calls``, tokens and ``usd`` are for one pass over all images without rejected answers; ``image_tokens`` are part
+    of ``input_tokens``; ``bytes`` is the size of the requests. ``least_*`` do not include stages that depend on the
+    findings or on a model's plan. ``usd`` is ``None`` if the configuration has no price.
     """
 
     stage: str
@@ -125,29 +125,29 @@ class Estimate:
 
 
 class StageCost(NamedTuple):
-    """The cost of one stage for one question: ``text`` and ``answer`` in tokens; 0 ``calls`` where it may be asked."""
+    """The cost of one stage for one question, ``text`` and ``answer`` in tokens; ``calls`` is 0 if it is unsure."""
 
     calls: int
     at_most: int
     text: int = 0
     answer: int = 0
     images: tuple[str, ...] = ()
-    is_sure: bool = True  # whether it is asked whatever is planned and found
+    is_sure: bool = True  # whether it is called for every plan and every finding
 
     def counts(self, image_tokens: int, image_bytes: int) -> dict[str, int]:
-        """Return the numbers of ``StageEstimate`` for one image, or pair, of so many tokens and bytes."""
+        """Return the numbers of ``StageEstimate`` for one image or pair with these tokens and bytes."""
         asked = {"calls": self.calls, "input_tokens": self.text + image_tokens, "output_tokens": self.answer}
         sure = {f"least_{name}": count for name, count in asked.items()} if self.is_sure else {}
         size = self.calls * (image_bytes + BYTES_PER_TOKEN * self.text)
         return {**asked, **sure, "calls_at_most": self.at_most, "image_tokens": image_tokens, "bytes": size}
 
 
-# The levels scorer's fixed text and its beginning of an answer, with a chat template's own marks: one token comes back.
+# The fixed text of the levels scorer, with the marks of a chat template; the answer is one token.
 _LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
 
 
 def bytes_in_request(image: ImageSource) -> int:
-    """Return the bytes of an image in a request: the base64 of its file, the usual form; 0 for one in memory."""
+    """Return the bytes of an image in a request: base64 of its file, the usual form; 0 for an image in memory."""
     path = path_of(image)
     try:
         return 0 if path is None else Path(path).stat().st_size * 4 // 3
@@ -160,7 +160,7 @@ def estimate(
 ) -> Estimate:
     """Estimate the cost of a run over ``jobs`` with ``config``. Sends nothing and decodes no image.
 
-    ``bytes_of`` gives the bytes that an image takes in a request.
+    ``bytes_of`` returns the bytes of an image in a request.
 
     Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
     """
@@ -218,7 +218,7 @@ def text_tokens(text: str) -> int:
 
 
 def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, StageCost]:
-    """Return the stages that ask a model for one question, and those that may."""
+    """Return the stages that ask a model for one question, and stages that may ask one."""
     if config.profile == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
@@ -230,14 +230,14 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     plan = planned()
     tokens = _tokens(plan, query, options, tools, reference)
     if not config.planner.is_offline:
-        # A model may plan anything: every stage may be asked in every round, of the last ones only one.
+        # A model may plan anything: every stage may run in every round, but only one of the final stages.
         unsure = set(SECTIONS) - LAST - {"planner"}
         turns = Counter(dict.fromkeys(unsure | {"planner"} | LAST & tokens.keys(), replans + 1))
     else:
         unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
         turns = Counter(tokens.keys())
         if replans and plan.plan.any() and (wider := planned("it fell short")) != plan:
-            turns.update(_tokens(wider, query, options, tools, reference).keys())  # a third would equal the second
+            turns.update(_tokens(wider, query, options, tools, reference).keys())  # a third equals the second
     if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
         turns["tool_selection"] = 0
@@ -256,7 +256,7 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
 def _with_call(
     cost: StageCost, stage: str, section: StageConfig, reference: bool, filled: int, answer: int
 ) -> StageCost:
-    """Return the cost with one call, whose prompt is filled in with so many tokens."""
+    """Return the cost with one call; ``filled`` is the number of tokens filled into its prompt."""
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
@@ -270,11 +270,11 @@ def _with_call(
 def _tokens(
     plan: PlannerOutput, query: str, options: Mapping[str, str] | None, tools: Mapping[str, Tool], reference: bool
 ) -> dict[str, tuple[int, int]]:
-    """By stage that the plan runs: the tokens that its prompt is filled in with, and those of its answer.
+    """Return, by stage of the plan, the tokens that are filled into its prompt, and the tokens of its answer.
 
-    Questions, options and lists of tools are counted. The numbers are of typical answers: two distortions in each
-    region where none was named (offline runs over 28 photos found 1.25 on average), a sentence of 141 characters about
-    each (median of these runs: 137), and scores of the best tools for each and for quality overall.
+    Questions, options and lists of tools are counted. The other numbers are for typical answers: two distortions per
+    region if none was named (offline runs over 28 photos found 1.25 on average), a sentence of 141 characters about
+    each (median of these runs: 137), and scores of the best tools for each and for overall quality.
     """
     asked, offered, flags = text_tokens(query_for_stages(query, options)), options or parse_options(query), plan.plan
     named = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
@@ -318,7 +318,7 @@ def _planner(sees_images: bool) -> type[dspy.Signature]:
 
 @cache
 def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
-    """Return the tokens of a signature's prompt with empty inputs, without those of images."""
+    """Return the tokens of a signature's prompt with empty inputs, without image tokens."""
     adapter = SteadyAdapter()
     adapter.form = "json_schema" if is_enforced else "off"
     pixel = dspy.Image("data:image/png;base64,AAAA")

@@ -1,4 +1,4 @@
-"""Read CSV tables of users strictly: no row is lost without a message."""
+"""Read CSV tables of users strictly, so that no row is lost without a message."""
 
 import csv
 import logging
@@ -15,9 +15,9 @@ logger = logging.getLogger(__name__)
 DELIMITERS = ",;\t|"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-MEND = "remove it, or quote the whole cell and double each quotation mark inside it"
+HOW_TO_FIX = "remove it, or quote the whole cell and double each quotation mark inside it"
 
-CsvRow = tuple[str, dict[str, str]]  # its place ("line 3"), and its cells by column
+CsvRow = tuple[str, dict[str, str]]  # the place of the row ("line 3"), and its cells by column
 
 
 class CsvTable(NamedTuple):
@@ -28,13 +28,13 @@ class CsvTable(NamedTuple):
 
 
 def read_csv(file: TextIO, title: str) -> CsvTable:
-    """Read a table with a header from a file that was opened with ``newline=""``; ``title`` names it in the log.
+    """Read a table with a header from a file that was opened with ``newline=""``; ``title`` is its name in the log.
 
-    The header shows whether commas, semicolons, tabs or bars separate the cells; beside semicolons a decimal comma is
-    read. Blanks around cells are removed, and absent cells are empty. Lines without any text are left out.
+    The header determines whether commas, semicolons, tabs or bars separate the cells. With semicolons, decimal commas
+    are understood. Blanks around cells are removed, absent cells are empty, and empty rows are skipped.
 
-    Raises csv.Error, which begins with the line, for a quotation mark that does not end its own cell and for a row with
-    more cells than columns. The rows raise it when they are read.
+    Raises csv.Error, with the line number, for a quotation mark that does not end its cell and for a row with more
+    cells than columns. The error is raised while the rows are read.
     """
     taken: list[str] = []
     first = file.readline()
@@ -61,7 +61,7 @@ def _noted(lines: Iterable[str], taken: list[str]) -> Iterator[str]:
 
 
 def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each record with its first line; ``taken`` holds its lines until the next one is read."""
+    """Yield each record with the number of its first line; ``taken`` has its lines until the next record is read."""
     line = 1
     while True:
         taken.clear()
@@ -69,7 +69,7 @@ def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[in
             cells = next(reader, None)
         except csv.Error as error:
             quoted = any('"' in text for text in taken)
-            why = f'a quotation mark (") does not end its cell ({error}): {MEND}' if quoted else str(error)
+            why = f'a quotation mark (") does not end its cell ({error}): {HOW_TO_FIX}' if quoted else str(error)
             raise csv.Error(f"line {line}: {why}") from error
         if cells is None:
             return
@@ -99,18 +99,18 @@ def _rows(
 
 
 def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], delimiter: str, columns: int) -> None:
-    """Raise csv.Error where a line after the first one of a row (or the header) is a row by itself."""
+    """Raise csv.Error if a later line of a row (or of the header) looks like a row of its own."""
     for inside, text in enumerate(lines[1:], line + 1):
         cells = [cell.strip() for cell in text.replace('"', "").split(delimiter)]
         if _looks_like(row or cells, cells, columns):
             raise csv.Error(
                 f'line {line}: a quotation mark (") joins lines {line} to {line + len(lines) - 1}, but line '
-                f"{inside} looks like a row of its own: {MEND}"
+                f"{inside} looks like a row of its own: {HOW_TO_FIX}"
             )
 
 
 def _looks_like(row: Sequence[str], other: Sequence[str], columns: int) -> bool:
-    """Return whether a line has a cell for each column, with a number or an image's name wherever the row has one."""
+    """Return whether a line has as many cells as columns, with a number or an image name wherever the row has one."""
     if len(other) != columns:
         return False
     pairs = [(_kind(a), _kind(b)) for a, b in zip(row, other, strict=False) if b and not re.search(r"[\r\n]", a)]
@@ -125,7 +125,7 @@ def _kind(cell: str) -> str:
 
 
 def _distinct(title: str, names: Sequence[str]) -> list[str]:
-    """Number repeated names ("mos.2"), and log that."""
+    """Return the names with a number appended to repeated ones ("mos.2"), and log a warning about them."""
     found: list[str] = []
     for name in names:
         number = 2

@@ -1,4 +1,4 @@
-"""Turn the paths, or the file of rows, that a user names into jobs, with an error for each that is no job."""
+"""Make jobs from the paths or the file of rows that a user names, with an error for each that cannot be a job."""
 
 import csv
 import io
@@ -23,20 +23,20 @@ from agenticiqa.programs.images.sources import local_path, read_source
 from agenticiqa.programs.questions.options import OptionsArgument, read_options
 
 STDIN = "-"
-MOST_LISTED = 5  # references of one name that an error lists
+MOST_LISTED = 5  # references with the same name that an error lists
 ROW = '{"image": "a.jpg", "query": "Main flaw?", "options": ["Blur", "Noise"]}'
-MISTAKEN = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
-CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # of CSV
+MISNAMED = {"question": "query", "prompt": "query", "choices": "options", "candidates": "options"}
+CELLS = {"options": '["Blur", "Noise"]', "resize_reference": "true"}  # columns of CSV with JSON in their cells
 IMAGE_COLUMNS = ("image", "path", "image_path", "file", "filename", "file_name")
 FIELDS = {"image": str, "query": str, "reference": str, "resize_reference": bool}
 
 
 @dataclass
 class FoundJobs:
-    """The jobs in the order of the names that led to them, each image once.
+    """The jobs in the order of the names given, each image once.
 
-    ``problems`` has one error for each name that leads to no image and each image without a reference. ``skipped``
-    counts files in folders that cannot be assessed, by suffix or reason (see ``images.finding``).
+    ``problems`` has one error for each name without an image and each image without a reference. ``skipped`` counts
+    files in folders that cannot be assessed, by suffix or reason (see ``images.finding``).
     """
 
     jobs: list[Job] = field(default_factory=list)
@@ -56,13 +56,13 @@ def find_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
 ) -> FoundJobs:
-    """Make a job of each image that the names lead to: files, folders, and ``-`` for an image on stdin.
+    """Make a job for each image that the names refer to: files, folders, and ``-`` for one image from stdin.
 
-    ``reference`` is one image for all, or a folder: see ``references_in``. Raises ImageError when there is no such
-    reference at all, and UserError for options as ``read_options`` does.
+    ``reference`` is one image for all, or a folder (see ``references_in``). Raises ImageError if the reference does not
+    exist, and UserError for options as ``read_options`` does.
     """
     found = FoundJobs()
-    images: dict[ImageSource, Path | None] = {}  # with the folder that each was found in
+    images: dict[ImageSource, Path | None] = {}  # each image with the folder in which it was found
     for name in names:
         if name == STDIN:
             images[read_stdin(sys.stdin.buffer)] = None
@@ -89,13 +89,13 @@ def read_jobs(
     resize_reference: bool = False,
     options: OptionsArgument | None = None,
 ) -> FoundJobs:
-    """Make a job of each row of a file, each row once; ``-`` is stdin.
+    """Make a job for each row of a file; equal rows count once. ``-`` is stdin.
 
-    The file holds JSON lines, CSV with a column of images, or a path on each line. A row has ``image``, and may have
-    ``query``, ``options`` (texts, or an object of letter to text; in CSV as JSON), ``reference`` and
-    ``resize_reference``; other keys are not read. Paths are relative to the file's folder. The arguments stand in for
-    what a row does not have, ``options`` where it has no ``query`` either. Raises UserError, in one line that names the
-    file and the line, for a file that cannot be read and a row that is not such an object.
+    The file has JSON lines, CSV with a column of images, or one path per line. A row has ``image``, and may have
+    ``query``, ``options`` (texts, or an object from letters to texts; as JSON in CSV), ``reference`` and
+    ``resize_reference``; other keys are ignored. Paths are relative to the file's folder. The arguments are the
+    defaults for rows that lack a value; ``options`` only for rows that lack ``query``, too. Raises UserError, in one
+    line with file and line number, for a file that cannot be read and for an invalid row.
     """
     name = "<stdin>" if file == STDIN else printable_path(file)
     try:
@@ -118,7 +118,7 @@ def read_jobs(
                     query if row.get("query") is None else row["query"],
                     reference_of(image, None) if row.get("reference") is None else _beside(folder, row["reference"]),
                     row.get("resize_reference") or resize_reference,
-                    offered if row.get("options") in (None, {}) else row["options"],  # {}: a row of a run
+                    offered if row.get("options") in (None, {}) else row["options"],  # {}: a row of results
                 )
             )
         except ImageError as error:
@@ -137,7 +137,7 @@ def read_stdin(stream: IO[bytes]) -> UndecodedImage:
 
 
 def image_column(name: str, columns: Iterable[str]) -> str:
-    """Return the column of the images in a table. Raises UserError where there is none."""
+    """Return the column of the images in a table. Raises UserError without one."""
     there = [*columns]
     for column in IMAGE_COLUMNS:
         if column in there:
@@ -146,8 +146,8 @@ def image_column(name: str, columns: Iterable[str]) -> str:
 
 
 def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    """Yield the place of each row ("line 3") and its reader. Raises UserError for any other kind of file."""
-    lines = text.split("\n")  # not splitlines: JSON may hold U+2028 and the like as they are
+    """Yield the place of each row ("line 3") and a function that reads it. Raises UserError for other files."""
+    lines = text.split("\n")  # not splitlines, because JSON may contain U+2028 and similar characters
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     first = filled[0][1].strip() if filled else ""
     if first.startswith(("{", "[")) or not first:
@@ -181,9 +181,9 @@ def _from_json(line: str) -> dict[str, Any]:
 
 
 def row_of_cells(cells: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """Return the row of a line of a table with its image in ``column``. Raises UserError for an invalid row.
+    """Return the row of a table's line with its image in ``column``. Raises UserError for an invalid row.
 
-    Cells of CSV are texts, those of ``CELLS`` JSON.
+    Cells of CSV are texts, or JSON in the columns of ``CELLS``.
     """
     row: dict[str, Any] = {key: cells[key] for key in FIELDS.keys() | {"options"} if cells.get(key)}
     for key, example in CELLS.items():
@@ -199,7 +199,7 @@ def _checked_row(row: Any) -> dict[str, Any]:
     """Return a row after checking the types of its fields. Raises UserError for a wrong type."""
     if not isinstance(row, dict):
         raise UserError(f"expected a JSON object, such as {ROW}")
-    for wrong, right in MISTAKEN.items():
+    for wrong, right in MISNAMED.items():
         if wrong in row and right not in row:
             raise UserError(f"unknown key {wrong!r}: rename it to {right!r}")
     if row.get("image") is None:
@@ -213,7 +213,7 @@ def _checked_row(row: Any) -> dict[str, Any]:
 
 
 def _beside(folder: Path, name: str) -> Path:
-    """Return the file that a row names: an address, or a path relative to the folder. Raises ImageError if missing."""
+    """Return the file that a row names: a URI, or a path relative to the folder. Raises ImageError if it is missing."""
     return local_path(name if "://" in name else str(folder / name))
 
 
@@ -221,7 +221,7 @@ ReferenceOf = Callable[[ImageSource, Path | None], Path | None]
 
 
 def _references(reference: str | None) -> ReferenceOf:
-    """Return the function from an image to its reference. Both raise ImageError if there is none."""
+    """Return a function that returns the reference of an image. Both raise ImageError for a missing reference."""
     if reference is None:
         return lambda image, folder: None
     path = local_path(reference)
@@ -229,11 +229,11 @@ def _references(reference: str | None) -> ReferenceOf:
 
 
 def references_in(references: Path) -> ReferenceOf:
-    """Return a function from an image and the folder it was found in to its reference below ``references``.
+    """Return a function that returns the reference, below ``references``, of an image found in a folder.
 
-    It is the one with the image's path in its folder, whatever the suffixes are; else the only one with its name. An
-    image that was named by itself, without a folder, has the one whose path its own ends with. The function raises
-    ImageError where there is no such reference, and where there are several, which it lists.
+    The reference has the same path in its folder as the image, apart from the suffix; else it is the only one with the
+    image's name. For an image that was named without a folder, the reference's path is the end of the image's path. The
+    function raises ImageError if there is no such reference, and if there are several, which it lists.
     """
     by_stem: dict[str, list[Path]] = {}
     for found in find_images([references]):

@@ -1,4 +1,4 @@
-"""Fit a fusion profile to the rows of a run, and write its scores into the rows.
+"""Fit a fusion profile to the rows of a run, and write the fitted scores into the rows.
 
 ::
 
@@ -8,7 +8,7 @@
     fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
     fused[0]["fusion"]["score_default"], fused[0]["quality_score"]
 
-Nothing depends on the order of the rows.
+The result does not depend on the order of the rows.
 """
 
 from collections import Counter
@@ -32,17 +32,17 @@ from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
 
 Row: TypeAlias = dict[str, Any]
 
-FEWEST_FOR_AUTO = 50  # images of a run that fits a profile from itself
-INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # what ``fit_inputs`` writes
+FEWEST_FOR_AUTO = 50  # rated images that a run needs to fit a profile to itself
+INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # the keys that ``fit_inputs`` writes
 ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
 OTHER_KIND = "of another kind of image than most"
 ANOTHER = "with another model, other prompts or other tools than most"
 
 
 class Subject(NamedTuple):
-    """What a profile was fitted to: the name of a model's backend, digests of its prompts and curves, and the tools.
+    """The model and tools that a profile was fitted to: the model's backend, digests of prompts and curves, the tools.
 
-    ``tuned`` is the digest of the scorer's prompt where that was tuned.
+    ``tuned`` is the digest of the scorer's prompt if it was tuned, else empty.
     """
 
     model: str
@@ -66,10 +66,10 @@ def fit_rows(
 ) -> FusionFit:
     """Fit a profile to the usable rows of ``assess --jsonl`` or ``evaluate`` (see ``unusable``).
 
-    A profile is fitted to one model, its prompts, and one set of tools: the combination of most rows; other rows are
-    left out. An image counts once: of several rows, the one with the alphabetically first question counts. ``labels``
-    has mean opinion scores on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the date in the
-    profile. Raises UserError when fewer than 10 rows can be used.
+    A profile is fitted to one model, its prompts, and one set of tools. The combination with the most rows is used;
+    other rows are left out. An image counts once; if it has several rows, the row with the alphabetically first
+    question is used. ``labels`` has MOS on 1..5, higher is better, by the SHA-256 of the image. ``fitted_on`` is the
+    date in the profile. Raises UserError if fewer than 10 rows can be used.
     """
     by_subject: dict[Subject, dict[str, tuple[Any, FusionRow]]] = {}
     not_used: Counter[str] = Counter()
@@ -106,7 +106,7 @@ def fit_rows(
 
 
 def unusable(row: Row) -> str | None:
-    """Return why a row cannot be used for a fit, worded as in "12 without ..."; ``None`` for a usable row."""
+    """Return why a row cannot be used for a fit, as the end of "12 rows ..."; ``None`` for a usable row."""
     if "error" in row:
         return "that failed"
     if row.get("query_type") != QueryType.SCORING:
@@ -131,7 +131,7 @@ def subject_of(row: Row) -> Subject:
 
 
 def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow:
-    """Return a usable row as the fit reads it; values of third tools are converted to higher is better."""
+    """Return the input of a fit for a usable row, with values of third tools such that higher is better."""
     inputs, mean = row.get("fusion") or {}, _evidence(row).overall_mean
     assert mean is not None
     return FusionRow(
@@ -156,8 +156,8 @@ def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[Fusion
         fewest: The least number of usable images for a fit.
 
     Returns:
-        The fit, or ``None`` if there is none and ``fuse_row`` shows the default's score; and a one-line message about
-        it.
+        The fit, or ``None`` with too few usable images (``fuse_row`` then shows the default score), and a one-line
+        message about it.
     """
     try:
         fit = fit_rows(rows)
@@ -169,11 +169,11 @@ def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[Fusion
 
 
 def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
-    """Return a row that shows the score of a fit, or without a fit that of the default.
+    """Return a row that shows the score of a fit, or the default score without a fit.
 
-    A rating by a model has, in its ``fusion``, ``score_default``, ``score_fitted`` (``None`` where the fit is not of
-    its model, prompts and tools), ``shown`` ("default" or "fitted"), ``profile``, a digest of the profile, and
-    ``sentence``, the part of ``quality_reasoning`` about the score that is shown.
+    A rating by a model gets, in its key ``fusion``, ``score_default``, ``score_fitted`` (``None`` if the fit is for
+    another model, other prompts or other tools), ``shown`` ("default" or "fitted"), ``profile`` (a digest of the
+    profile), and ``sentence`` (the part of ``quality_reasoning`` about the shown score).
 
     Args:
         row: A row with ``fusion`` (see ``rows_with_fit_inputs``).
@@ -182,7 +182,7 @@ def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
 
     Returns:
         A copy with ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and
-        ``summarizer_result`` of the score that is shown. Other rows, and those that ``default`` did not fuse, are
+        ``summarizer_result`` for the shown score. Other rows, and rows with a score that ``default`` did not fuse, are
         returned unchanged.
     """
     if unusable(row) or "fusion" not in row:
@@ -236,7 +236,7 @@ def fitted_text(fit: FusionFit) -> str:
 
 
 def not_used_text(not_used: Mapping[str, int]) -> str:
-    """Return how many rows were left out, by reason, the most frequent first."""
+    """Return the number of rows left out for each reason, the most frequent reason first."""
     by_count = sorted(not_used.items(), key=lambda each: (-each[1], each))
     return ", ".join(f"{count} {reason}" for reason, count in by_count)
 
@@ -250,7 +250,7 @@ def _probabilities(row: Row) -> dict[int, float]:
 
 
 def _scores(fused: FusedScore) -> Row:
-    """Return the keys, of a row and of its ``summarizer_result``, that follow from a fused score."""
+    """Return the keys of a row and of its ``summarizer_result`` that depend on the fused score."""
     return {
         "quality_score": fused.score,
         "score_interval": {share: [*ends] for share, ends in fused.interval.items()},

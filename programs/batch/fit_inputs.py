@@ -1,7 +1,7 @@
 """Compute the key ``fusion`` of a row: the inputs of a fusion fit that the documented keys lack.
 
-A fit (``fusion.profile``) compares the model's level probabilities and the tools' mean, which every row has,
-with independent tools, which a rating does not run. It must not mix models, prompts or tools.
+A fit (``fusion.profile``) compares the model's level probabilities and the tools' mean, which every row has, with
+independent tools, which a rating does not run. It must not mix models, prompts or tools.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,10 +54,10 @@ def prompts_digest(program: AgenticIQA) -> str:
 def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> dict[str, Any] | None:
     """Return the value of the row's key ``fusion``; ``None`` unless a model gave the rating's probabilities.
 
-    - ``model``: the backend that gave the probabilities, as a configuration names it; ``prompts``: the digest given
+    - ``model``: the backend that gave the probabilities, named as in a configuration; ``prompts``: the given digest
     - ``curves``: a digest of the curves of the tools in the rating
-    - ``third_tools``: by name the raw values, each on its metric's own scale, of the whole image, or of a copy whose
-      longer side has 1024 pixels; a tool that fails is left out
+    - ``third_tools``: raw values by name, each on the scale of its metric, for the whole image or for a copy with 1024
+      pixels on the longer side; a tool that fails is left out
     """
     answered, evidence = result.answered_by.get("scoring"), result.executor_evidence
     if result.quality_score is None or not answered:
@@ -71,7 +71,7 @@ def fit_inputs(result: Assessment, prompts: str, tools: Mapping[str, Tool]) -> d
 
 
 def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[str, float]:
-    """Return the raw values of tools for an image, without those that fail."""
+    """Return the raw values of tools for an image, without tools that fail."""
     values: dict[str, float] = {}
     with cpu_slot():
         pixels = working_copy(image)
@@ -82,13 +82,13 @@ def third_tools(image: LoadedImage, names: Sequence[str] = THIRD_TOOLS) -> dict[
                     values[name] = tool.measure.of_loaded(image)
                 else:
                     values[name] = raw_value(tool, pixels)
-            except Exception:  # a metric that does not apply to this image (too small, say) gives no value
+            except Exception:  # a metric that does not apply to this image (for example, too small) gives no value
                 continue
     return values
 
 
 def _names(rated: tuple[str, ...], reference: LoadedImage | None) -> tuple[str, ...]:
-    """``THIRD_TOOLS``, and LEARNED-IQA where a rating without a reference was made of weaker tools."""
+    """Return ``THIRD_TOOLS``, and LEARNED-IQA if a rating without a reference used weaker tools."""
     return THIRD_TOOLS if LEARNED in rated or reference is not None else (*THIRD_TOOLS, LEARNED)
 
 
@@ -99,7 +99,4 @@ def _row(
     inputs = fit_inputs(result, prompts, tools)
     if inputs is None:
         return row
-    return {
-        **row,
-        "fusion": {**inputs, "tuned": tuned} if tuned else inputs,
-    }  # of the scorer's prompt, where it is tuned
+    return {**row, "fusion": {**inputs, "tuned": tuned} if tuned else inputs}

@@ -1,8 +1,8 @@
-"""Accept or refuse photos by a policy: cheap checks come first, and only photos that pass them are assessed.
+"""Accept or refuse photos by a policy. Cheap checks come first; only photos that pass them are assessed.
 
-A photo is decoded as small as its checks allow. A JPEG's quality is in its header; stronger earlier compression is
-detected from the pixels of photos up to four megapixels. For a photo that was decoded smaller, ``effective_side`` is a
-lower bound.
+A photo is decoded at the smallest size that its checks allow. The quality of a JPEG is in its header; stronger earlier
+compression is detected in the pixels of photos up to four megapixels. For a photo that was decoded at a smaller size,
+``effective_side`` is a lower bound.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ from agenticiqa.programs.tools.statistics.parts import parts_of
 from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
-ROOM = 1.25  # times the least effective side: a copy of this size suffices for the check
-READ_AGAIN = 4_000_000  # pixels of a JPEG, up to which its pixels are searched for an earlier compression
-ENLARGED = 0.9  # share of the pixels, below which an image has too many for its detail
-SMALLEST = 64  # pixels of the copy that only shows whether the file can be decoded
+MARGIN = 1.25  # a copy of this multiple of the minimum effective side is large enough for the check
+READ_AGAIN = 4_000_000  # the largest JPEG, in pixels, that is searched for an earlier compression
+ENLARGED = 0.9  # an image with detail for a smaller share of its longer side counts as enlarged
+SMALLEST = 64  # the longer side of a copy that only checks whether the file can be decoded
 KINDS = ("graphic", "page", "medical", "instrument", "gray", "blank", "thin", "too small")
 
 Assess: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, Any] | Exception]]]
@@ -38,7 +38,7 @@ Assess: TypeAlias = Callable[[Sequence[Job]], Iterator[tuple[Job, Mapping[str, A
 
 @dataclass
 class GateResult:
-    """The result for a photo: the reasons for refusing it, each with a sentence, and the measurements."""
+    """The result for a photo: the measurements, and the reasons for refusing it, each with a sentence."""
 
     image: str
     reasons: dict[str, str] = field(default_factory=dict)
@@ -46,16 +46,16 @@ class GateResult:
 
     @property
     def accepted(self) -> bool:
-        """Return whether there is no reason to refuse it."""
+        """Whether the photo is accepted: there is no reason to refuse it."""
         return not self.reasons
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON types."""
+        """Return the result as plain JSON types."""
         return {"accepted": self.accepted, **asdict(self)}
 
 
 def refused_distortions(policy: GatePolicy) -> dict[str, str]:
-    """Return the least severity that is refused, by category. Raises ConfigError for unknown words."""
+    """Return the lowest severity that is refused, by distortion category. Raises ConfigError for unknown words."""
     found: dict[str, str] = {}
     for word, severity in policy.distortions.items():
         category, least = fold_distortion(word), fold_severity(severity)
@@ -69,7 +69,7 @@ def refused_distortions(policy: GatePolicy) -> dict[str, str]:
 
 
 def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, assess: Assess) -> Iterator[GateResult]:
-    """Return a result for each photo, in order; ``assess`` returns the row, or an error, of those that pass so far."""
+    """Yield a result for each photo, in order; ``assess`` yields the row, or an error, of each photo that passes."""
     distortions = refused_distortions(policy)
     with ThreadPoolExecutor(workers) as pool:
         results = pool.map(partial(checked, policy), jobs)
@@ -86,7 +86,7 @@ def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, assess: Assess) 
 
 
 def checked(policy: GatePolicy, job: Job) -> GateResult:
-    """Return the result of the checks of file, size and pixels, without an assessment."""
+    """Return the result of the checks of file, size and pixels, without an assessment of quality."""
     result = GateResult(one_line(job.name))
     try:
         given = read_source(job.image)
@@ -116,7 +116,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
 def add_assessment(
     policy: GatePolicy, distortions: Mapping[str, str], row: Mapping[str, Any], result: GateResult
 ) -> None:
-    """Add the findings of an assessment (``row`` is its JSON) to a result."""
+    """Add the score and findings of an assessment (``row`` is its JSON) to a result."""
     score = row["quality_score"]
     result.measured["score"] = score
     if policy.min_score is not None and (score is None or score < policy.min_score):
@@ -135,7 +135,7 @@ def add_assessment(
 
 
 def _check_detail(least: int, share: float | None, longest: int, result: GateResult) -> None:
-    """``share`` is that of the ``longest`` side as it was decoded; ``None`` where the image is too small to tell."""
+    """Check the effective side, a ``share`` (``None``: the image is too small) of the ``longest`` side as decoded."""
     side = round((1.0 if share is None else share) * longest)
     result.measured["effective_side"] = None if share is None else side
     own = max(result.measured["width"], result.measured["height"])
@@ -161,9 +161,9 @@ def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> 
 
 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:
-    """Make a JPEG decode as small as the checks allow."""
+    """Let a JPEG be decoded at the smallest size that the checks allow."""
     width, height = image.size
     if not (policy.min_jpeg_quality and width * height <= READ_AGAIN):
-        wanted = ROOM * policy.min_effective_side if policy.min_effective_side else SMALLEST
+        wanted = MARGIN * policy.min_effective_side if policy.min_effective_side else SMALLEST
         share = min(1.0, wanted / max(width, height))
-        image.draft("RGB", (round(share * width), round(share * height)))  # never below this
+        image.draft("RGB", (round(share * width), round(share * height)))  # decodes at this size or larger

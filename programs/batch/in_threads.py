@@ -23,7 +23,7 @@ WAITING = "interrupted: waiting for the %d images under way; press Ctrl-C again 
 
 
 def never(outcome: object) -> bool:
-    """False: the default of ``stop_when``."""
+    """Return false: the default of ``stop_when``."""
     return False
 
 
@@ -35,19 +35,19 @@ def in_threads(
     workers: int,
     waiting_message: str = WAITING,
 ) -> Generator[tuple[J, T | Failure], None, None]:
-    """Do what ``assess_many`` does, in threads, with a function of one item of any kind that raises nothing.
+    """Do what ``assess_many`` does, in threads, with a function that takes one item of any kind and raises nothing.
 
     ``stop_when`` is called when an item ends, so that the same thread does not begin another one. At Ctrl-C the
     function waits for the items under way and logs ``waiting_message``.
     """
     upcoming = iter(items)
     waiting: dict[Future[T | Failure], J] = {}
-    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would look at each every time
+    finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would check all each time
     pool = ThreadPoolExecutor(workers)
     limits, context = current(), contextvars.copy_context()
 
     lock = Lock()
-    stopped_by: list[T | Failure] = []  # the one outcome that ended the run
+    stopped_by: list[T | Failure] = []  # empty, or the outcome that ended the run
 
     def assess_unless_stopped(job: J) -> T | Failure:
         if stopped_by:
@@ -61,7 +61,7 @@ def in_threads(
         return outcome
 
     def remaining() -> Iterator[tuple[J, T | Failure]]:
-        """Yield the outcomes of the jobs under way, which send nothing more."""
+        """Yield the outcomes of the jobs under way, which send no further requests."""
         limits.halt()
         pool.shutdown(wait=True, cancel_futures=True)
         ended = ((job, future.result()) for future, job in waiting.items() if not future.cancelled())

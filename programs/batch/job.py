@@ -1,4 +1,4 @@
-"""One question about one image: the unit of a run."""
+"""Represent one question about one image, the unit of a run."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,9 +11,9 @@ from agenticiqa.signatures.vocabulary import DEFAULT_QUERY, well_formed
 
 @dataclass(frozen=True, repr=False)
 class Job:
-    """One image to assess, with its question and, if there is one, its reference.
+    """One image to assess, with its question and, optionally, its reference.
 
-    Jobs are equal if their images are; those with an array cannot be compared or hashed.
+    Jobs with an array cannot be compared or hashed.
 
     Attributes:
         image: The image, in any form that ``images.sources`` lists.
@@ -42,13 +42,13 @@ class Job:
 
     @property
     def asked(self) -> str:
-        """The question with its options, which identifies it."""
+        """The question with its options, as it is compared and stored."""
         query, options = well_formed(self.query).strip(), read_options(self.options)
         return query if options is None else with_options(query, options)
 
     @property
     def name(self) -> str:
-        """The image as results and messages name it: its path, printable, or ``<bytes>`` and the like."""
+        """The name of the image in results and messages: its printable path, or a name such as ``<bytes>``."""
         return name_of(self.image)
 
     def picklable(self) -> "Job":
@@ -65,12 +65,12 @@ class Job:
 
 
 def failed_row(text: str, image: str | None = None) -> dict[str, Any]:
-    """Return the row of a failed image: its name, by default from the beginning of the text, and the reason."""
+    """Return the row of a failed image: its name (by default the beginning of the text) and the reason."""
     name = one_line(image) if image is not None else text.partition(": ")[0]
     return {"image": name, "error": text.removeprefix(f"{name}: ")}
 
 
 def failure_text(job: Job, error: BaseException) -> str:
-    """Describe a job's error in one line that begins with the image's name, which is not repeated."""
+    """Return a job's error in one line that begins with the name of the image, without repeating the name."""
     name, text = one_line(job.name), one_line(str(error))
     return text if text.startswith(f"{name}:") else f"{name}: {text}"

@@ -40,9 +40,9 @@ class RunPlan:
 
 
 def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
-    """Plan a run over ``jobs``, without those that have a current result in ``results``.
+    """Plan a run over ``jobs``, without jobs that have a current result in ``results``.
 
-    Warn about a fusion profile that was fitted with other prompts.
+    Log a warning about a fusion profile that was fitted with other prompts.
     """
     program = AgenticIQA.from_config(config)
     settings = run_settings(program, config)
@@ -54,7 +54,7 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -
     return RunPlan(program, settings, [job for job in jobs if job not in resumed.finished], resumed.again)
 
 
-# How a model is reached may change between two halves of a run; which model is asked, and what, may not.
+# Settings of the connection may change when a run is resumed; models and prompts may not.
 TRANSPORT = frozenset(
     {
         "api_base",
@@ -71,14 +71,14 @@ TRANSPORT = frozenset(
 def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     """Return the settings that determine the results of ``program``, made from ``config``, as plain JSON types.
 
-    - ``version``: of this package
-    - ``config``: as its profile resolves it, without how a model is reached, the cache, and what offline stages ignore
-    - ``calibration``: a digest of the curves and their residuals, whatever the name of their file
+    - ``version``: the version of this package
+    - ``config``: the resolved configuration, without connection settings, the cache, and what offline stages ignore
+    - ``calibration``: a digest of the curves and their residuals, independent of the name of their file
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
-    - ``asked``: in which form the first model of each predictor is asked to answer, before its server refuses any
+    - ``asked``: the form of answer first requested from the first model of each predictor
 
-    No address of a server, name of a key or path of a calibration is in it; a fusion profile and an adapter count by
-    their content. Raises ToolError when the calibration cannot be read, and UserError when one of these cannot.
+    Addresses of servers, names of keys and paths of calibrations are not included; a fusion profile and an adapter are
+    included by their content. Raises ToolError if the calibration cannot be read, and UserError if one of these cannot.
     """
     config = config.with_tuned_fusion().in_profile()
     resolved: dict[str, Any] = config.model_dump(
@@ -109,7 +109,7 @@ def _stage(stage: StageConfig) -> dict[str, Any]:
 
 
 def asked_of(program: dspy.Module) -> Mapping[str, Mapping[str, Any]]:
-    """By predictor, in which form its first model is asked to answer before its server refuses any."""
+    """Return, by predictor, the form of answer that is first requested from its first model."""
     asking = {name: part for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
     return {name: _of_model(part.models[0]) for name, part in asking.items()}
 
@@ -122,7 +122,7 @@ def _of_model(lm: dspy.BaseLM) -> dict[str, Any]:
 
 
 def refuse_other_settings(place: str | os.PathLike[str], earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise UserError, naming the first difference, where a folder's results were made with other settings."""
+    """Raise UserError, with the first difference, if the results of a folder were made with other settings."""
     before, after = dict(_leaves(earlier)), dict(_leaves(json.loads(json.dumps(now))))
     if different := [key for key in after | before if after.get(key) != before.get(key)]:
         key, *others = different
@@ -147,25 +147,25 @@ def _short(value: Any) -> str:
 
 
 def fingerprint_of(job: Job, settings: Mapping[str, Any]) -> str:
-    """Return the ``run_fingerprint`` in a job's row: of its run's settings and its own options."""
+    """Return the ``run_fingerprint`` of a job's row: a digest of the settings of the run and of the job."""
     return digest({**settings, "resize_reference": job.resize_reference and job.reference is not None})
 
 
 def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> Resumed[Job]:
-    """Return the jobs with a result in the file, and how many others have only an outdated one.
+    """Return the jobs with a current result in the file, and how many other jobs have only an outdated result.
 
-    Paths are compared as absolute ones. A relative one in the file is resolved from the current folder or, if that
-    leads to no image of the jobs, from the file's own folder. So the file and its images can be moved together. An
+    Paths are compared as absolute paths. A relative path in the file is resolved from the current folder or, if that
+    is not an image of the jobs, from the file's folder. Therefore the file and its images can be moved together. An
     image that was moved or renamed otherwise is assessed again.
     """
-    if not results.length:  # which saves hashing every image
+    if not results.length:  # avoids hashing every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
     return resume(results.outlines(), wanted, row_identifier({each.image for each in wanted.values()}, results))
 
 
 def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
-    """Where the last result of each job begins in the file, in ascending order.
+    """Return the offset of the last result of each job in the file, in ascending order.
 
     Jobs are distinguished and matched with rows as in ``find_finished``; a job without a result has no offset.
     """
@@ -179,13 +179,13 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
 
 
 def compact(jobs: Sequence[Job], results: ResultsFile) -> int:
-    """Leave one row of each image, reference and question in these settings; see ``ResultsFile.compact``."""
+    """Keep one row per image, reference and question with these settings; see ``ResultsFile.compact``."""
     here = os.getcwd()
     return results.compact(row_identifier({absolute(job.name, here) for job in jobs}, results))
 
 
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:
-    """Return the function from a row to its identity; the row's paths are resolved to these images."""
+    """Return a function that returns the identity of a row, with paths resolved to these images."""
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
 
     def identify(row: Row) -> Identity:
@@ -199,7 +199,7 @@ def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[R
 
 
 def identity_of(job: Job, run_fingerprint: str) -> Identity:
-    """Return the identity of a job's result; its files are read for their hashes."""
+    """Return the identity of a job's result; its files are read to hash them."""
     reference = job.reference
     return Identity(
         image=absolute(job.name, os.getcwd()),
@@ -212,7 +212,7 @@ def identity_of(job: Job, run_fingerprint: str) -> Identity:
 
 
 def absolute(name: str, folder: str) -> str:
-    """Return a path with links among its folders resolved; other names (``<stdin>``) stay as they are."""
+    """Return an absolute path with links among its folders resolved; return other names (``<stdin>``) unchanged."""
     if name.startswith("<") and name.endswith(">"):
         return name
     parent, file = os.path.split(os.path.join(folder, name))
@@ -237,7 +237,7 @@ def _identity_of_row(row: Row, folder: str) -> Identity:
 
 
 def _sha256(source: ImageSource) -> str | None:
-    """Return the hash of an image's bytes; ``None`` if they cannot be read, or are none (an array)."""
+    """Return the hash of an image's bytes; ``None`` if they cannot be read, and for an array."""
     match source:
         case LoadedImage():
             return source.sha256

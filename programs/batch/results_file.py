@@ -1,17 +1,17 @@
-"""Keep results on disk, one JSON line each, and find those that a later run can reuse.
+"""Store results on disk, one JSON line each, and find results that a later run can reuse.
 
 The :class:`Identity` of a row is its image (path and bytes), its reference (path and bytes), its question and its
 settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps::
 
     with ResultsFile(path) as results:                          # repairs a last line that was cut short
         resumed = resume(results.outlines(), wanted, identify)  # wanted: {job: its Identity}; identify: row -> Identity
-        ...                                                     # judge what is not in resumed.finished
+        ...                                                     # assess jobs that are not in resumed.finished
         results.append(row)
 
-Rows stay on disk, and are identified by the byte offset at which they begin; an index saves reading a large file
-(``batch.row_index``). Where a job has several rows, the last one counts (see :func:`latest_rows`), and
-``ResultsFile.compact`` moves the others to a file beside it. ``ResultsFile.rewrite`` replaces all rows at once after a
-fit of the fusion.
+Rows stay on disk and are identified by the byte offset at which they begin. An index avoids reading a large file
+(``batch.row_index``). If a job has several rows, the last one counts (see :func:`latest_rows`), and
+``ResultsFile.compact`` moves the others to another file. ``ResultsFile.rewrite`` replaces all rows at once after a fit
+of the fusion.
 """
 
 import errno
@@ -51,12 +51,12 @@ FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # 
 
 
 class Identity(NamedTuple):
-    """What a result belongs to; a field that the caller does not compare has the same value in all identities.
+    """The inputs that a result belongs to; a field that the caller does not compare is equal in all identities.
 
-    ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file), the
-    hashes are SHA-256 in hex (``None`` where the file cannot be read), ``query`` is the question with its options (see
-    ``question_of``), ``run_fingerprint`` is that of the settings
-    (``batch.plan_run``), ``None`` in rows of versions that did not write it.
+    ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file). The
+    hashes are SHA-256 in hex (``None`` if the file cannot be read). ``query`` is the question with its options (see
+    ``question_of``). ``run_fingerprint`` is the fingerprint of the settings (``batch.plan_run``); it is ``None`` in
+    rows of versions that did not write it.
     """
 
     image: str
@@ -69,22 +69,22 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class Resumed(Generic[K]):
-    """The reusable results of a file: the offset of each job's valid row; the number of jobs to repeat, by reason."""
+    """The reusable results of a file: the offset of each job's valid row, and the number of repeated jobs by reason."""
 
     finished: dict[K, int]
     again: Counter[str]
 
 
 class ResultsFile:
-    """An append-only file of JSON lines, made with its folders if need be.
+    """An append-only file of JSON lines, which is created with its folders if it does not exist.
 
-    Opening repairs what an interrupted run can leave behind: a last line that was cut short is dropped (that row was
-    not finished), and what is appended starts on a line of its own. ``length`` is how many rows there are,
-    ``appended`` how many of them were written since it was opened. No row is kept in memory.
+    Opening the file repairs the end that an interrupted run can leave: a truncated last line is dropped (that row was
+    not finished), and the next row starts on a new line. ``length`` is the number of rows, ``appended`` the number of
+    rows written since the file was opened. No row is kept in memory.
 
-    The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written and for a
-    file that another process has locked. A file with anything but JSON objects, or with an incomplete foreign line at
-    its end, also raises it and is left as it is.
+    The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
+    that another process has locked, and for a file with anything but JSON objects or with an incomplete foreign line at
+    its end. Such a file is not changed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -96,7 +96,7 @@ class ResultsFile:
                 raise UserError(f"{shown}: expected a file to write results to, found {kind}; name another file")
             if not self.path.parent.exists():
                 self.path.parent.mkdir(parents=True)
-            self._file = self.path.open("a+b", buffering=0)  # so that a write that fails leaves nothing to write later
+            self._file = self.path.open("a+b", buffering=0)  # so that no data remains in a buffer after a failed write
         except OSError as error:
             raise UserError(
                 f"{shown}: results cannot be written there ({error.strerror}); name another file"
@@ -114,11 +114,11 @@ class ResultsFile:
 
     @property
     def replaced(self) -> int:
-        """Return how many rows have a later one of the same image, reference and question; this reads all outlines."""
+        """The number of rows with a later row of the same image, reference and question; this reads all outlines."""
         return self.length - len({hash(_values(row)) for _, row in self.outlines()})
 
     def append(self, row: Row) -> int:
-        """Write one finished row through to the operating system; return the offset at which it begins.
+        """Write one finished row to the operating system without buffering; return the offset at which it begins.
 
         Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves a partial line.
         """
@@ -147,27 +147,27 @@ class ResultsFile:
             yield offset, outline(row)
 
     def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
-        """Return the whole rows that begin at these offsets."""
+        """Return the complete rows that begin at these offsets."""
         return rows_at(self.path, offsets)
 
     def read(self) -> dict[int, Row]:
-        """Return all rows that the file holds now, by offset and in order."""
+        """Return all rows that the file has now, by offset and in order."""
         return dict(kept_rows(self.path))
 
     def rewrite(self, rows: Iterable[Row]) -> None:
-        """Replace all rows by these, as a whole: a crash half-way leaves the file as it was. The lock stays.
+        """Replace all rows by these atomically: a crash leaves the file unchanged. The file stays locked.
 
-        Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError when another process took
-        the file in the moment in which it was replaced.
+        Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError if another process locked
+        the file while it was being replaced.
         """
         self._replace([_line(row) for row in rows])
 
     def compact(self, identify: Callable[[Row], Identity]) -> int:
-        """Leave the last row of each job only, and append the others to ``<file>.replaced``; returns how many.
+        """Keep only the last row of each job, and append the others to ``<file>.replaced``; return how many.
 
-        Rows of other settings stay, so that a run with these finds them. A row with an ``error`` replaces no result,
-        and lines that are not results stay. An incomplete row that replaces another one of its identity gets
-        ``assessed_twice``, which ``resume`` reads. A crash half-way loses no row. Raises as ``rewrite``.
+        Rows with other settings are kept, so that runs with those settings find them. A row with an ``error`` replaces
+        no result, and lines that are not results are kept. An incomplete row that replaces another one of its identity
+        gets ``assessed_twice``, which ``resume`` reads. A crash loses no row. Raises as ``rewrite``.
         """
         last: dict[Hashable, tuple[int, bool]] = {}  # by job: the offset of the valid row, and whether it failed
         dropped: list[int] = []
@@ -177,7 +177,7 @@ class ResultsFile:
             if (error := row.get("error")) is not None and str(error).startswith(NO_ROW):
                 continue
             identity = identify(row)
-            is_file = not identity.image.startswith("<")  # otherwise only its bytes identify it
+            is_file = not identity.image.startswith("<")  # otherwise it is identified by its bytes only
             job = (*_job(identity), identity.run_fingerprint, is_file or identity.image_sha256)
             earlier = last.get(job)
             if earlier and error is not None and not earlier[1]:
@@ -209,7 +209,7 @@ class ResultsFile:
                 offset += len(line)
 
     def _replace(self, content: Iterable[bytes]) -> None:
-        if os.name == "nt":  # where no open file can be replaced
+        if os.name == "nt":  # Windows cannot replace an open file
             self._file.close()
         try:
             write_atomically(self.path, content, durable=True)
@@ -221,12 +221,12 @@ class ResultsFile:
         self.length = self._check()
 
     def content(self) -> bytes:
-        """Return all bytes of the open file, also of one that was deleted."""
+        """Return all bytes of the open file, even if it was deleted."""
         self._file.seek(0)
         return self._file.readall()
 
     def put_back(self) -> bool:
-        """Write the file again if it was deleted while it was open; returns whether it was. Raises as ``rewrite``."""
+        """Write the file again if it was deleted while it was open; return whether it was. Raises as ``rewrite``."""
         if self.path.exists():
             return False
         self._replace([self.content()])
@@ -253,9 +253,9 @@ class ResultsFile:
             self._index = None
 
     def _check(self) -> int:
-        """Check the rows that no index covers, add them to the index of a large file, and repair the end.
+        """Check the rows that are not in an index, add them to the index of a large file, and repair the end.
 
-        Returns the number of all rows.
+        Return the number of all rows.
         """
         self._close_index()
         index = self._index = RowIndex(self.path) if self._size() >= FROM_BYTES else None
@@ -292,9 +292,9 @@ def resume(
 ) -> Resumed[K]:
     """Match the rows of a file, each with its offset, to the wanted jobs; rows are read once and not kept.
 
-    A row with a job's identity is that job's result; of several, the last. A job is assessed again if its rows of the
-    same image, reference and question have other bytes or settings; it is counted under the reason of the last such
-    row. So is a job with an incomplete row (see ``lacking``): every time without a score or an answer, else only once,
+    The last row with a job's identity is that job's result. A job is assessed again if its rows of the same image,
+    reference and question have other bytes or settings; it is counted with the reason of the last of these rows. A job
+    with an incomplete row (see ``lacking``) is assessed again each time if it has no score or answer, else only once,
     because a model that cannot do better would be asked forever. Rows with an ``error`` are not results.
     """
     results: dict[Identity, int | None] = dict.fromkeys(wanted.values())  # the offset of the last row of each
@@ -328,10 +328,10 @@ def resume(
 
 
 def lacking(row: Row) -> str | None:
-    """Return what a result lacks because a model gave no usable answer, as a reason; ``None`` if complete.
+    """Return the part that a result lacks because a model gave no usable answer, as a reason; ``None`` if complete.
 
-    ``INCOMPLETE`` means that a step of the executor failed (``executor_evidence.failures``), or that the score was made
-    of a rejected answer. A failed tool does not count, because it would fail again.
+    ``INCOMPLETE`` means that a step of the executor failed (``executor_evidence.failures``), or that the score comes
+    from a rejected answer. A failed tool does not count, because it would fail again.
     """
     if is_unscored(row):
         return UNSCORED
@@ -342,10 +342,10 @@ def lacking(row: Row) -> str | None:
 def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
     """Yield each row of a results file from the byte ``start`` on, with the offset in bytes at which the row begins.
 
-    A last line cut short is left out.
+    A truncated last line is left out.
 
-    The file is only read: nothing is created, and no run that writes to it is locked out. Raises OSError, and
-    ValueError for a line that is no JSON.
+    The file is only read: nothing is created, and a run can write to it at the same time. Raises OSError, and
+    ValueError for a line that is not JSON.
     """
     offset = start
     with open(file, "rb") as lines:
@@ -357,10 +357,10 @@ def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
 
 
 def latest_rows(file: Path) -> Iterator[Row]:
-    """Return the rows of a results file, in order, without those that a later row of the same job replaces.
+    """Yield the rows of a results file, in order, without rows that a later row of the same job replaces.
 
-    A later row has the same image, reference and question; an ``error`` replaces no result. Their number is logged as a
-    warning, as the file then has more lines than images. Raises as ``checked_rows``.
+    A row replaces earlier rows of the same image, reference and question; an ``error`` replaces no result. The number
+    of replaced rows is logged as a warning, because the file has more lines than images. Raises as ``checked_rows``.
     """
     latest: dict[int, tuple[int, bool]] = {}  # by job the offset of the row that counts, and whether it failed
     total = 0
@@ -375,7 +375,7 @@ def latest_rows(file: Path) -> Iterator[Row]:
 
 
 def rows_at(file: Path, offsets: Iterable[int]) -> Iterator[Row]:
-    """Yield the whole rows that begin at these offsets."""
+    """Yield the complete rows that begin at these offsets."""
     with file.open("rb") as lines:
         for offset in offsets:
             lines.seek(offset)
@@ -383,7 +383,7 @@ def rows_at(file: Path, offsets: Iterable[int]) -> Iterator[Row]:
 
 
 def question_of(row: Row) -> str:
-    """The question of a row, with its options where the question's own words do not list them (as ``Job.asked``)."""
+    """Return the question of a row, with its options unless the question already lists them (as ``Job.asked``)."""
     query, options = str(row.get("query")), row.get("options")
     return with_options(query, options) if options and isinstance(options, dict) else query
 
@@ -408,7 +408,7 @@ def _line(row: Row) -> bytes:
 
 
 def _is_cut_row(line: bytes, before: bytes) -> bool:
-    """Return whether a last line that is not JSON begins like a result or the row before it, or is zeros of a crash."""
+    """Return whether a last line that is not JSON is a truncated row, or zero bytes that a crash left."""
     heads = (*BEGINNINGS, before[: before.find(b":") + 1])
     return any(head and line.startswith(head[: len(line)]) for head in heads) or not line.strip(b"\0")
 
@@ -426,25 +426,25 @@ try:
 except ImportError:  # Windows, which has no such locks
     fcntl = None  # type: ignore[assignment]
 
-TAKEN = (errno.EACCES, errno.EAGAIN)
+LOCKED = (errno.EACCES, errno.EAGAIN)
 
 
 def locked_by(file: FileIO) -> str | None:
-    """Lock an open file until it is closed; return ``None`` on success, else the process that holds it.
+    """Lock an open file until it is closed; return ``None`` on success, else the process that has locked it.
 
-    File systems without locks count as unlocked.
+    Files on file systems without locks count as unlocked.
     """
     if fcntl is None:
         return None
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        return _holder(os.fstat(file.fileno()).st_ino) if error.errno in TAKEN else None
+        return _holder(os.fstat(file.fileno()).st_ino) if error.errno in LOCKED else None
     return None
 
 
 def _holder(inode: int) -> str:
-    """Return the process that holds a lock on a file, if the system reports it (Linux: ``/proc/locks``)."""
+    """Return the process that has locked a file, if the system reports it (Linux: ``/proc/locks``)."""
     try:
         # A line: "1: FLOCK  ADVISORY  WRITE 4711 00:2d:1234 0 EOF"
         held = [line.split() for line in Path("/proc/locks").read_text().splitlines()]

@@ -1,8 +1,8 @@
-"""A small index beside a large results file, so that resuming does not read every row.
+"""Keep a small index of a large results file, so that resuming does not read every row.
 
-``scores.jsonl.index`` has a line for each row: where the row ends in bytes, its checksum (CRC-32) and its outline, a
-tenth of its size. It is rebuilt from the rows where it is missing, of another version, older than the results file or
-inconsistent with its last row; rows that it lacks at its end are added. Deleting it loses nothing.
+``scores.jsonl.index`` has a line for each row: the byte offset of the row's end, its checksum (CRC-32) and its outline,
+a tenth of its size. It is rebuilt from the rows if it is missing, from another version, older than the results file or
+inconsistent with its last row; rows missing at its end are added. It may be deleted at any time.
 """
 
 import os
@@ -20,7 +20,7 @@ from agenticiqa.programs.result_row import fault_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
 SUFFIX = ".index"
-FROM_BYTES = 10_000_000  # smaller results files are as quickly read as a whole
+FROM_BYTES = 10_000_000  # a smaller results file is read as quickly without an index
 WHOLE = (
     "name",
     "image",
@@ -48,7 +48,7 @@ PARTS = {"executor_evidence": "failures", "fusion": "shown"}
 def outline(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row without its long fields: its identity, and the fields that ``lacking`` reads.
 
-    For an invalid row (``result_row``) it is only an ``error``, which begins with ``NO_ROW``.
+    The outline of an invalid row (``result_row``) has only an ``error``, which begins with ``NO_ROW``.
     """
     found = {key: row[key] for key in WHOLE if key in row}
     if row.get("quality_reasoning") == PARSING_FAILED:
@@ -62,9 +62,9 @@ def outline(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class RowIndex:
-    """The index of a results file, open for appending: it covers the first ``rows`` rows, which take ``end`` bytes.
+    """The index of a results file, open for appending; it covers the first ``rows`` rows, which have ``end`` bytes.
 
-    An index that cannot be written covers nothing; this is no error.
+    If the index cannot be written, it covers no rows, without an error.
     """
 
     def __init__(self, results: Path) -> None:
@@ -92,7 +92,7 @@ class RowIndex:
                 self.remove()
 
     def outlines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the outline of each row that is covered, with the offset in bytes at which the row begins."""
+        """Yield the outline of each covered row, with the offset in bytes at which the row begins."""
         if not self.rows:
             return
         begin, rows = 0, self.rows
@@ -110,7 +110,7 @@ class RowIndex:
             self._file = None
 
     def remove(self) -> None:
-        """Close and delete the file: nothing is covered then."""
+        """Close and delete the file; it then covers no rows."""
         self.close()
         self.rows, self.end = 0, 0
         with suppress(OSError):
@@ -123,9 +123,9 @@ class RowIndex:
 
 
 def _covered(file: Path, results: Path) -> tuple[int, int]:
-    """Return how many rows an index covers, and their bytes; 0, 0 where it has to be rebuilt.
+    """Return how many rows an index covers, and their bytes; 0, 0 if it has to be rebuilt.
 
-    A last line of the index that was cut short is dropped.
+    A truncated last line of the index is dropped.
     """
     rows, begin, end, checksum = 0, 0, 0, 0
     if file.stat().st_mtime_ns < results.stat().st_mtime_ns:

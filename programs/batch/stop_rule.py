@@ -1,4 +1,4 @@
-"""Decide when a run should end because the following images would fail the same way."""
+"""Decide when a run ends because further images would fail in the same way."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from agenticiqa.programs.backends.failures import NOT_THERE
 from agenticiqa.programs.backends.ledger import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
-FAILURES_IN_A_ROW = 5  # model failures, beyond those of the images under way, until the model is unreachable
+FAILURES_IN_A_ROW = 5  # model failures, beyond those of images under way, after which a model counts as unreachable
 FATAL = (
     LimitReached,
     Halted,
@@ -21,19 +21,19 @@ FATAL = (
 
 @dataclass
 class StopRule:
-    """Decides after each outcome of a run of ``workers`` images at a time; ``ended_by`` is the error that ended it."""
+    """The rule that ends a run of ``workers`` images at a time; ``ended_by`` is the error that ended it."""
 
     workers: int
     in_a_row: int = 0
-    answered: bool = False  # an image was assessed, or failed for a reason of its own
+    answered: bool = False  # whether an image was assessed, or failed for a reason other than an unreachable server
     ended_by: Exception | None = None
 
     def should_stop(self, outcome: object) -> bool:
-        """Return whether to end the run after this outcome, a result or an error. It stays True from then on.
+        """Return whether to end the run after this outcome, a result or an error; later calls then return True, too.
 
-        It ends at once for a user error that is not about this image, a key or model that the server refuses, a reached
-        limit, or a server that was never reachable in this run. It ends after several model failures in a row when the
-        server is unreachable or refuses every request. (It may refuse a single image for its size or format.)
+        A run ends at once after a user error that does not concern this image, a key or model that the server refuses,
+        a reached limit, or if the server was never reachable in this run. It ends after several model failures in a row
+        if the server is unreachable or refuses every request. (It may refuse a single image for its size or format.)
         """
         failed = isinstance(outcome, dspy.LMError | Unforeseen)
         self.in_a_row = self.in_a_row + 1 if failed else 0

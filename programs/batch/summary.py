@@ -1,4 +1,4 @@
-"""The summary of a run: how many images were assessed, skipped or failed, and with which settings."""
+"""Write the summary of a run: how many images were assessed, skipped or failed, and with which settings."""
 
 import json
 from collections.abc import Mapping
@@ -15,15 +15,14 @@ SUFFIX = ".summary.json"
 
 @dataclass
 class Summary:
-    """The counts of a run, kept up to date while it lasts.
+    """The counts of a run, updated during the run.
 
-    ``images`` is the number of named images, including those in folders. ``assessed`` were assessed in this run,
-    ``assessed_before`` in earlier runs. ``failed`` has a line for each image that could not be assessed, missing files
-    included. ``unscored`` counts assessed images without a score or answer: the model gave no usable one.
+    ``images`` is the number of named images, including those in folders. ``assessed`` images were assessed in this run,
+    ``assessed_before`` in earlier runs. ``failed`` has a line for each image that could not be assessed, including
+    missing files. ``unscored`` counts assessed images without a score or answer, because the model gave no usable one.
     ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason. ``skipped``
     counts files in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run
-    (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted, else is empty.
-
+    (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted; without one it is empty.
     """
 
     images: int
@@ -38,15 +37,15 @@ class Summary:
 
     @property
     def not_assessed(self) -> int:
-        """Return how many images were not assessed because the run ended early."""
+        """The number of images that were not assessed because the run ended early."""
         return self.images - self.assessed - self.assessed_before - len(self.failed)
 
     def write(self, results: ResultsFile) -> Path:
-        """Write the summary to ``<results file>.summary.json``, which replaces that of an earlier run.
+        """Write the summary to ``<results file>.summary.json``, replacing that of an earlier run; return the path.
 
-        Beside the fields above it has ``not_assessed``, ``rows`` (the number of lines in the results file),
-        ``replaced_rows`` (those that have a later line of the same image, reference and question) and ``finished`` (ISO
-        8601, UTC). Returns the path. Raises OSError.
+        In addition to the fields above, it has ``not_assessed``, ``rows`` (the number of lines in the results file),
+        ``replaced_rows`` (lines with a later line of the same image, reference and question) and ``finished`` (ISO
+        8601, UTC). Raises OSError.
         """
         content = {
             **asdict(self),

@@ -1,10 +1,10 @@
 """Run a function in a fresh subprocess, exchanging pickles over stdin and stdout.
 
-The subprocess inherits the environment and the import path and nothing else, so threads and libraries that run in the
-parent do no harm, and the parent's script, console or notebook is not run again. It computes with one thread, does not
-receive Ctrl-C (its parent does), and exits when its parent has stopped, even if that was killed.
+The subprocess inherits only the environment and the import path. Threads and libraries of the parent do not affect it,
+and the parent's script, console or notebook is not run again. It computes with one thread, does not receive Ctrl-C (its
+parent does), and exits when its parent has stopped, even if the parent was killed.
 
-This replaces the process pools of the standard library and loky, which break as a whole when one worker is killed.
+This module replaces the process pools of the standard library and loky, which fail entirely if one worker is killed.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import IO, Any
 
 LOGGER = "agenticiqa"
-# Libraries read these when they are loaded, so they are set before the process starts.
+# Libraries read these variables when they are loaded, so they are set before the process starts.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
@@ -31,18 +31,18 @@ Records = SimpleQueue[logging.LogRecord]
 
 
 class NotStarted(Exception):
-    """Raised when the process could not be started; the message is the reason."""
+    """Raised when a process could not be started; the message is the reason."""
 
 
-class Died(Exception):
-    """Raised when the process ended before it answered; the message says how."""
+class WorkerStopped(Exception):
+    """Raised when a process ended before it answered; the message says how it ended."""
 
 
 class Worker:
     """A subprocess in which a function is called, for one thread at a time.
 
-    ``function`` is a pickled callable of one argument. The process is started at the first call, and again at the first
-    call after it ended. Its log records under ``agenticiqa`` are logged in the parent at the end of each call.
+    ``function`` is a pickled callable with one argument. The process is started at the first call, and again at the
+    first call after it ended. Its log records under ``agenticiqa`` are logged in the parent at the end of each call.
     """
 
     def __init__(self, function: bytes) -> None:
@@ -60,7 +60,7 @@ class Worker:
         try:
             succeeded, outcome, logged = _exchange(self._process, pickle.dumps(argument))
         except EOFError as error:
-            raise Died(self._end()) from error
+            raise WorkerStopped(self._end()) from error
         for record in logged:
             logging.getLogger(record.name).handle(record)
         if not succeeded:
@@ -68,13 +68,13 @@ class Worker:
         return outcome
 
     def close(self) -> None:
-        """Kill the process, whatever it is doing."""
+        """Kill the process, even during a call."""
         if self._process:
             self._process.kill()
             self._end()
 
     def _end(self) -> str:
-        """Wait for the process to end; returns how it ended."""
+        """Wait for the process to end; return how it ended."""
         assert self._process
         process, self._process = self._process, None
         with contextlib.suppress(OSError), process:  # closing a pipe fails when data in it can no longer be read
@@ -92,7 +92,7 @@ def _start() -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path)},
-            # In its own group: a terminal sends Ctrl-C to every process of the foreground group.
+            # It has its own process group, because a terminal sends Ctrl-C to the whole foreground group.
             process_group=0 if os.name == "posix" else None,
             creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
@@ -101,7 +101,7 @@ def _start() -> "subprocess.Popen[bytes]":
 
 
 def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> Any:
-    """Send a message and return the answer. Raises EOFError when the process ends before."""
+    """Send a message and return the answer. Raises EOFError if the process ends before it answers."""
     assert process.stdin
     assert process.stdout
     try:
@@ -113,7 +113,7 @@ def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> Any:
 
 
 def main() -> None:
-    """The subprocess: read a log level and a function, then call the function on each message until stdin ends."""
+    """Run the subprocess: read a log level and a function, then call the function with each message from stdin."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     calls, answers = _streams()
     records: Records = SimpleQueue()
@@ -128,7 +128,7 @@ def main() -> None:
             answers.flush()
             answer = _answer(function, pickle.load(calls), records)
     except (EOFError, OSError):
-        os._exit(0)  # the parent has stopped, so an error could not be reported
+        os._exit(0)  # the parent has stopped and cannot receive an error
 
 
 def _streams() -> tuple[IO[bytes], IO[bytes]]:

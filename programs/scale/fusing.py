@@ -1,4 +1,4 @@
-"""``--fuse``: choose the fusion for the scores in a folder of shards, with one shard in memory at a time."""
+"""Choose the fusion for the scores in a folder of shards (``--fuse``), with one shard in memory at a time."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,13 +9,13 @@ from agenticiqa.programs.fusion.profile import profile_text
 from agenticiqa.programs.scale.table import Row, ShardFolder, placed_rows
 
 PROFILE = "_fusion.yaml"
-MOST_FITTED = 5000  # rows that a fit is made of: as many from each shard
+MOST_FITTED = 5000  # rows that a fit uses, the same number from each shard
 
 
 def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
-    """Fit a profile to the rows, write its score into them, and return one line about it.
+    """Fit a profile to the rows, write the fitted scores into them, and return one line about it.
 
-    Of fewer than 50 images that a model rated the default's score is shown.
+    With fewer than 50 images rated by a model, the rows show the default score.
     """
     numbers = folder.shards()
     fit, message = fit_auto(_sample(folder, numbers))
@@ -28,7 +28,7 @@ def show_fitted(folder: ShardFolder, default: ScoreFusion) -> str:
 
 
 def show_default(folder: ShardFolder, default: ScoreFusion) -> None:
-    """Restore the default's score in rows that show the score of an earlier fit."""
+    """Restore the default score in rows that show the score of an earlier fit."""
     if folder.has(PROFILE):
         _rewrite(folder, folder.shards(), None, default)
         folder.remove(PROFILE)

@@ -1,4 +1,4 @@
-"""Tables of images, read in parts: Parquet files, and splits that ``datasets.save_to_disk`` wrote."""
+"""Read tables of images in parts: Parquet files, and splits that ``datasets.save_to_disk`` wrote."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ AT_A_TIME = 64  # rows in memory
 
 
 class ImageTable(NamedTuple):
-    """A table's columns, the number of its rows, and a text that changes with its content."""
+    """The columns of a table, the number of its rows, and a text that changes with its content."""
 
     columns: list[str]
     rows: int
@@ -32,7 +32,7 @@ def describe_table(name: str) -> ImageTable:
 
 
 def read_rows(name: str, columns: Sequence[str], start: int = 0, stop: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the rows from ``start`` up to ``stop`` of a table, an image as its path, its bytes, or a dict of both."""
+    """Yield the rows from ``start`` up to ``stop`` of a table, with an image as a path, bytes, or a dict of both."""
     if not name.endswith(".parquet"):
         yield from _split(name).select_columns([*columns]).with_format("arrow")[start:stop].to_pylist()
         return
@@ -52,7 +52,7 @@ def read_rows(name: str, columns: Sequence[str], start: int = 0, stop: int | Non
 
 
 def splits_in(name: str) -> list[str]:
-    """Return the folders of the splits in one that ``datasets`` saved: itself, or those that it lists."""
+    """Return the folders of the splits in a folder that ``datasets`` saved: the folder itself, or those it lists."""
     fs, path = open_place(name)
     if not fs.exists(f"{path}/{SPLITS}"):
         return [name]

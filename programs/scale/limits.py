@@ -1,4 +1,4 @@
-"""The limits of a run on a cluster: one actor counts the requests of all workers, which ask it before each."""
+"""Apply the limits of a run on a cluster: workers ask one actor, which counts all requests, before each request."""
 
 import time
 from collections import defaultdict
@@ -9,47 +9,47 @@ from agenticiqa.programs.backends.ledger import Halted, LimitReached, Limits
 
 GO, WAIT, HALTED = "go", "wait", "halted"
 ASK_AGAIN = (0.02, 1.0)  # seconds between two calls of the actor, at first and at most
-LOOK = 1.0  # seconds after which a worker without a model checks whether the run has ended
+CHECK_SECONDS = 1.0  # seconds between two checks of a worker whether the run has ended
 
 
 class LimitActor:
-    """The counter for all workers; the cluster has one, as an actor that runs its methods one after the other.
+    """The only counter of a cluster, as an actor of Ray that runs its methods one after the other.
 
-    ``in_flight`` bounds the requests under way to each server. Requests of a stopped worker that were admitted and
-    never settled count at their highest price once another worker takes its place.
+    ``in_flight`` limits the requests under way to each server. Requests that a stopped worker did not settle count
+    with their highest price once another worker replaces it.
     """
 
     def __init__(
         self, max_calls: int | None = None, max_usd: float | None = None, in_flight: int | None = None
     ) -> None:
         self.limits, self.in_flight = Limits(max_calls, max_usd), in_flight
-        self._held: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
+        self._admitted: dict[str, list[tuple[str, float | None]]] = defaultdict(list)
 
     def began(self, worker: str) -> None:
         """Register a worker, which may replace a stopped one."""
-        for _, highest in self._held.pop(worker, ()):
+        for _, highest in self._admitted.pop(worker, ()):
             self.limits.settle(highest, highest)
 
     def ask(self, worker: str, server: str, highest: float | None) -> str:
-        """Return ``GO``, ``WAIT``, ``HALTED``, or the limit that is reached, in one line."""
-        under_way = sum(other == server for each in self._held.values() for other, _ in each)
+        """Return ``GO``, ``WAIT``, ``HALTED``, or one line about the limit that is reached."""
+        under_way = sum(other == server for each in self._admitted.values() for other, _ in each)
         if self.in_flight is not None and under_way >= self.in_flight and not self.limits.halted.is_set():
             return WAIT
         try:
             if not self.limits.admit_now(highest):
-                if any(self._held.values()):
+                if any(self._admitted.values()):
                     return WAIT
-                self.limits.admit(highest)  # which raises, as nothing under way may turn out cheaper
+                self.limits.admit(highest)  # raises, because no request under way may turn out cheaper
         except Halted:
             return HALTED
         except LimitReached as error:
             return str(error)
-        self._held[worker].append((server, highest))
+        self._admitted[worker].append((server, highest))
         return GO
 
     def settle(self, worker: str, server: str, highest: float | None, usd: float | None) -> None:
         """Record the end of a request."""
-        self._held[worker].remove((server, highest))
+        self._admitted[worker].remove((server, highest))
         self.limits.settle(highest, usd)
 
     def halt(self) -> None:
@@ -57,7 +57,7 @@ class LimitActor:
         self.limits.halt()
 
     def is_halted(self) -> bool:
-        """Return whether the run was ended."""
+        """Return whether the run is halted."""
         return self.limits.halted.is_set()
 
     def spent(self) -> tuple[int, float]:
@@ -66,7 +66,7 @@ class LimitActor:
 
 
 class ClusterLimits(Limits):
-    """The limits in a worker: it asks the actor of Ray that counts, a ``LimitActor``, before each request."""
+    """The limits in a worker, which asks the ``LimitActor`` of the cluster before each request."""
 
     def __init__(self, actor: Any) -> None:
         import ray
@@ -75,10 +75,10 @@ class ClusterLimits(Limits):
         self._counter, self._get = actor, ray.get
         self._worker = ray.get_runtime_context().get_actor_id() or "driver"
         self._get(actor.began.remote(self._worker))
-        Thread(target=self._look, daemon=True).start()
+        Thread(target=self._check_halted, daemon=True).start()
 
     def admit(self, highest_usd: float | None, server: str = "") -> None:
-        """See ``Limits``; for all workers."""
+        """Admit a request as ``Limits`` does, for all workers."""
         pause, longest = ASK_AGAIN
         while not self.halted.is_set():
             answer = self._get(self._counter.ask.remote(self._worker, server, highest_usd))
@@ -93,14 +93,14 @@ class ClusterLimits(Limits):
         raise Halted("interrupted")
 
     def settle(self, highest_usd: float | None, usd: float | None, server: str = "") -> None:
-        """As that of ``Limits``, for all workers."""
+        """Record the end of a request as ``Limits`` does, for all workers."""
         self._get(self._counter.settle.remote(self._worker, server, highest_usd, usd))
 
-    def _look(self) -> None:
+    def _check_halted(self) -> None:
         while not self.halted.is_set():
             try:
                 if self._get(self._counter.is_halted.remote()):
                     self.halt()
-            except Exception:  # the actor has stopped, and with it the driver
+            except Exception:  # the actor and the driver have stopped
                 self.halt()
-            time.sleep(LOOK)
+            time.sleep(CHECK_SECONDS)

@@ -1,4 +1,4 @@
-"""Name the files of a folder of shards, and recognize results among other files and folders."""
+"""Define the files in a folder of shards, and recognize results among other files and folders."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ SUCCESS, RUN, PLAN = "_SUCCESS", "_run.json", "_plan.jsonl"
 
 
 def is_shard_folder(place: str | Path) -> bool:
-    """Return whether it is a folder of shards, by its ``_run.json``; an address counts as one."""
+    """Return whether this is a folder of shards, with ``_run.json``; an address counts as one."""
     return "://" in str(place) or (Path(place) / RUN).is_file()
 
 
 def holds_results(place: str | Path) -> bool:
-    """Return whether it is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
+    """Return whether this is a folder of shards, or a file of JSON lines as ``assess --jsonl`` writes them."""
     path = Path(place)
     if not path.is_file():
         return is_shard_folder(place)

@@ -1,8 +1,8 @@
-"""The engine of a cluster: Ray Data hands the lines of the plan to workers that keep the program loaded.
+"""Run shards on a cluster: Ray Data passes the lines of the plan to workers that keep the program loaded.
 
-Only lines of the plan and outcomes, a few hundred bytes each, pass through Ray: a worker reads the images and writes
-the file of its shard itself. Only the files count (``run_shards.run_shards``), whatever Ray loses or does twice: each
-file is complete, and a shard without one is tried again.
+Only lines of the plan and outcomes, a few hundred bytes each, pass through Ray. A worker reads the images and writes
+the file of its shard itself. Only the files count (``run_shards.run_shards``), even if Ray loses or repeats a shard:
+each file is complete, and a shard without a file is tried again.
 """
 
 import logging
@@ -27,22 +27,22 @@ from agenticiqa.programs.scale.shard_assessor import Engine, PlannedShard, Shard
 
 logger = logging.getLogger(__name__)
 
-ADDRESS = "RAY_ADDRESS"  # of a cluster; ``ray job submit`` sets it
-OBJECT_STORE = 128 * 2**20  # bytes, of a cluster on this machine: lines of the plan need little
+ADDRESS = "RAY_ADDRESS"  # the environment variable with the address of a cluster; ``ray job submit`` sets it
+OBJECT_STORE = 128 * 2**20  # bytes for a cluster on this machine; lines of the plan need little memory
 
 
 @contextmanager
 def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> Iterator[Engine]:
-    """Return an engine for ``run_shards`` with at most so many workers, by default one for each processor.
+    """Yield an engine for ``run_shards`` with at most ``workers`` workers, by default one per processor.
 
-    The cluster is that of ``$RAY_ADDRESS``, else one on this machine, which is started with the first shards and ends
-    with the context. Raises UserError where Ray is not installed or cannot be reached.
+    The cluster is the one at ``$RAY_ADDRESS``, else one on this machine, which is started with the first shards and
+    ends with the context. Raises UserError if Ray is not installed or cannot be reached.
     """
     ray = _ray()
     with ExitStack() as stack:
 
         @cache
-        def keeper() -> Any:
+        def limit_actor() -> Any:
             _connect(ray, workers)
             stack.callback(ray.shutdown)
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -53,7 +53,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
             return actor.remote(limits.max_calls, limits.max_usd, in_flight)
 
         def engine(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
-            handle = keeper()
+            handle = limit_actor()
             pool = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(todo))
             lines = _outcomes(run, todo, handle, pool)
             yield from _until_stopped(lines, handle.halt.remote)
@@ -62,7 +62,7 @@ def ray_engine(limits: Limits, workers: int | None, in_flight: int | None) -> It
 
 
 def _ray() -> Any:
-    # Read when it is imported and when a cluster is started: it reports its use otherwise.
+    # Ray reads this when it is imported and when a cluster starts; otherwise it sends usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # failures are reported by shard
     try:
@@ -82,7 +82,7 @@ def _connect(ray: Any, workers: int | None) -> None:
             cores = workers or available_cores()
             size = {"num_cpus": cores, "num_gpus": 0, "object_store_memory": OBJECT_STORE}
             ray.init(address="local", include_dashboard=False, **size, **quiet)
-    except Exception as error:  # Ray raises plain ones, of many lines
+    except Exception as error:  # Ray raises plain exceptions with many lines
         ray.shutdown()
         place = f"at ${ADDRESS} {os.environ[ADDRESS]}" if os.environ.get(ADDRESS) else "on this machine"
         why = str(error).strip().partition("\n")[0]
@@ -91,24 +91,24 @@ def _connect(ray: Any, workers: int | None) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: int) -> Iterator[ShardOutcome]:
+def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], limit_actor: Any, pool: int) -> Iterator[ShardOutcome]:
     """Yield the outcomes of the shards as Ray Data yields them, without shards of stopped workers."""
     import ray
 
     context = ray.data.DataContext.get_current()
     context.max_errored_blocks = -1  # a failed shard affects no others
     context.enable_progress_bars = False
-    far = all("://" in name for name in (run.output, *run.names))
-    settings = replace(run, folder="" if far else os.getcwd(), output=_absolute(run.output))
-    # Ray warns of two arguments, until 2.64 says what takes their place: the extra is bounded by that.
+    all_remote = all("://" in name for name in (run.output, *run.names))
+    worker_run = replace(run, folder="" if all_remote else os.getcwd(), output=_absolute(run.output))
+    # Ray deprecates two arguments without a replacement before version 2.64, which bounds the extra ``ray``.
     warnings.filterwarnings("ignore", message=".*is deprecated and will be removed in Ray")
     items = [{"start": each.start, "end": each.end} for each in todo]
     assessed = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
         ShardAssessor,
-        fn_constructor_args=(settings, partial(ClusterLimits, keeper)),
+        fn_constructor_args=(worker_run, partial(ClusterLimits, limit_actor)),
         batch_size=1,
         num_cpus=1,
-        # One shard at a time, so that a stopped worker loses no other; ``run_shards`` tries again.
+        # One shard at a time, so that a stopped worker loses only one; ``run_shards`` tries it again.
         compute=ray.data.ActorPoolStrategy(
             min_size=1, max_size=pool, initial_size=pool, max_tasks_in_flight_per_actor=1
         ),
@@ -119,7 +119,7 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], keeper: Any, pool: in
 
 
 def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) -> Iterator[ShardOutcome]:
-    """Yield the outcomes, read in a separate thread; at Ctrl-C or a limit the workers write their rows and end."""
+    """Yield the outcomes, read in another thread; at Ctrl-C or a limit, the workers write their rows and end."""
     received: SimpleQueue[ShardOutcome | BaseException | None] = SimpleQueue()
 
     def receive() -> None:
@@ -143,7 +143,7 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) ->
         if outcome is None:
             break
         if isinstance(outcome, BaseException):
-            # Ray has many kinds of errors, and texts of many lines.
+            # Ray has many kinds of errors, with texts of many lines.
             why = str(outcome).strip().splitlines() or [type(outcome).__name__]
             yield ShardOutcome(-1, stopped_by=f"Ray ended the run: {why[0]}")
             break
@@ -155,7 +155,7 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) ->
 
 
 def _own_retries() -> dict[str, int]:
-    """Replace a stopped worker, without giving its shard to the next one repeatedly."""
+    """Return the options to replace a stopped worker without giving its shard to the next worker."""
     return {"max_restarts": -1, "max_task_retries": 0}
 
 

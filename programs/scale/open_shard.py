@@ -1,6 +1,6 @@
-"""The jobs of a shard, in order: its paths, or the images that a tar, a table or a data set holds.
+"""Yield the jobs of a shard, in order: its paths, or the images in a tar file, a table or a data set.
 
-A missing image is still a job, which fails with the reason, so that each image has exactly one row.
+A missing image is also a job, which fails with the reason, so that each image has exactly one row.
 """
 
 import io
@@ -22,12 +22,12 @@ from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row
 
-TRIES = 3  # for a remote image
+TRIES = 3  # at reading a remote image
 ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
-FOUND = "success"  # the status in an index of img2dataset of an image that is in the tar
+FOUND = "success"  # the status, in an index of img2dataset, of an image in the tar file
 
 
-class OutOfReach(AgenticIQAError):
+class Unreachable(AgenticIQAError):
     """Raised when a remote image could not be read, for a temporary reason."""
 
 
@@ -36,19 +36,19 @@ class BrokenShard(AgenticIQAError):
 
 
 @dataclass
-class FarImage:
-    """A remote image, read where it is assessed: a binary file that cannot seek, for ``images.sources``."""
+class RemoteImage:
+    """A remote image, downloaded when it is assessed: a binary file without seek, for ``images.sources``."""
 
     name: str
     _content: io.BytesIO | None = None
 
     def read(self, size: int = -1) -> bytes:
-        """Read bytes of the image. Raises ImageError without an image, and OutOfReach where reading fails otherwise."""
+        """Read bytes of the image. Raises ImageError if it does not exist, and Unreachable if reading it fails."""
         if self._content is None:
-            self._content = io.BytesIO(self._fetched())
+            self._content = io.BytesIO(self._downloaded())
         return self._content.read(size)
 
-    def _fetched(self) -> bytes:
+    def _downloaded(self) -> bytes:
         if WEB.match(self.name):
             raise ImageError(f"{self.name[:200]}: web addresses are not fetched; download the image first")
         fs, path = open_place(self.name)
@@ -59,10 +59,10 @@ class FarImage:
                 raise ImageError(f"{self.name}: expected an image, but there is no such file") from error
             except PermissionError as error:
                 raise ImageError(f"{self.name}: expected an image, but permission to read it was denied") from error
-            except Exception as error:  # each store has its own
+            except Exception as error:  # each store has its own exceptions
                 if attempt == TRIES:
                     why = f"{type(error).__name__}: {error}"
-                    raise OutOfReach(f"{self.name}: could not be read in {TRIES} tries ({why})") from error
+                    raise Unreachable(f"{self.name}: could not be read in {TRIES} tries ({why})") from error
         raise AssertionError("the last try returns or raises")
 
 
@@ -79,7 +79,7 @@ class NoImage:
 
 
 def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
-    """Yield the jobs of a shard. Raises BrokenShard after the readable ones, if its file is damaged or missing."""
+    """Yield the jobs of a shard. Raises BrokenShard after the readable jobs if its file is damaged or missing."""
     kinds: dict[str, Callable[[Shard, SharedQuestion], Iterator[Job]]] = {
         "images": _of_images,
         "tar": _of_tar,
@@ -103,17 +103,17 @@ def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | N
     offered: OptionsArgument | None = options or (question.options if query is None else None)
     reference = entry.get("reference") or question.reference
     source = source_at(entry["image"]) if image is None else image
-    against = None if reference is None else source_at(reference)
+    reference_source = None if reference is None else source_at(reference)
     resized = question.resize_reference or entry.get("resize_reference", False)
     try:
-        return Job(source, question.query if query is None else query, against, resized, offered)
+        return Job(source, question.query if query is None else query, reference_source, resized, offered)
     except UserError as error:  # the options of a row
         return Job(NoImage(name_of(source), str(error)))
 
 
 def source_at(name: str) -> ImageSource:
     """Return the image at a path or an address."""
-    return FarImage(name) if "://" in name and not name.startswith("file://") else name
+    return RemoteImage(name) if "://" in name and not name.startswith("file://") else name
 
 
 def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
@@ -131,12 +131,12 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
                 yield _job({}, question, NoImage(shown, "the file is too large"))
                 continue
             content = tar.extractfile(member)
-            assert content is not None  # of a file
+            assert content is not None  # the member is a file
             data = content.read()
             if len(data) != member.size:
                 raise tarfile.ReadError(f"cut short in {member.name}")
             yield _job({}, question, UndecodedImage(shown, data))
-        # The library treats a damaged header, and a cut between two members, as the end of the file.
+        # tarfile treats a damaged header, and a cut between two members, as the end of the file.
         file.seek(tar.offset)
         if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
             raise tarfile.ReadError(f"damaged or cut short after {len(seen)} images")
@@ -147,7 +147,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 
 def _index_of(tar: str) -> list[str]:
-    """Return the keys that the index beside a tar lists; none without an index."""
+    """Return the keys in the index beside a tar file; an empty list without an index."""
     index = f"{tar.removesuffix('.tar')}.parquet"
     fs, path = open_place(index)
     if not fs.exists(path) or "key" not in (columns := describe_table(index).columns):
@@ -165,7 +165,7 @@ def _of_rows(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
 
 
 def _of_row(file: str, place: int, row: dict[str, Any], column: str, question: SharedQuestion) -> Job:
-    """Return the job of a row, whose image is a path, or bytes, or both, as ``datasets`` keeps them."""
+    """Return the job of a row with an image as a path, bytes, or both, as ``datasets`` stores them."""
     name, image = f"{file}#{place}", row[column]
     if isinstance(image, dict):
         image = image.get("bytes") or image.get("path")

@@ -1,4 +1,4 @@
-"""Paths and addresses (``s3://bucket/album``) as fsspec opens them."""
+"""Open paths and addresses (``s3://bucket/album``) with fsspec."""
 
 import glob
 import os
@@ -15,18 +15,18 @@ WEB = re.compile(r"https?://", re.IGNORECASE)
 
 
 def open_place(name: str) -> tuple[AbstractFileSystem, str]:
-    """Return the file system of an address or path, and the path in it. Raises UserError for what fsspec refuses."""
+    """Return the file system of an address or path, and the path in it. Raises UserError if fsspec cannot open it."""
     if WEB.match(name):
         raise UserError(f"{name[:80]}: web addresses are not fetched; download them first, such as with img2dataset")
     try:
         fs, path = url_to_fs(name)
-    except (ImportError, ValueError) as error:  # which names the package of the protocol
+    except (ImportError, ValueError) as error:  # the message names the package for the protocol
         raise UserError(f"{name}: {error}") from error
     return fs, path
 
 
 def matching(pattern: str) -> list[str]:
-    """Return the files that a pattern names, in order."""
+    """Return the files that match a pattern, in order."""
     if "://" not in pattern:
         return sorted(each for each in glob.glob(pattern, recursive=True) if os.path.isfile(each))
     fs, path = open_place(pattern)
@@ -34,5 +34,5 @@ def matching(pattern: str) -> list[str]:
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:
-    """Return a text that changes with the content of a file, as far as its file system says."""
+    """Return a text that changes with the content of a file, as far as its file system reports changes."""
     return ":".join(str(info.get(key)) for key in ("size", "ETag", "etag", "mtime", "LastModified") if key in info)

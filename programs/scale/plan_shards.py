@@ -1,4 +1,4 @@
-"""Plan shards from the names a user gives: folders, globs and addresses of images, tables, tar shards, data sets.
+"""Plan shards from the names that a user gives: folders, globs and addresses of images, tables, tar files, data sets.
 
 ================================  ==============================================================  =================
 named                             a shard is                                                      an image is named
@@ -41,13 +41,13 @@ from agenticiqa.programs.scale.places import matching, open_place, stamp_of
 
 logger = logging.getLogger(__name__)
 
-IMAGES, BYTES = 256, 256 * 2**20  # of a shard, at most
+IMAGES, BYTES = 256, 256 * 2**20  # the most images and bytes in a shard
 PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class SharedQuestion:
-    """The question about each image that has no question of its own."""
+    """The question about images without a question of their own."""
 
     query: str
     options: tuple[str, ...] | None = None
@@ -59,8 +59,8 @@ class SharedQuestion:
 class Shard:
     """A part of a run, of one ``kind``: "images", "tar" or "rows" (of Parquet, or of a saved data set).
 
-    ``entries`` are the jobs of "images", each with ``image`` and its own fields. The other kinds name a ``file``, the
-    first row and the one after the last. ``stamp`` changes with the content.
+    ``entries`` are the jobs of "images", each with ``image`` and its own fields. The other kinds have a ``file``, the
+    first row and the row after the last. ``stamp`` changes with the content.
     """
 
     number: int
@@ -72,14 +72,14 @@ class Shard:
     stamp: str = ""
 
     def digest(self, question: SharedQuestion) -> str:
-        """Return the digest of its images and questions; its number does not count."""
+        """Return the digest of the shard's images and questions, without its number."""
         return digest([{**asdict(self), "number": 0}, asdict(question)])
 
 
 def plan_shards(
     names: Iterable[str], question: SharedQuestion, problems: list[str], images: int = IMAGES
 ) -> Iterator[Shard]:
-    """Plan shards of up to so many images each, in the order of the names. Raises UserError for what cannot be read.
+    """Plan shards of up to ``images`` images each, in the order of the names. Raises UserError for unreadable names.
 
     Other errors of a name are added to ``problems`` when its shards are read.
     """
@@ -88,7 +88,7 @@ def plan_shards(
 
 
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the fields of the shards that a name leads to."""
+    """Yield the fields of the shards of a name."""
     if PATTERN.search(name) and not os.path.exists(name):
         found = matching(name)
         if not found:
@@ -162,7 +162,7 @@ def _rows(name: str, images: int) -> Iterator[dict[str, Any]]:
 
 
 def _images(names: list[str], question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
-    """Images that are named, or lie below a folder that is."""
+    """Yield the fields of shards of images that are named or lie in a named folder."""
     local = [name for name in names if "://" not in name or name.startswith("file://")]
     entries: Iterable[dict[str, Any]] = ()
     if local:
@@ -183,7 +183,7 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
 
 
 def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
-    assert path is not None  # find_jobs was given paths
+    assert path is not None  # find_jobs got paths
     entry: dict[str, Any] = {"image": os.fsdecode(path)}
     if reference is not None:
         entry["reference"] = name_of(reference)
@@ -203,7 +203,7 @@ def _remote_entries(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the entries in parts of so many images or ``BYTES``, whichever are fewer."""
+    """Yield the entries in parts of at most ``images`` images and ``BYTES`` bytes."""
     part: list[dict[str, Any]] = []
     size = 0
     for entry in entries:
@@ -217,12 +217,12 @@ def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[s
 
 
 def _is_index(name: str, held: set[str]) -> bool:
-    """Return whether it is the table that img2dataset writes beside a tar."""
+    """Return whether this is the table that img2dataset writes beside a tar file."""
     return name.endswith(".parquet") and f"{name.removesuffix('.parquet')}.tar" in held
 
 
 def entry_of_row(table: str, cells: Mapping[str, Any], column: str) -> dict[str, Any]:
-    """The job of a row of paths, which are relative to the table's folder. Raises UserError as ``row_of_cells``."""
+    """Return the job of a row; its paths are relative to the table's folder. Raises UserError as ``row_of_cells``."""
     row = row_of_cells(cells, column)
     return {**row, **{key: _beside(table, row[key]) for key in ("image", "reference") if key in row}}
 

@@ -1,4 +1,4 @@
-"""Run over shards: the plan, the results of earlier runs, two tries at the rest, and the counts."""
+"""Run over shards: plan them, reuse results of earlier runs, try the others twice, and count the results."""
 
 import json
 import os
@@ -26,14 +26,14 @@ from agenticiqa.programs.scale.shard_assessor import (
 )
 from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
-TRIES = 2  # at a shard that breaks, or whose worker dies
+TRIES = 2  # at a shard that cannot be read to its end, or that a stopped worker did not finish
 LOCK = "_lock"
 NO_FILE = f"no file was written in {TRIES} tries: the worker stopped, or does not write to this machine's disk"
 
 
 @dataclass
 class RunOfShards:
-    """The end of a run: the stamp of each written shard, why others are ``set_aside``, and what ``stopped`` it."""
+    """The result of a run: the stamps of written shards, the reasons of shards ``set_aside``, and of an early end."""
 
     planned: list[PlannedShard]
     problems: list[str]
@@ -44,18 +44,18 @@ class RunOfShards:
 
     @property
     def todo(self) -> list[PlannedShard]:
-        """Return the shards that have no complete file."""
+        """The shards that have no complete file."""
         finished = {number for number, stamp in self.stamps.items() if stamp.complete}
         return [each for each in self.planned if each.number not in finished]
 
     @property
     def unfinished(self) -> int:
-        """Return how many shards are not finished, without those set aside."""
+        """The number of unfinished shards, without those set aside."""
         return sum(each.number not in self.set_aside for each in self.todo)
 
     @property
     def figures(self) -> dict[str, int]:
-        """Return the counts over the shards that have a file, as in ``_SUCCESS``."""
+        """The counts over the shards that have a file, as in ``_SUCCESS``."""
         stamps = self.stamps.values()
         images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
         unscored = sum(each.unscored for each in stamps)
@@ -71,50 +71,50 @@ def run_shards(
 ) -> RunOfShards:
     """Assess the images of ``run.names`` into ``run.output``, except finished shards, and write ``_SUCCESS``.
 
-    A folder belongs to one command: its names, question and settings. A shard is assessed again if images in it were
-    added, changed or removed. ``watch`` is given the outcomes of each try and their number, and passes them on. Raises
-    UserError for a folder of another command, one that another process writes, and names without images.
+    A folder belongs to one set of names, question and settings. A shard is assessed again if images in it were added,
+    changed or removed. ``watch`` gets the outcomes of each try and their number, and returns the outcomes. Raises
+    UserError for a folder with other settings, a folder that another process writes to, and names without images.
     """
     folder = ShardFolder(run.output)
     with ExitStack() as stack:
         if folder.is_local:
             stack.enter_context(_locked(Path(folder.place)))
-        _pin(folder, run, images)
+        _record_settings(folder, run, images)
         problems: list[str] = []
         planned = _write_plan(folder, plan_shards(run.names, run.question, problems, images), run.question)
         if not planned:
             raise UserError(problems[0] if problems else "there are no images to assess; name some")
-        ended = RunOfShards(planned, problems)
+        result = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
-        ended.stamps = _files_of(folder, planned, fingerprint)
-        ended.assessed_before = len(planned) - len(ended.todo)
+        result.stamps = _files_of(folder, planned, fingerprint)
+        result.assessed_before = len(planned) - len(result.todo)
         for _ in range(TRIES):
-            if ended.stopped_by or not ended.todo:
+            if result.stopped_by or not result.todo:
                 break
             folder.remove(SUCCESS)
-            for outcome in watch(engine(run, ended.todo), len(ended.todo)):
-                ended.stopped_by = ended.stopped_by or outcome.stopped_by
-                ended.set_aside.pop(outcome.number, None)
+            for outcome in watch(engine(run, result.todo), len(result.todo)):
+                result.stopped_by = result.stopped_by or outcome.stopped_by
+                result.set_aside.pop(outcome.number, None)
                 if outcome.broken:
-                    ended.set_aside[outcome.number] = outcome.broken
+                    result.set_aside[outcome.number] = outcome.broken
             # The written files count, not the engine's report: a worker may have stopped between the two.
-            ended.stamps = _files_of(folder, planned, fingerprint)
-        if not ended.stopped_by:
-            lost = [each.number for each in ended.todo if each.number not in ended.stamps]
-            ended.set_aside = dict.fromkeys(lost, NO_FILE) | ended.set_aside
-        if not ended.todo:
-            _write_success(folder, {**ended.figures, "fingerprint": fingerprint})
-        return ended
+            result.stamps = _files_of(folder, planned, fingerprint)
+        if not result.stopped_by:
+            unwritten = [each.number for each in result.todo if each.number not in result.stamps]
+            result.set_aside = dict.fromkeys(unwritten, NO_FILE) | result.set_aside
+        if not result.todo:
+            _write_success(folder, {**result.figures, "fingerprint": fingerprint})
+        return result
 
 
 def assess_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
-    """Run the shards on one machine, in the threads or processes of ``assess_many``, without a pause between shards."""
+    """Run the shards on this machine, with ``assess_many``, without a pause between shards."""
     assess = ShardAssessor(run)
     return assess.assess(Shard(**orjson.loads(assess.folder.read(PLAN, each.start, each.end))) for each in todo)
 
 
 def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint: str) -> dict[int, ShardStamp]:
-    """Return the stamps of this run's files, by number; remove files of shards that the plan no longer has."""
+    """Return the stamps of this run's files, by number; remove files of shards that are no longer in the plan."""
     digests = {each.number: each.digest for each in planned}
     numbers = folder.shards()
     for number in set(numbers) - digests.keys():
@@ -143,8 +143,8 @@ def _write_plan(folder: ShardFolder, shards: Iterable[Shard], question: SharedQu
     return planned
 
 
-def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
-    """Write the settings of the folder, or compare them with the written ones. Raises UserError for a difference."""
+def _record_settings(folder: ShardFolder, run: ShardRun, images: int) -> None:
+    """Write the settings to the folder, or compare them with earlier ones. Raises UserError for a difference."""
     about = {
         "names": [*run.names],
         "question": asdict(run.question),
@@ -162,7 +162,7 @@ def _pin(folder: ShardFolder, run: ShardRun, images: int) -> None:
 
 
 def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
-    """Write the counts and the time, unless the same counts are there."""
+    """Write the counts and the time, unless the file has the same counts."""
     earlier = folder.described(SUCCESS) or {}
     if about != {name: value for name, value in earlier.items() if name != "finished"}:
         finished = datetime.now(UTC).isoformat(timespec="seconds")
@@ -171,7 +171,7 @@ def _write_success(folder: ShardFolder, about: dict[str, Any]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock the folder against other processes of this machine; remove leftovers of a killed one."""
+    """Lock the folder against other processes of this machine; remove leftover files of a killed process."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / LOCK).open("ab", buffering=0)

@@ -22,22 +22,22 @@ from agenticiqa.programs.errors import Unforeseen
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.scale.names import PLAN
-from agenticiqa.programs.scale.open_shard import BrokenShard, OutOfReach, jobs_of
+from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
 from agenticiqa.programs.scale.table import Row, ShardFolder, ShardStamp, placed_rows
 
 logger = logging.getLogger(__name__)
 
-MAY_PASS = (dspy.LMError, OutOfReach, Unforeseen)  # temporary failures
+TEMPORARY = (dspy.LMError, Unreachable, Unforeseen)  # temporary failures
 
 
 @dataclass(frozen=True)
 class ShardRun:
     """Settings shared by all workers of a run (picklable).
 
-    ``output`` is the folder of the shards, ``workers`` how many images one worker assesses at a time. ``make`` makes
-    the program of the configuration. Relative paths start at ``folder``, empty for the current one; ``names`` are the
-    user's arguments.
+    ``output`` is the folder of the shards, ``workers`` the number of images that one worker assesses at a time.
+    ``make`` returns the program of the configuration. Relative paths start at ``folder``; if it is empty, at the
+    current folder. ``names`` are the user's arguments.
     """
 
     config: Config
@@ -52,9 +52,9 @@ class ShardRun:
 
 @dataclass(frozen=True)
 class ShardOutcome:
-    """The outcome of a shard: its file is written, or it is ``broken``, with the reason in one line.
+    """The outcome of a shard: its file is written, or ``broken`` has the reason in one line.
 
-    ``stopped_by`` is the error that ends the run; the number is then -1.
+    ``stopped_by`` is the error that ends the run; ``number`` is then -1.
     """
 
     number: int
@@ -76,20 +76,20 @@ Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
 
 
 @dataclass
-class _Open:
-    """A shard with rows still missing; ``jobs`` counts those begun, ``read`` says that there are no more."""
+class _OpenShard:
+    """A shard with missing rows; ``jobs`` is the number of jobs under way, ``read`` is whether all have begun."""
 
     shard: Shard
     rows: dict[int, Row] = field(default_factory=dict)
     jobs: int = 0
     read: bool = False
     broken: str = ""
-    passing: bool = False  # whether a row's failure is temporary
+    has_temporary_error: bool = False  # in one of its rows
 
 
 @dataclass(frozen=True)
 class _PlacedJob(Job):
-    """A job with its shard and its place in it."""
+    """A job with its shard and its place in the shard."""
 
     shard: int = 0
     place: int = 0
@@ -98,7 +98,7 @@ class _PlacedJob(Job):
 class ShardAssessor:
     """A callable that loads the program once and writes the file of each given shard.
 
-    ``limits`` makes the limits of requests to models; by default they are those of the context.
+    ``limits`` returns the limits of requests to models, by default those of the context.
     """
 
     def __init__(self, run: ShardRun, limits: Callable[[], Limits] = current) -> None:
@@ -110,14 +110,14 @@ class ShardAssessor:
 
     @property
     def program(self) -> AgenticIQA:
-        """The program, made at its first use."""
+        """The program, loaded at its first use."""
         if self._program is None:
             install(self.run.config)
             self._program = self.run.make(self.run.config)
         return self._program
 
     def __call__(self, batch: Mapping[str, Iterable[Any]]) -> dict[str, list[str]]:
-        """Assess the shards with lines in the plan from ``start`` to ``end``; return one JSON text each."""
+        """Assess the shards in the plan at the bytes ``start`` to ``end``; return their outcomes as JSON texts."""
         lines = zip(batch["start"], batch["end"], strict=True)
         with within(self.limits):
             if self.limits.halted.is_set():
@@ -128,40 +128,40 @@ class ShardAssessor:
     def assess(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
         """Assess shards, several images (also of different shards) at a time; yield each when its file is written.
 
-        A shard with missing rows after Ctrl-C or a limit is written as it is and marked incomplete. The next run, or
-        this one for a file marked so before, assesses the missing images.
+        A shard with missing rows after Ctrl-C or a limit is written and marked incomplete. The next try or run assesses
+        the missing images.
         """
-        rule, under_way = StopRule(self.run.workers), dict[int, _Open]()
+        stop_rule, under_way = StopRule(self.run.workers), dict[int, _OpenShard]()
         to_row = rows_with_fit_inputs(self.program)
         jobs = self._jobs(shards, under_way)
         try:
-            for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, rule.should_stop):
+            for job, outcome in assess_many(self.program, jobs, self.run.workers, to_row, stop_rule.should_stop):
                 assert isinstance(job, _PlacedJob)
                 self._keep(under_way[job.shard], job, outcome)
                 yield from self._finished(under_way)
             yield from self._finished(under_way)
         finally:
-            # Also at Ctrl-C, and when the caller stops reading: finished rows are kept.
-            for shown in under_way.values():
-                if shown.rows:
-                    self._write(shown, complete=False)
-        if rule.ended_by:
-            yield ShardOutcome(-1, stopped_by=str(rule.ended_by))
+            # Finished rows are also kept at Ctrl-C, and when the caller stops reading.
+            for state in under_way.values():
+                if state.rows:
+                    self._write(state, complete=False)
+        if stop_rule.ended_by:
+            yield ShardOutcome(-1, stopped_by=str(stop_rule.ended_by))
 
-    def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _Open]) -> Iterator[_PlacedJob]:
+    def _jobs(self, shards: Iterable[Shard], under_way: dict[int, _OpenShard]) -> Iterator[_PlacedJob]:
         for shard in shards:
-            shown = under_way[shard.number] = _Open(shard, self._kept(shard))
-            begun = {*shown.rows}
+            state = under_way[shard.number] = _OpenShard(shard, self._kept(shard))
+            begun = {*state.rows}
             try:
                 for place, job in enumerate(jobs_of(shard, self.run.question)):
                     if current().halted.is_set():
                         return
                     if place not in begun:
-                        shown.jobs += 1
+                        state.jobs += 1
                         yield _PlacedJob(**vars(job), shard=shard.number, place=place)
             except BrokenShard as error:
-                shown.broken = str(error)
-            shown.read = True
+                state.broken = str(error)
+            state.read = True
 
     def _kept(self, shard: Shard) -> dict[int, Row]:
         """Return the assessed rows of a shard that an earlier run could not complete."""
@@ -171,23 +171,23 @@ class ShardAssessor:
             return {}
         return {place: row for place, row in placed_rows(self.folder, shard.number) if "error" not in row}
 
-    def _keep(self, shown: _Open, job: _PlacedJob, outcome: Row | Exception) -> None:
-        shown.jobs -= 1
+    def _keep(self, state: _OpenShard, job: _PlacedJob, outcome: Row | Exception) -> None:
+        state.jobs -= 1
         row = outcome if isinstance(outcome, dict) else failed_row(failure_text(job, outcome), job.name)
         if isinstance(outcome, Exception):
-            shown.passing |= isinstance(outcome, MAY_PASS)
+            state.has_temporary_error |= isinstance(outcome, TEMPORARY)
             row |= {"query": job.asked}
-        shown.rows[job.place] = {**row, "run_fingerprint": fingerprint_of(job, self.run.settings)}
+        state.rows[job.place] = {**row, "run_fingerprint": fingerprint_of(job, self.run.settings)}
 
-    def _finished(self, under_way: dict[int, _Open]) -> Iterator[ShardOutcome]:
-        for number, shown in [*under_way.items()]:
-            if shown.read and not shown.jobs:
+    def _finished(self, under_way: dict[int, _OpenShard]) -> Iterator[ShardOutcome]:
+        for number, state in [*under_way.items()]:
+            if state.read and not state.jobs:
                 del under_way[number]
-                self._write(shown, complete=not (shown.passing or shown.broken))
-                yield ShardOutcome(number, shown.broken)
+                self._write(state, complete=not (state.has_temporary_error or state.broken))
+                yield ShardOutcome(number, state.broken)
 
-    def _write(self, shown: _Open, *, complete: bool) -> None:
-        rows, shard = shown.rows.values(), shown.shard
+    def _write(self, state: _OpenShard, *, complete: bool) -> None:
+        rows, shard = state.rows.values(), state.shard
         stamp = ShardStamp(
             run_fingerprint(self.run.settings),
             shard.digest(self.run.question),
@@ -196,7 +196,7 @@ class ShardAssessor:
             unscored=sum("error" not in row and is_unscored(row) for row in rows),
             complete=complete,
         )
-        self.folder.write_shard(shard.number, shown.rows, stamp)
+        self.folder.write_shard(shard.number, state.rows, stamp)
 
 
 def run_fingerprint(settings: Mapping[str, Any]) -> str:

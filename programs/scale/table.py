@@ -1,8 +1,8 @@
-"""Store rows of results as Parquet: one file for each shard, with the flattened keys of a JSON line as columns.
+"""Store rows of results as Parquet: one file per shard, with the flattened keys of a JSON line as columns.
 
-``shard-00012.parquet`` has a row for each image of the shard, a failed one with its ``error``. Its footer identifies it
-(``ShardStamp``). A reader takes the columns that it needs, one file at a time. The folder also holds ``_run.json`` (the
-settings), ``_plan.jsonl`` (the shards) and, when all images are assessed, ``_SUCCESS`` (the counts).
+``shard-00012.parquet`` has a row for each image of the shard; a failed image has an ``error``. Its footer identifies
+the shard (``ShardStamp``). A reader loads the columns that it needs, one file at a time. The folder also has
+``_run.json`` (the settings), ``_plan.jsonl`` (the shards) and, when all images are assessed, ``_SUCCESS`` (the counts).
 """
 
 import io
@@ -41,7 +41,7 @@ _ARROW = {"string": pa.string(), "number": pa.float64(), "integer": pa.int32()}
 
 
 def _columns() -> dict[str, pa.DataType | None]:
-    """Return the type of each field of a row as a column; ``None`` for a field stored as JSON text."""
+    """Return the column type of each field of a row; ``None`` for a field stored as JSON text."""
     fields = AssessedRow.model_json_schema()["properties"]
     types = {name: _ARROW.get(field.get("anyOf", [{}])[0].get("type")) for name, field in fields.items()}
     return {name: types[name] for name in types if name not in _FLATTENED} | {
@@ -57,10 +57,10 @@ _AS_JSON = tuple(name for name, type_ in _COLUMNS.items() if not type_)
 
 SCHEMA = pa.schema(
     [
-        pa.field("place", pa.int32(), nullable=False),  # of the image in its shard, from 0
+        pa.field("place", pa.int32(), nullable=False),  # the place of the image in its shard, from 0
         *(pa.field(name, type_ or pa.string()) for name, type_ in _COLUMNS.items()),
         *(pa.field(name, pa.float64()) for name in (*_ENDS, *_SHARES)),
-        pa.field("more", pa.string()),  # JSON of the keys of a row that are none of these columns
+        pa.field("more", pa.string()),  # JSON of the keys of a row without a column
     ]
 )
 
@@ -71,9 +71,9 @@ Row = dict[str, Any]
 class ShardStamp:
     """The content of the footer of a shard's file.
 
-    ``fingerprint`` is that of the run's settings, ``digest`` that of the shard's images and questions. Of ``images``
-    rows, ``failed`` have an error and ``unscored`` neither a score nor an answer. A shard that is not ``complete``
-    lacks rows or has temporary errors: a limit, or an unreachable server.
+    ``fingerprint`` identifies the run's settings, ``digest`` the shard's images and questions. There are ``images``
+    rows; ``failed`` rows have an error, ``unscored`` rows have neither a score nor an answer. A shard that is not
+    ``complete`` lacks rows or has temporary errors, such as a limit or an unreachable server.
     """
 
     fingerprint: str
@@ -85,7 +85,7 @@ class ShardStamp:
 
 
 class ShardFolder:
-    """The folder of a run's shards: a path, or an address that fsspec knows (``s3://bucket/scores``)."""
+    """The folder of a run's shards: a path, or an address that fsspec supports (``s3://bucket/scores``)."""
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place).rstrip("/") or "/"
@@ -101,14 +101,14 @@ class ShardFolder:
         return sorted(int(found[1]) for name in names if (found := _SHARD.fullmatch(name)))
 
     def stamps(self, numbers: Sequence[int]) -> dict[int, ShardStamp | None]:
-        """Return by number the footer of each file; ``None`` for a foreign or damaged file."""
+        """Return the footer of each file, by number; ``None`` for a foreign or damaged file."""
         with ThreadPoolExecutor(READERS) as pool:
             return dict(zip(numbers, pool.map(self._stamp, numbers), strict=True))
 
     def rows(self, number: int, columns: Sequence[str] | None = None) -> Iterator[Row]:
-        """Yield the rows of a shard in order: whole, as in JSON lines, or ``columns`` of them as they are in the file.
+        """Yield the rows of a shard in order: complete, as in JSON lines, or ``columns`` as they are in the file.
 
-        Raises UserError for a file that is no shard of results.
+        Raises UserError for a file that is not a shard of results.
         """
         try:
             with self._fs.open(self._path(shard_name(number)), "rb") as file, pq.ParquetFile(file) as table:
@@ -119,7 +119,7 @@ class ShardFolder:
             raise UserError(f"{self.place}/{shard_name(number)}: expected a shard of results ({error})") from error
 
     def write_shard(self, number: int, rows: Mapping[int, Row], stamp: ShardStamp) -> None:
-        """Write the rows of a shard, by place, atomically: a reader, or a crash, sees the whole file or none."""
+        """Write the rows of a shard, ordered by place, atomically: readers find the complete file or no file."""
         flat = [{"place": place, **columns_of(rows[place])} for place in sorted(rows)]
         schema = SCHEMA.with_metadata({STAMP: orjson.dumps(asdict(stamp))})
         file = io.BytesIO()
@@ -127,27 +127,27 @@ class ShardFolder:
         self.write(shard_name(number), file.getvalue())
 
     def write(self, name: str, content: bytes | Iterable[bytes]) -> None:
-        """Write a file as a whole. On a disk it is a ``.part`` until it is renamed; object stores do so themselves."""
+        """Write a file atomically. On a disk it is a ``.part`` until it is renamed; object stores write atomically."""
         if self.is_local:
             write_atomically(self._path(name), content)
         else:
             self._fs.pipe_file(self._path(name), content if isinstance(content, bytes) else b"".join(content))
 
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
-        """Return the bytes of a file, or a part of it. Raises FileNotFoundError."""
+        """Return the bytes of a file or of a part of it. Raises FileNotFoundError."""
         return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
 
     def has(self, name: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether the file exists."""
         return bool(self._fs.exists(self._path(name)))
 
     def remove(self, name: str) -> None:
-        """Remove a file if it is there."""
+        """Remove a file if it exists."""
         if self.has(name):
             self._fs.rm_file(self._path(name))
 
     def described(self, name: str) -> dict[str, Any] | None:
-        """Return the JSON object in a file; ``None`` where there is none."""
+        """Return the JSON object in a file; ``None`` without one."""
         try:
             found = json.loads(self.read(name))
         except (FileNotFoundError, ValueError):
@@ -167,9 +167,9 @@ class ShardFolder:
 
 
 def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Return the rows of a folder of shards, or of a file of JSON lines, whichever form results are kept in.
+    """Return the rows of a folder of shards or of a file of JSON lines.
 
-    Only ``columns`` of shards are read. Rows of a file that later ones replace are left out (``latest_rows``).
+    Only ``columns`` of shards are read. Rows of a file that later rows replace are left out (``latest_rows``).
     Raises UserError for a folder without shards, and OSError for a file that cannot be read.
     """
     if is_shard_folder(place) or Path(place).is_dir():
@@ -178,7 +178,7 @@ def result_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iter
 
 
 def shard_rows(place: str | Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Yield the rows of all shards in a folder, in order, one file after the other: whole, or these columns of them.
+    """Yield the rows of all shards in a folder, in order, one file after the other: complete, or these columns only.
 
     Raises UserError for a folder without shards.
     """
@@ -204,9 +204,9 @@ def columns_of(row: Mapping[str, Any]) -> Row:
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
-    """Return the row that ``columns_of`` flattened, without its keys that were ``None`` where the image failed.
+    """Return the row that ``columns_of`` flattened; for a failed image, without keys that are ``None``.
 
-    Columns that a file of an earlier version lacks are ``None``, or among ``more``.
+    Columns that a file of an earlier version lacks are ``None`` or in ``more``.
     """
     row: Row = {name: columns.get(name) for name in _PLAIN}
     row |= {name: _value(name, columns.get(name)) for name in _AS_JSON}
@@ -220,13 +220,13 @@ def row_of(columns: Mapping[str, Any]) -> Row:
 
 
 def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a shard with the place of each in it."""
+    """Yield the rows of a shard, each with its place in the shard."""
     for columns in folder.rows(number, SCHEMA.names):
         yield columns["place"], row_of(columns)
 
 
 def shard_name(number: int) -> str:
-    """Return the file of a shard."""
+    """Return the file name of a shard."""
     return f"shard-{number:05d}.parquet"
 
 

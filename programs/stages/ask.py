@@ -29,7 +29,7 @@ from agenticiqa.programs.backends.ledger import (
     AskedFor,
     answered_by,
     asking,
-    note_reading,
+    note_parsing,
     spending_of,
 )
 from agenticiqa.programs.backends.turn import Turn
@@ -170,7 +170,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     progress.answered(self.stage, attempt, turn.spent, time.perf_counter() - started)
                     if trace is not None:
                         trace.append(self._traced(fixed, prediction))
-                    note_reading(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
+                    note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
                     return Reply(parsed, prediction.get("logprobs"), rejected, model)
                 reasons[-1] = excerpt(reasons[-1])

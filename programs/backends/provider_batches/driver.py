@@ -21,7 +21,7 @@ from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.ledger import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Request
 from agenticiqa.programs.backends.provider_batches.openai_files import framed
-from agenticiqa.programs.backends.provider_batches.services import MAY_PASS, BatchAnswer, Service, ServiceError
+from agenticiqa.programs.backends.provider_batches.services import TEMPORARY, BatchAnswer, Service, ServiceError
 from agenticiqa.programs.backends.provider_batches.supported import open_manifest, service_of
 from agenticiqa.programs.errors import BackendError, ImageError
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FIRST_LOOK, LONGEST_LOOK = 1.0, 60.0  # seconds between two polls of the batches under way
-FAILURES_IN_A_ROW = 20  # of a provider, at consecutive polls, after which the run ends
-MOST_TRIES = 4  # how often a request is sent that got no answer or a temporary error
-DOWNLOADS = 2  # of results in which a line cannot be read
-AT_A_TIME = 500  # answers that are kept in one step
+FIRST_POLL, LONGEST_POLL = 1.0, 60.0  # seconds between two polls of the batches under way
+FAILURES_IN_A_ROW = 20  # failed polls of a provider after which the run ends
+MOST_TRIES = 4  # times that a request is sent if it gets no answer or a temporary error
+DOWNLOADS = 2  # times that results are downloaded if a line cannot be parsed
+AT_A_TIME = 500  # answers that are stored in one transaction
 UNANSWERED = json.dumps({"error": {"message": f"no answer in {MOST_TRIES} batches"}}).encode()
 
 
 @dataclass
 class Spool:
-    """A file of requests that is being written; ``requests`` has their numbers of tries and highest prices."""
+    """A file of requests that is being written; ``requests`` has the number of tries and highest price of each."""
 
     stage: StageConfig
     path: Path
@@ -50,11 +50,11 @@ class Spool:
 
 
 class Batches:
-    """The batches of a run: ``services`` are the providers' interfaces, ``manifest`` is the stored state.
+    """The batches of a run; ``manifest`` is their state on disk.
 
-    ``limits`` counts all requests of the manifest, those under way at their highest price. ``report`` gets a line about
-    each event. With ``address_of`` requests carry the address of an image in place of its bytes, by the name of its
-    file. Raises UserError while another process uses the folder.
+    ``limits`` counts all requests of the manifest; those under way count with their highest price. ``report`` gets one
+    line about each event. With ``address_of``, which maps a file name to an address, requests contain addresses of
+    images instead of bytes. Raises UserError while another process uses the folder.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class Batches:
         self._lock, self._sending = RLock(), RLock()
         self._spools: dict[str, Spool] = {}
         self._services: dict[tuple[str, str | None], Service] = {}
-        self._failures, self._look = 0, FIRST_LOOK
-        self._broken: Counter[int] = Counter()  # downloads with a line that cannot be read, by batch
+        self._failures, self._poll_seconds = 0, FIRST_POLL
+        self._broken: Counter[int] = Counter()  # by batch, downloads with a line that cannot be parsed
         self.manifest.forget_errors()
-        self._sweep()
+        self._delete_unused_files()
         calls, usd, self._unsettled = self.manifest.spent()
         limits.go_on(calls, usd, self._unsettled.values())
         self.under_way = set(self.manifest.waiting())
 
     def close(self) -> None:
-        """Leave the batches under way to a later run, and report that."""
+        """Close the manifest, and report the batches that a later run has to collect."""
         with self._lock:
             for spool in self._spools.values():
                 spool.file.close()
@@ -87,55 +87,55 @@ class Batches:
                 self.report(f"{counted(left, 'batch', 'batches')} under way; run the command again with --resume")
             self.manifest.close()
 
-    # While an image is judged, in any thread.
+    # Called while an image is assessed, in any thread.
 
     def answered(self, id: str) -> Request | None:
-        """Return a request with its answer; ``None`` while it has none."""
+        """Return a request with its answer; ``None`` until it is answered."""
         kept = self.manifest.request(id)
         return kept if kept is not None and kept.status is not None else None
 
     def collect(self, model: "Model", id: str, highest_usd: float | None, body: bytes) -> bool:
-        """Add a request to the next batch, unless it waits for one already; false when the limits have no room."""
+        """Add a request to the next batch, unless it is in one already; return false if it would exceed the limits."""
         full = None
         with self._lock:
             if id not in self.under_way:
-                if not self._has_room(highest_usd):
+                if not self._fits_limits(highest_usd):
                     return False
                 kept = self.manifest.request(id)
                 full = self._collect(model, id, (kept.tries if kept else 0) + 1, highest_usd, body)
         if full is not None:
-            self._send_or_tell(full)
+            self._send_or_report(full)
         return True
 
     def settle(self, kept: Request, usd: float | None) -> None:
-        """Note what an answer cost, once."""
+        """Record the cost of an answer, once."""
         with self._lock:
             if kept.id in self._unsettled:
                 self.limits.settle(self._unsettled.pop(kept.id), usd)
                 self.manifest.settle(kept.id, usd)
 
-    def _has_room(self, highest: float | None) -> bool:
+    def _fits_limits(self, highest: float | None) -> bool:
         try:
             return self.limits.admit_now(highest)
-        except LimitReached:  # raised when nothing is under way any more
+        except LimitReached:  # raised when no requests are under way
             return False
 
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
-        """Add a request to the file of its model; the number of the batch of the last file, if that was full."""
+        """Add a request to the file of its model; return the number of the batch of a file that was full, if any."""
         stage = _stage_of(model)
-        offered = self._service(stage)
+        service = self._service(stage)
         before, after = framed(id)
         pieces = [before, *with_held_images(body, self.address_of), after, b"\n"]
         size = sum(map(len, pieces))
-        if size > offered.most_bytes:
+        if size > service.most_bytes:
             self.limits.settle(highest, 0.0)
             raise ImageError(
-                f"the request has {size / 1e6:.1f} MB, but a batch takes at most {offered.most_bytes / 1e6:.0f} MB: "
+                f"the request has {size / 1e6:.1f} MB, but a batch takes at most {service.most_bytes / 1e6:.0f} MB: "
                 "send a smaller copy of the image with --max-side"
             )
         spool, full = self._spools.get(model.name), None
-        if spool and (len(spool.requests) >= offered.most_requests or spool.size + size > offered.most_bytes):
-            full, spool = self._seal(model.name), None
+        if spool and (len(spool.requests) >= service.most_requests or spool.size + size > service.most_bytes):
+            full, spool = self._close_file(model.name), None
         if spool is None:
             path = self.folder / f"{secrets.token_hex(8)}.part"
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -147,8 +147,8 @@ class Batches:
         self._unsettled[id] = highest
         return full
 
-    def _seal(self, name: str) -> int:
-        """Finish the file of a model, and note the intent to send it; the number of the batch."""
+    def _close_file(self, name: str) -> int:
+        """Close the file of a model, record that it is to be sent, and return the number of its batch."""
         spool = self._spools.pop(name)
         with spool.file as file:
             file.flush()
@@ -166,56 +166,56 @@ class Batches:
         }
         return self.manifest.intend(batch, spool.requests)
 
-    # Between the images, in one thread.
+    # Called between images, in one thread.
 
     def flush(self) -> None:
         """Send the collected requests."""
         with self._lock:
-            sealed = [self._seal(name) for name in list(self._spools)]
-        for n in sealed:
-            self._send_or_tell(n)
+            numbers = [self._close_file(name) for name in list(self._spools)]
+        for n in numbers:
+            self._send_or_report(n)
 
     def wait(self) -> None:
-        """Wait until a batch is collected. Raises BackendError when that can never happen."""
+        """Wait until a batch is collected. Raises BackendError if that cannot happen."""
         while not self.look():
-            self.limits.wait(self._look)
-            self._look = min(2 * self._look, LONGEST_LOOK)
-        self._look = FIRST_LOOK
+            self.limits.wait(self._poll_seconds)
+            self._poll_seconds = min(2 * self._poll_seconds, LONGEST_POLL)
+        self._poll_seconds = FIRST_POLL
 
     def finish(self) -> None:
-        """Close batches with stored answers that a killed process left open."""
+        """Close batches whose answers are stored but that a killed process left open."""
         for batch in self.manifest.batches(("ended",)):
-            self._look_at(batch)
+            self._poll_batch(batch)
 
     def look(self) -> bool:
         """Poll every batch once; return whether answers were collected."""
-        collected = [self._look_at(batch) for batch in self.manifest.batches()]
+        collected = [self._poll_batch(batch) for batch in self.manifest.batches()]
         return any(collected)
 
     def cancel(self, numbers: Collection[int]) -> None:
-        """Cancel the batches with these numbers, by default all; batches that were not sent yet are dropped."""
+        """Cancel the batches with these numbers, by default all; drop batches that were not sent yet."""
         for batch in self.manifest.batches():
             if not numbers or batch.n in numbers:
                 if batch.handle is None:
-                    self._give_up(batch, "cancelled before it was sent", counted=False)
+                    self._resubmit(batch, "cancelled before it was sent", counted=False)
                 else:
                     try:
                         self._service_at(batch).cancel(batch.handle)
-                    except ServiceError as error:  # such as one that has ended
+                    except ServiceError as error:  # for example, if the batch has ended
                         self.report(f"batch {batch.n}: {error}")
 
-    def _look_at(self, batch: Batch) -> bool:
+    def _poll_batch(self, batch: Batch) -> bool:
         try:
             if batch.state in ("intended", "uploaded"):
                 self._send(batch.n, again=True)
             elif batch.state == "sent":
                 batch = self._state_of(batch)
             if batch.state == "ended":
-                self._take_in(batch)
+                self._store_answers(batch)
             self._failures = 0
             return self._batch(batch.n).state == "collected"
         except ServiceError as error:
-            self._failed(batch.n, error)
+            self._handle_error(batch.n, error)
             return False
 
     def _state_of(self, batch: Batch) -> Batch:
@@ -226,40 +226,40 @@ class Batches:
         except ServiceError as error:
             if error.status != 404:
                 raise
-            self._give_up(batch, "the provider no longer has it", counted=True)
+            self._resubmit(batch, "the provider no longer has it", counted=True)
             return self._batch(batch.n)
         if progress.full and progress.refused:
             self.manifest.update(batch.n, state="uploaded", handle=None, name=secrets.token_hex(8))
             raise ServiceError(f"not accepted yet, because too many requests are under way ({progress.message})", 429)
         if progress.refused:
-            self._give_up(batch, progress.message, counted=False)
+            self._resubmit(batch, progress.message, counted=False)
             raise BackendError(f"batch {batch.n} was refused: {progress.message}")
         if progress.is_over:
             self.manifest.update(batch.n, state="ended", message=progress.message)
         return self._batch(batch.n)
 
-    def _take_in(self, batch: Batch) -> None:
+    def _store_answers(self, batch: Batch) -> None:
         """Store the answers; requests without one are sent again with the next batch."""
         assert batch.handle is not None
-        offered, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
-        hidden = (offered.server.key, *secrets_in(batch.api_base))
-        broken, strange, faults = 0, 0, dict[str, BatchAnswer]()
+        service, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
+        hidden = (service.server.key, *secrets_in(batch.api_base))
+        broken, unexpected, faults = 0, 0, dict[str, BatchAnswer]()
 
         def usable() -> Iterator[tuple[str, int, bytes]]:
-            nonlocal broken, strange
-            for answer in offered.results(batch.handle or ""):
+            nonlocal broken, unexpected
+            for answer in service.results(batch.handle or ""):
                 if not answer.id:
                     broken += 1
                 elif answer.id not in waiting:
-                    strange += 1
-                elif not answer.status or answer.status in MAY_PASS or answer.status >= 500:
+                    unexpected += 1
+                elif not answer.status or answer.status in TEMPORARY or answer.status >= 500:
                     faults.setdefault(answer.id, answer)
                 else:
                     yield answer.id, answer.status, masked(answer.body.decode("utf-8", "replace"), hidden).encode()
 
         answers = usable()
-        while some := list(islice(answers, AT_A_TIME)):
-            self.manifest.keep(batch.n, some)
+        while chunk := list(islice(answers, AT_A_TIME)):
+            self.manifest.keep(batch.n, chunk)
         if broken and self._broken[batch.n] + 1 < DOWNLOADS:
             self._broken[batch.n] += 1
             raise ServiceError(f"{counted(broken, 'line')} of its results cannot be read")
@@ -269,15 +269,15 @@ class Batches:
             batch.n,
             ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
         )
-        self._discard(batch)  # before it is closed, so that a kill between does it again
+        self._discard(batch)  # before it is closed, so that it is repeated if the process is killed in between
         self._close(batch, batch.message, counted=True)
         parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
         parts += [f"{len(left) - len(last)} are sent again ({batch.message})"] if len(left) > len(last) else []
         parts += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
-        parts += [f"{strange} unexpected or repeated answers ignored"] if strange else []
+        parts += [f"{unexpected} unexpected or repeated answers ignored"] if unexpected else []
         self.report(f"batch {batch.n}: {', '.join(parts)}")
 
-    def _give_up(self, batch: Batch, why: str, *, counted: bool) -> None:
+    def _resubmit(self, batch: Batch, why: str, *, counted: bool) -> None:
         """Move the requests of this batch to the next one."""
         self._close(batch, why, counted=counted)
         self._discard(batch)
@@ -294,43 +294,43 @@ class Batches:
         self.manifest.update(batch.n, state="collected")
 
     def _discard(self, batch: Batch) -> None:
-        """Delete its file of requests at the provider, as it holds the images."""
+        """Delete the batch's file of requests at the provider, because it contains the images."""
         with suppress(ServiceError):
-            offered = self._service_at(batch)
-            if file := batch.file or offered.uploaded(batch.name):
-                offered.discard(file)
+            service = self._service_at(batch)
+            if file := batch.file or service.uploaded(batch.name):
+                service.discard(file)
 
-    def _send_or_tell(self, n: int) -> None:
+    def _send_or_report(self, n: int) -> None:
         try:
             self._send(n)
         except ServiceError as error:
-            self._failed(n, error)
+            self._handle_error(n, error)
 
     def _send(self, n: int, again: bool = False) -> None:
-        """Send an intended batch; first look for a file or batch that an earlier attempt may have created."""
+        """Send an intended batch, unless an earlier attempt already uploaded its file or created it."""
         with self._sending:
             batch = self._batch(n)
             if batch.state not in ("intended", "uploaded"):
                 return
-            offered, path = self._service_at(batch), self.folder / f"{batch.name}.jsonl"
+            service, path = self._service_at(batch), self.folder / f"{batch.name}.jsonl"
             file, handle = batch.file, None
             if file is None:
-                file = offered.uploaded(batch.name) if again else None
+                file = service.uploaded(batch.name) if again else None
                 if file is None and not path.exists():
-                    self._give_up(batch, "its file of requests was deleted", counted=False)
+                    self._resubmit(batch, "its file of requests was deleted", counted=False)
                     return
-                file = file or offered.upload(path, batch.name)
+                file = file or service.upload(path, batch.name)
                 self.manifest.update(n, state="uploaded", file=file)
             else:
-                handle = offered.find(batch.name)
-            handle = handle or offered.create(file, batch.name)
+                handle = service.find(batch.name)
+            handle = handle or service.create(file, batch.name)
             self.manifest.update(n, state="sent", handle=handle)
             path.unlink(missing_ok=True)
         size = f"{counted(batch.requests, 'request')}, {batch.bytes / 1e6:.1f} MB"
         self.report(f"batch {n}: {size}, sent to {batch.backend} ({handle})")
 
-    def _failed(self, n: int, error: ServiceError) -> None:
-        if not error.may_pass:
+    def _handle_error(self, n: int, error: ServiceError) -> None:
+        if not error.is_temporary:
             raise BackendError(f"batch {n}: {error}") from error
         self._failures += 1
         if self._failures >= FAILURES_IN_A_ROW:
@@ -350,11 +350,11 @@ class Batches:
                 self._services[key] = service_of(stage.backend)(server_of(stage), self.folder)
             return self._services[key]
 
-    def _sweep(self) -> None:
+    def _delete_unused_files(self) -> None:
         """Delete files of requests that no batch of the manifest uses."""
-        wanted = {f"{batch.name}.jsonl" for batch in self.manifest.batches(("intended", "uploaded"))}
+        used = {f"{batch.name}.jsonl" for batch in self.manifest.batches(("intended", "uploaded"))}
         for path in (*self.folder.glob("*.part"), *self.folder.glob("*[0-9a-f].jsonl")):
-            if path.name not in wanted:
+            if path.name not in used:
                 path.unlink(missing_ok=True)
 
 

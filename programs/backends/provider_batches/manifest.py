@@ -1,8 +1,8 @@
 """The manifest of batches: a SQLite file beside the results that records requests, batches and answers.
 
-A batch is ``intended`` (its requests are in a file here), ``uploaded`` (the file is at the provider), ``sent`` (it has
-a handle), ``ended``, and ``collected`` (all that came is here, and what did not come belongs to no batch). Each change
-is on disk before the next step begins, so that a later process can continue after any interruption.
+A batch is ``intended`` (its requests are in a local file), ``uploaded`` (the provider has the file), ``sent`` (it has a
+handle), ``ended``, and ``collected`` (its answers are stored, and its unanswered requests are detached from it). Each
+change is on disk before the next step begins, so that a later process can continue after any interruption.
 
 A request without a batch and without an answer is sent with the next batch.
 """
@@ -36,8 +36,8 @@ CREATE TABLE IF NOT EXISTS measured (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 class Batch:
     """One batch.
 
-    ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``message`` is what the provider
-    said of how it ended.
+    ``backend``, ``api_base`` and ``key_env`` are as in a configuration; ``message`` is the provider's message about its
+    end.
     """
 
     n: int
@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Request:
-    """A request: ``batch`` is the one it waits for or was answered by, ``status`` the HTTP status of its answer."""
+    """A request. ``batch`` is the batch that it waits for or that answered it, ``status`` the answer's HTTP status."""
 
     id: str
     batch: int | None
@@ -76,7 +76,7 @@ FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlie
 
 
 class Manifest:
-    """The manifest file of a run, thread-safe. Unless ``shared`` it is locked: a second process gets UserError."""
+    """The manifest file of a run, thread-safe. Unless it is ``shared``, it is locked: other processes get UserError."""
 
     def __init__(self, folder: Path, *, shared: bool = False) -> None:
         make_private(folder)
@@ -100,7 +100,7 @@ class Manifest:
         (folder / "manifest.sqlite").chmod(0o600)
 
     def close(self) -> None:
-        """Write what is left, and unlock."""
+        """Write pending changes, and unlock."""
         with self._lock:
             self._rows.commit()
             self._rows.close()
@@ -120,7 +120,7 @@ class Manifest:
             return [Batch(*row) for row in rows]
 
     def waiting(self, n: int | None = None) -> dict[str, int]:
-        """Return the requests that wait for this batch, or for any, and how often each was sent."""
+        """Return the unanswered requests of this batch, or of all batches, and how often each was sent."""
         which = "batch IS NOT NULL" if n is None else "batch = ?"
         with self._lock:
             found = self._rows.execute(
@@ -129,7 +129,7 @@ class Manifest:
             return dict(found.fetchall())
 
     def spent(self) -> tuple[int, float, dict[str, float | None]]:
-        """Return the number of requests sent, the known cost, and the highest cost of each with an unknown price."""
+        """Return the number of requests sent, the known cost, and the highest cost of each request without a price."""
         with self._lock:
             sums = "SELECT coalesce(sum(tries), 0), coalesce(sum(usd), 0) FROM request"
             calls, usd = self._rows.execute(sums).fetchone()
@@ -137,7 +137,7 @@ class Manifest:
             return calls, usd, dict(unknown.fetchall())
 
     def intend(self, batch: Mapping[str, object], requests: Mapping[str, tuple[int, float | None]]) -> int:
-        """Note a batch before it is sent, with its requests, their tries and highest prices; return its number."""
+        """Record a batch before it is sent, with its requests, their tries and highest prices; return its number."""
         with self._lock, self._rows:
             names = ", ".join(batch)
             n = self._rows.execute(
@@ -158,7 +158,7 @@ class Manifest:
             self._rows.execute(f"UPDATE batch SET {names} WHERE n = ?", (*changes.values(), n))
 
     def keep(self, n: int, answers: Iterable[tuple[str, int, bytes]]) -> None:
-        """Keep answers (id, status, body) to requests of a batch; of several answers to one the first."""
+        """Store answers (id, status, body) to requests of a batch; the first of several answers to one counts."""
         with self._lock, self._rows:
             self._rows.executemany(
                 "UPDATE request SET status = ?, answer = ? WHERE id = ? AND batch = ? AND answer IS NULL",
@@ -166,7 +166,7 @@ class Manifest:
             )
 
     def release(self, n: int, *, counted: bool = True) -> None:
-        """Detach the waiting requests from this batch; unless ``counted``, the try does not count."""
+        """Detach the unanswered requests from this batch; unless ``counted``, the try does not count."""
         with self._lock, self._rows:
             self._rows.execute(
                 "UPDATE request SET batch = NULL, tries = tries - ? WHERE batch = ? AND answer IS NULL",
@@ -174,31 +174,31 @@ class Manifest:
             )
 
     def settle(self, id: str, usd: float | None) -> None:
-        """Note what an answer cost, on disk with the next change of a batch."""
+        """Record the cost of an answer; it is written to disk with the next change of a batch."""
         with self._lock:
             self._rows.execute("UPDATE request SET usd = ? WHERE id = ?", (usd, id))
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Delete answers, so that a later run asks anew; their cost is kept."""
+        """Delete answers, so that a later run sends the requests again; keep their cost."""
         with self._lock, self._rows:
             self._rows.executemany(
                 "UPDATE request SET id = id || ' of ' || rowid, answer = x'' WHERE id = ?", [(id,) for id in ids]
             )
 
     def forget_errors(self) -> None:
-        """Delete answers that were errors."""
+        """Delete answers that are errors."""
         with self._lock:
             failed = [id for (id,) in self._rows.execute("SELECT id FROM request WHERE status >= 400").fetchall()]
         self.forget(failed)
 
     def measured(self, key: str) -> str | None:
-        """Return a stored call of a tool; see ``tools.tool.KeptCalls``."""
+        """Return the stored result of a tool call; see ``tools.tool.KeptCalls``."""
         with self._lock:
             row = self._rows.execute("SELECT value FROM measured WHERE key = ?", (_digest(key),)).fetchone()
         return row[0] if row else None
 
     def keep_measured(self, key: str, value: str) -> None:
-        """Store a call of a tool, on disk with the next change of a batch."""
+        """Store the result of a tool call; it is written to disk with the next change of a batch."""
         with self._lock:
             self._rows.execute("INSERT OR REPLACE INTO measured VALUES (?, ?)", (_digest(key), value))
 

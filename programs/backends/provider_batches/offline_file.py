@@ -1,4 +1,4 @@
-"""vLLM's offline batches: a file of requests to be run by ``vllm run-batch``, and the file that it writes.
+"""Write files of requests for ``vllm run-batch``, and read the files of answers that it writes.
 
 https://docs.vllm.ai/en/latest/examples/offline_inference/openai_batch
 """
@@ -13,35 +13,35 @@ from agenticiqa.programs.backends.wire import Server
 
 
 class OfflineFile(Service):
-    """See ``services.Service``; the handle is the path of the file that vLLM is to write."""
+    """vLLM's offline batches as a ``Service``; the handle is the path of the file that vLLM writes."""
 
     most_requests, most_bytes = 1_000_000, 2_000_000_000
 
     def __init__(self, server: Server, folder: Path) -> None:
         super().__init__(server, folder)
-        self.sizes: dict[str, int] = {}  # of the files that are written, when they were last looked at
+        self.sizes: dict[str, int] = {}  # of the files of answers, at the last poll
 
     def upload(self, path: Path, name: str) -> str:
-        """Put the file where the user has vLLM read it."""
+        """Move the file to the path that the user gives to vLLM."""
         asked = self._asked(name)
         os.replace(path, asked)
         return str(asked)
 
     def uploaded(self, name: str) -> str | None:
-        """Return the file, if it is there."""
+        """Return the file if it exists."""
         asked = self._asked(name)
         return str(asked) if asked.exists() else None
 
     def create(self, file: str, name: str) -> str:
-        """Do nothing: the user runs vLLM."""
+        """Return the path of the answers; nothing is started, because the user runs vLLM."""
         return str((self.folder / f"{name}.out.jsonl").resolve())
 
     def find(self, name: str) -> str | None:
-        """Return ``None``: ``create`` may be repeated."""
+        """Return ``None``, because ``create`` may be repeated."""
         return None
 
     def progress(self, handle: str, requests: int) -> Progress:
-        """Report the end once vLLM's file exists and has all lines or stops growing."""
+        """Return that the batch is over once vLLM's file has all lines or stops growing."""
         try:
             with open(handle, "rb") as file:
                 lines, size = sum(1 for line in file if line.strip()), file.tell()
@@ -58,11 +58,11 @@ class OfflineFile(Service):
             yield from answers_in(file)
 
     def cancel(self, handle: str) -> None:
-        """Remove the file; a vLLM that already reads it continues."""
+        """Remove the file of requests; a vLLM process that is already reading it continues."""
         Path(handle.replace(".out.jsonl", ".in.jsonl")).unlink(missing_ok=True)
 
     def discard(self, file: str) -> None:
-        """Keep the file: the user may run it again."""
+        """Keep the file, because the user may run it again."""
 
     def _asked(self, name: str) -> Path:
         return self.folder / f"{name}.in.jsonl"

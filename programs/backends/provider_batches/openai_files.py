@@ -1,6 +1,6 @@
-"""OpenAI's Files and Batch APIs, with the package ``openai``; also for compatible servers and gateways.
+"""Use OpenAI's Files and Batch APIs with the package ``openai``, also on compatible servers and gateways.
 
-https://platform.openai.com/docs/api-reference/batch: 50,000 requests and 200 MB a file, one model, 24 hours.
+https://platform.openai.com/docs/api-reference/batch: at most 50,000 requests and 200 MB per file, one model, 24 hours.
 """
 
 import json
@@ -18,20 +18,20 @@ from agenticiqa.programs.backends.provider_batches.services import BatchAnswer, 
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import SENT, Server, openai_client
 
-OURS = "agenticiqa"  # the key of our name for a batch in its metadata
-LOOKED_THROUGH = 2000  # batches or files of an account, the newest first
-OVER = frozenset({"completed", "failed", "expired", "cancelled"})
-LONGEST_SAID = 300  # characters of what a provider says
-UPLOAD = 600.0  # seconds that a write or read of one piece may take
+LABEL = "agenticiqa"  # the key in a batch's metadata under which it stores this program's name for it
+MOST_LISTED = 2000  # batches or files of an account that are searched, the newest first
+FINISHED = frozenset({"completed", "failed", "expired", "cancelled"})
+LONGEST_MESSAGE = 300  # characters of a provider's message
+UPLOAD = 600.0  # seconds for the write or read of one piece
 
 
 def framed(id: str) -> tuple[bytes, bytes]:
-    """Return the text before and after the body of a request, as OpenAI and vLLM read it."""
+    """Return the text before and after the body of a request in a line for OpenAI and vLLM."""
     return f'{{"custom_id":"{id}","method":"POST","url":"/v1/chat/completions","body":'.encode(), b"}"
 
 
 def answer_in(line: dict[str, Any]) -> BatchAnswer:
-    """Read a line of results, as OpenAI and vLLM write it."""
+    """Return the answer in a line of results from OpenAI or vLLM."""
     id, reply = line.get("custom_id"), line.get("response") or {}
     status = reply.get("status_code") if isinstance(reply, dict) else None
     if not isinstance(id, str):
@@ -42,7 +42,7 @@ def answer_in(line: dict[str, Any]) -> BatchAnswer:
 
 
 def answers_in(lines: Iterable[str]) -> Iterator[BatchAnswer]:
-    """Yield the answer in each line of results that is not blank."""
+    """Yield the answer in each line of results, except blank lines."""
     for line in lines:
         if line.strip():
             try:
@@ -53,7 +53,7 @@ def answers_in(lines: Iterable[str]) -> Iterator[BatchAnswer]:
 
 
 class OpenAIFiles(Service):
-    """See ``services.Service``."""
+    """OpenAI's Batch API as a ``Service``."""
 
     most_requests, most_bytes = 50_000, 200_000_000
 
@@ -62,44 +62,44 @@ class OpenAIFiles(Service):
         self.client = openai_client(server, _http_client(server))
 
     def upload(self, path: Path, name: str) -> str:
-        """Return the file's id."""
-        with _in_words(self.server), path.open("rb") as file:
+        """Upload the file, and return its id."""
+        with _as_service_error(self.server), path.open("rb") as file:
             return _id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
 
     def uploaded(self, name: str) -> str | None:
-        """Return the newest of this name, among the newest; ``None`` also where a gateway lists no files."""
-        with suppress(ServiceError), _in_words(self.server):
-            files = islice(self.client.files.list(purpose="batch", limit=1000), LOOKED_THROUGH)
+        """Return the newest file with this name; ``None`` without one, or if a gateway cannot list files."""
+        with suppress(ServiceError), _as_service_error(self.server):
+            files = islice(self.client.files.list(purpose="batch", limit=1000), MOST_LISTED)
             return next((str(file.id) for file in files if file.filename == f"{name}.jsonl"), None)
         return None
 
     def create(self, file: str, name: str) -> str:
-        """With our name in its metadata, by which it is found again."""
-        with _in_words(self.server):
+        """Create the batch with this name in its metadata, by which ``find`` finds it, and return its id."""
+        with _as_service_error(self.server):
             begun = self.client.batches.create(
-                input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h", metadata={OURS: name}
+                input_file_id=file, endpoint="/v1/chat/completions", completion_window="24h", metadata={LABEL: name}
             )
             return _id_of(begun)
 
     def find(self, name: str) -> str | None:
-        """By its metadata."""
-        with _in_words(self.server):
-            batches = islice(self.client.batches.list(limit=100), LOOKED_THROUGH)
-            return next((str(batch.id) for batch in batches if (batch.metadata or {}).get(OURS) == name), None)
+        """Return the id of the batch with this name in its metadata; ``None`` without one."""
+        with _as_service_error(self.server):
+            batches = islice(self.client.batches.list(limit=100), MOST_LISTED)
+            return next((str(batch.id) for batch in batches if (batch.metadata or {}).get(LABEL) == name), None)
 
     def progress(self, handle: str, requests: int) -> Progress:
-        """As its status says."""
-        with _in_words(self.server):
+        """Return the progress of a batch, by its status."""
+        with _as_service_error(self.server):
             batch = self.client.batches.retrieve(handle)
         errors = (batch.errors.data if batch.errors else None) or []
         message = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])
         full = any(error.code == "token_limit_exceeded" for error in errors)
-        is_over = batch.status in OVER
+        is_over = batch.status in FINISHED
         return Progress(is_over, message or str(batch.status), batch.status == "failed", full)
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
-        """Of both files: what was answered, and what failed."""
-        with _in_words(self.server):
+        """Yield the answers in both files of a batch: answered and failed requests."""
+        with _as_service_error(self.server):
             batch = self.client.batches.retrieve(handle)
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
                 try:
@@ -111,20 +111,20 @@ class OpenAIFiles(Service):
                     yield BatchAnswer("")  # the file was deleted
 
     def cancel(self, handle: str) -> None:
-        """Cancel it."""
-        with _in_words(self.server):
+        """Cancel the batch."""
+        with _as_service_error(self.server):
             self.client.batches.cancel(handle)
 
     def discard(self, file: str) -> None:
-        """Delete it, as it holds the images."""
-        with _in_words(self.server):
+        """Delete the file, because it contains the images."""
+        with _as_service_error(self.server):
             self.client.files.delete(file)
 
 
 def _http_client(server: Server) -> httpx.Client:
     """Return a client for files of any size.
 
-    As for single requests, it follows no redirect and sends no headers that describe this machine.
+    As for single requests, it does not follow redirects or send headers that describe this machine.
     """
 
     def bare(request: httpx.Request) -> None:
@@ -141,22 +141,22 @@ def _http_client(server: Server) -> httpx.Client:
 
 
 @contextmanager
-def _in_words(server: Server) -> Iterator[None]:
-    """Errors of the package and of connections as ServiceError, without the key."""
+def _as_service_error(server: Server) -> Iterator[None]:
+    """Convert errors of the package and of connections to ServiceError, without the key."""
     from openai import OpenAIError
 
     try:
         yield
     except (OpenAIError, httpx.HTTPError, OSError, ValueError) as error:
         status = getattr(error, "status_code", None)
-        said = getattr(error, "message", None) or str(error) or type(error).__name__
-        text = redacted(" ".join(str(said).split()), (server.key,))[:LONGEST_SAID]
+        message = getattr(error, "message", None) or str(error) or type(error).__name__
+        text = redacted(" ".join(str(message).split()), (server.key,))[:LONGEST_MESSAGE]
         raise ServiceError(f"status {status}: {text}" if status else text, status) from error
 
 
-def _id_of(made: object) -> str:
-    """Return the id of what the provider says that it made."""
-    id = getattr(made, "id", None)
+def _id_of(created: object) -> str:
+    """Return the id of an object that the provider created. Raises ServiceError without an id."""
+    id = getattr(created, "id", None)
     if not isinstance(id, str) or not id:
         raise ServiceError("the provider's response has no id")
     return id

@@ -1,8 +1,9 @@
 """Assess images through a provider's Batch API. An image is reprocessed each time more of its answers arrive.
 
-Assessing an image looks up each request: either its answer is stored, or it waits and the image ends as Pending. No
-other state of an image is kept: it is assessed again, from its file, when its answers have arrived. Memory and threads
-therefore do not grow with the images, and the manifest covers everything that a killed process leaves behind.
+While an image is assessed, each request is looked up. If its answer is not stored, the request is collected for a batch
+and the image ends as Pending. No other state of an image is kept: it is assessed again, from its file, after its
+answers have arrived. Therefore memory and threads do not grow with the number of images, and the manifest has all that
+a later process needs if this one is killed.
 """
 
 import hashlib
@@ -43,23 +44,24 @@ class Pending(dspy.LMError):
 class ImageRequests:
     """The requests about one image.
 
-    ``pending`` are those that wait, ``given`` the answers by stage; ``lacks_room``: a limit held a request back.
+    ``pending`` are unanswered requests, ``given`` the ids of answered ones by stage. ``over_limit`` is whether a limit
+    kept a request from being sent.
     """
 
     batches: Batches
     pending: set[str] = field(default_factory=set)
     given: dict[str, list[str]] = field(default_factory=dict)
-    lacks_room: bool = False
+    over_limit: bool = False
 
     def complete(self, model: "Model", request: lm15.Request) -> lm15.Response:
-        """Return the answer to a request from a collected batch. Raises Pending while there is none."""
+        """Return the answer to a request from a collected batch. Raises Pending until there is one."""
         batches, share, highest = self.batches, model.price.batch if model.price else 1.0, model.highest_usd(request)
         highest = None if highest is None else share * highest
         kept = None
 
         def from_batch(body: bytes) -> httpx.Response:
             nonlocal kept
-            kept = self._answered(model, highest, body)
+            kept = self._stored_answer(model, highest, body)
             return httpx.Response(kept.status or 0, content=kept.content)
 
         if batches.address_of:
@@ -72,12 +74,12 @@ class ImageRequests:
                 if kept is not None:
                     batches.settle(kept, 0.0 if (kept.status or 0) >= 400 else spent.usd)
                     given = self.given.setdefault(current_turn().stage, [])
-                    if kept.id in given:  # the image had this answer before: it counts as cached
+                    if kept.id in given:  # the image got this answer before, so it counts as cached
                         spent.calls, spent.input_tokens, spent.output_tokens, spent.usd = 0, 0, 0, None
                     given.append(kept.id)
 
-    def _answered(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
-        """Return the request with this body and its answer. Raises Pending while there is none."""
+    def _stored_answer(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
+        """Return the request with this body and its answer. Raises Pending until there is one."""
         turn = current_turn()
         digest = hashlib.sha256(model.name.encode() + b" " + body).hexdigest()[:32]
         id = f"{turn.stage}-{turn.attempt}-{digest}"
@@ -86,7 +88,7 @@ class ImageRequests:
             if self.batches.collect(model, id, highest_usd, body):
                 self.pending.add(id)
             else:
-                self.lacks_room = True
+                self.over_limit = True
             raise Pending
         return kept
 
@@ -108,12 +110,12 @@ class BatchRun(Batches):
         stop_when: Callable[[T], bool],
         unusable: Unusable[T],
     ) -> Generator[tuple[J, T], None, None]:
-        """Yield each job with its outcome, as ``assess_many`` does. ``several`` judges jobs side by side, in one pass.
+        """Yield each job with its outcome, as ``assess_many`` does. ``several`` assesses jobs in parallel, in one pass.
 
-        A pass assesses every image with new answers; each ends with a result, or with further waiting requests.
-        ``unusable`` names the stages of an outcome that a later run must ask anew.
+        A pass assesses every image with new answers. Each ends with a result, or with further unanswered requests.
+        ``unusable`` returns the stages of an outcome whose answers a later run must request again.
         """
-        asked_by: dict[int, ImageRequests] = {}  # of images that were judged, until they are taken from this pass
+        by_job: dict[int, ImageRequests] = {}  # the waiting requests of images that this pass assessed
         stopped = False
 
         def assess_once(job: J) -> T:
@@ -121,7 +123,7 @@ class BatchRun(Batches):
             with within(self.limits, send=asked.complete):
                 outcome = assess(job)
             if isinstance(outcome, Pending):
-                asked_by[id(job)] = asked
+                by_job[id(job)] = asked
             elif stages := unusable(outcome):
                 self.manifest.forget(id for stage in stages for id in asked.given.get(stage, ()))
             return outcome
@@ -136,7 +138,7 @@ class BatchRun(Batches):
         while True:
             for job, outcome in several(assess_once, ready, should_stop):
                 if isinstance(outcome, Pending):
-                    waiting.append((job, asked_by.pop(id(job))))
+                    waiting.append((job, by_job.pop(id(job))))
                 else:
                     yield job, outcome
             self.flush()
@@ -148,14 +150,14 @@ class BatchRun(Batches):
             while not chosen:
                 if self.under_way:
                     self.wait()
-                elif all(asked.lacks_room for _, asked in waiting):
-                    yield from self._without_room(waiting[0][0], stop_when)
+                elif all(asked.over_limit for _, asked in waiting):
+                    yield from self._report_limit(waiting[0][0], stop_when)
                     return
                 chosen = {id(job) for job, asked in waiting if not asked.pending & self.under_way}
             ready = [job for job, _ in waiting if id(job) in chosen]
             waiting = [each for each in waiting if id(each[0]) not in chosen]
 
-    def _without_room(self, job: J, stop_when: Callable[[Any], bool]) -> Iterable[tuple[J, Any]]:
+    def _report_limit(self, job: J, stop_when: Callable[[Any], bool]) -> Iterable[tuple[J, Any]]:
         limits = self.limits
         most = f"{limits.max_usd:g} USD" if limits.max_usd is not None else f"{limits.max_calls} calls"
         error = LimitReached(f"the next requests would exceed the limit of {most} ({limits.calls} requests were sent)")

@@ -1,4 +1,4 @@
-"""The interface of a provider's Batch API: upload a file of requests, start a batch, then read its answers."""
+"""Define the interface of a provider's Batch API: upload a file of requests, start a batch, then read its answers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
 
-MAY_PASS = frozenset({408, 409, 421, 425, 429})
+TEMPORARY = frozenset({408, 409, 421, 425, 429})
 
 
 class BatchAnswer(NamedTuple):
-    """One line of results: the request's id, and the status and body that its server would have answered with.
+    """One line of results: the id of a request, and the HTTP status and body of its answer.
 
-    ``status`` 0: it was not answered. ``id`` is empty for a line that cannot be read.
+    ``status`` is 0 for a request without an answer. ``id`` is empty for a line that cannot be parsed.
     """
 
     id: str
@@ -23,7 +23,7 @@ class BatchAnswer(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The state of a batch. ``refused``: no request was accepted; ``full``: because too many are under way already."""
+    """The state of a batch. ``refused``: no request was accepted; ``full``: because too many are already under way."""
 
     is_over: bool
     message: str = ""
@@ -39,15 +39,15 @@ class ServiceError(Exception):
         self.status = status
 
     @property
-    def may_pass(self) -> bool:
+    def is_temporary(self) -> bool:
         """Return whether the same request may succeed later."""
-        return self.status is None or self.status in MAY_PASS or self.status >= 500
+        return self.status is None or self.status in TEMPORARY or self.status >= 500
 
 
 class Service(ABC):
-    """A provider's batches. Every call raises ServiceError.
+    """A provider's Batch API. Every method may raise ServiceError.
 
-    A batch has at most ``most_requests`` requests and ``most_bytes`` bytes; ``folder`` is that of the run.
+    A batch has at most ``most_requests`` requests and ``most_bytes`` bytes; ``folder`` is the folder of the run.
     """
 
     most_requests: int
@@ -66,15 +66,15 @@ class Service(ABC):
 
     @abstractmethod
     def create(self, file: str, name: str) -> str:
-        """Begin the batch of an uploaded file, and return its handle."""
+        """Start the batch of an uploaded file, and return its handle."""
 
     @abstractmethod
     def find(self, name: str) -> str | None:
-        """Return the handle of the batch that was begun under this name; ``None`` if none was."""
+        """Return the handle of the batch that was started under this name; ``None`` without one."""
 
     @abstractmethod
     def progress(self, handle: str, requests: int) -> Progress:
-        """Return the progress of a batch with so many requests."""
+        """Return the progress of a batch with this number of requests."""
 
     @abstractmethod
     def results(self, handle: str) -> Iterator[BatchAnswer]:
@@ -82,8 +82,8 @@ class Service(ABC):
 
     @abstractmethod
     def cancel(self, handle: str) -> None:
-        """End the batch early; what is answered already stays."""
+        """End the batch early; answers that the provider already has are kept."""
 
     @abstractmethod
     def discard(self, file: str) -> None:
-        """Delete the uploaded file, which holds the images."""
+        """Delete the uploaded file, which contains the images."""

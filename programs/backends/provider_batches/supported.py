@@ -1,4 +1,4 @@
-"""The backends that have a Batch API, their services, and the errors for other backends."""
+"""List the backends that have a Batch API and their services, and raise errors for other backends."""
 
 from pathlib import Path
 
@@ -15,25 +15,25 @@ SERVICES: dict[str, type[Service]] = {"files": OpenAIFiles, "vllm run-batch": Of
 
 
 def has_batches(backend: str) -> bool:
-    """Return whether a backend, such as ``openai.gpt-4o``, has batches."""
+    """Return whether a backend, such as ``openai.gpt-4o``, has a Batch API."""
     provider = PROVIDERS.get(backend.partition(".")[0])
     return provider is not None and provider.batches is not None
 
 
 def service_of(backend: str) -> type[Service]:
-    """Return the service of a backend that has batches."""
+    """Return the service of a backend that has a Batch API."""
     return SERVICES[str(PROVIDERS[backend.partition(".")[0]].batches)]
 
 
 def refuse_without_batches(stage: StageConfig) -> None:
-    """Raise BackendError for a backend that has no batches."""
+    """Raise BackendError for a backend without a Batch API."""
     if not stage.is_offline and not has_batches(stage.backend):
         able = " or ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.batches)
         raise BackendError(f"backend {stage.backend!r} does not support --batch: use {able}, or run without --batch")
 
 
 def open_manifest(folder: Path, *, shared: bool = False) -> Manifest:
-    """Open the manifest of a run. Raise UserError where a batch is under way at a backend that has none any more."""
+    """Open the manifest of a run. Raise UserError if it has an open batch of a backend that lost its Batch API."""
     manifest = Manifest(folder, shared=shared)
     for batch in manifest.batches():
         if not has_batches(batch.backend):

@@ -24,8 +24,8 @@ KEY = "sk-batch-key"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(driver, "FIRST_LOOK", 0.02)
-    monkeypatch.setattr(driver, "LONGEST_LOOK", 0.05)
+    monkeypatch.setattr(driver, "FIRST_POLL", 0.02)
+    monkeypatch.setattr(driver, "LONGEST_POLL", 0.05)
     with batch_server(script(), key=KEY) as running:
         yield running
 

@@ -39,8 +39,8 @@ Result = dict[str, str]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, KEY)
-    monkeypatch.setattr(driver, "FIRST_LOOK", 0.01)
-    monkeypatch.setattr(driver, "LONGEST_LOOK", 0.02)
+    monkeypatch.setattr(driver, "FIRST_POLL", 0.01)
+    monkeypatch.setattr(driver, "LONGEST_POLL", 0.02)
 
 
 def said(request: Body) -> str:

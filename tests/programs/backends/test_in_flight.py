@@ -72,7 +72,7 @@ def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = N
 
     with ThreadPoolExecutor(threads) as pool:
         assert len(list(pool.map(ask, range(requests)))) == requests
-    assert not asked.in_flight.places
+    assert not asked.in_flight.slots
 
 
 @pytest.fixture
@@ -107,12 +107,12 @@ def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Calla
 def test_while_one_is_asked_to_wait_nothing_is_sent() -> None:
     wire, began = Wire(9), time.monotonic()
     asked, limits = model(wire), Limits()
-    with asked.in_flight.place(limits) as other, asked.in_flight.place(limits) as shown:
+    with asked.in_flight.slot(limits) as other, asked.in_flight.slot(limits) as shown:
         with suppress(lm15.RateLimitError), asked.in_flight.attempt(shown, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=0.3)
         with asked.in_flight.attempt(other, limits):
             assert time.monotonic() >= began + 0.3
-    with suppress(lm15.ServerError), asked.in_flight.place(limits) as shown, asked.in_flight.attempt(shown, limits):
+    with suppress(lm15.ServerError), asked.in_flight.slot(limits) as shown, asked.in_flight.attempt(shown, limits):
         raise lm15.ServerError("wait", status=500, retry_after=0.3)
     ask_all(asked, 4, 4)
     assert min(wire.times) >= began + 0.6, "new ones, too"
@@ -135,11 +135,11 @@ def test_one_new_request_at_a_time_is_sent_beside_a_refused_one_which_waits_for_
             order.append("again")
 
     def new() -> None:
-        with in_flight.place(limits) as place, in_flight.attempt(place, limits):
+        with in_flight.slot(limits) as place, in_flight.attempt(place, limits):
             order.append("new")
 
-    with in_flight.place(limits) as refused:
-        with in_flight.place(limits) as served, in_flight.attempt(served, limits):
+    with in_flight.slot(limits) as refused:
+        with in_flight.slot(limits) as served, in_flight.attempt(served, limits):
             with suppress(lm15.ServerError), in_flight.attempt(refused, limits):
                 raise BUSY
             threads = [threading.Thread(target=each) for each in (again, new)]
@@ -162,7 +162,7 @@ def test_an_interrupted_run_waits_neither_for_a_place_nor_for_the_server() -> No
         except Halted as error:
             outcomes.append(error)
 
-    with asked.in_flight.place(limits) as place:
+    with asked.in_flight.slot(limits) as place:
         with suppress(lm15.RateLimitError), asked.in_flight.attempt(place, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=60.0)
         threads = [threading.Thread(target=ask) for _ in range(8)]
@@ -176,12 +176,12 @@ def test_an_interrupted_run_waits_neither_for_a_place_nor_for_the_server() -> No
 
 def test_who_is_interrupted_while_it_waits_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
     in_flight = InFlight()
-    with in_flight.place(ONE), monkeypatch.context() as patched:
+    with in_flight.slot(ONE), monkeypatch.context() as patched:
         patched.setattr(threading.Condition, "wait", lambda self, timeout=None: signal.raise_signal(signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt), in_flight.place(ONE):
+        with pytest.raises(KeyboardInterrupt), in_flight.slot(ONE):
             pass
-    with in_flight.place(ONE):
-        assert len(in_flight.places) == 1
+    with in_flight.slot(ONE):
+        assert len(in_flight.slots) == 1
 
 
 def test_stages_of_one_server_share_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:

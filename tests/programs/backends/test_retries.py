@@ -56,11 +56,11 @@ NO, ALONE, ALL_WAIT = (False, False), (True, False), (True, True)  # tried again
 def test_what_is_tried_again_and_what_other_requests_wait_for(
     error: lm15.LM15Error, expected: tuple[bool, bool]
 ) -> None:
-    assert (retries.worth_another(error), is_refused_for_now(error)) == expected
+    assert (retries.is_retryable(error), is_refused_for_now(error)) == expected
 
 
 def test_a_mistake_of_ours_is_not_tried_again() -> None:
-    assert not retries.worth_another(ValueError("a mistake of ours"))
+    assert not retries.is_retryable(ValueError("a mistake of ours"))
 
 
 def test_the_waits_double_up_to_half_a_minute_and_no_two_are_alike() -> None:

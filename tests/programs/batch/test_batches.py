@@ -37,8 +37,8 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    monkeypatch.setattr(driver, "FIRST_LOOK", 0.02)
-    monkeypatch.setattr(driver, "LONGEST_LOOK", 0.05)
+    monkeypatch.setattr(driver, "FIRST_POLL", 0.02)
+    monkeypatch.setattr(driver, "LONGEST_POLL", 0.05)
 
 
 @pytest.fixture(scope="session")

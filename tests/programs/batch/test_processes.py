@@ -15,7 +15,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch import assess_many as judging
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.worker import Died, NotStarted
+from agenticiqa.programs.batch.worker import NotStarted, WorkerStopped
 from agenticiqa.programs.errors import ImageError, ImageNotFound, UserError
 from support.elsewhere import row
 
@@ -75,7 +75,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
         def __call__(self, job: Job) -> Any:
             if job.image.stem == "deadly":
-                raise Died("fell over")
+                raise WorkerStopped("fell over")
             if job.image.stem == "hopeless":
                 raise NotStarted("no room")
             return pickle.loads(pickle.dumps(pickle.loads(self.function)(job)))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agenticiqa.programs.batch.worker import ONE_THREAD, Died, NotStarted, Worker
+from agenticiqa.programs.batch.worker import ONE_THREAD, NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import Unanswered
 from support.elsewhere import obey
 
@@ -84,7 +84,7 @@ def test_what_it_logs_is_logged_here(process: Worker) -> None:
 )
 def test_its_death_is_told_and_the_next_call_gets_a_new_one(process: Worker, order: str, said: str) -> None:
     before = process("tell")["pid"]
-    with pytest.raises(Died, match=said):
+    with pytest.raises(WorkerStopped, match=said):
         process(order)
     assert process("tell")["pid"] != before
 

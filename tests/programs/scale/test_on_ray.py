@@ -28,27 +28,27 @@ POISON = 255
 
 
 def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
-    keeper = LimitActor(max_calls=4, in_flight=2)
-    assert [keeper.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
-    assert keeper.ask("a", "another server", None) == GO
-    keeper.settle("b", "server", None, None)
-    assert keeper.ask("b", "server", None) == GO
-    keeper.settle("a", "server", None, None)
-    assert keeper.ask("b", "server", None) == "the limit of 4 calls is reached"
-    keeper.halt()
-    assert keeper.ask("b", "server", None) == HALTED
+    limit_actor = LimitActor(max_calls=4, in_flight=2)
+    assert [limit_actor.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
+    assert limit_actor.ask("a", "another server", None) == GO
+    limit_actor.settle("b", "server", None, None)
+    assert limit_actor.ask("b", "server", None) == GO
+    limit_actor.settle("a", "server", None, None)
+    assert limit_actor.ask("b", "server", None) == "the limit of 4 calls is reached"
+    limit_actor.halt()
+    assert limit_actor.ask("b", "server", None) == HALTED
 
 
 def test_what_a_dead_worker_was_admitted_to_counts_at_its_highest_price() -> None:
-    keeper = LimitActor(max_usd=1.0, in_flight=1)
-    assert keeper.ask("a", "server", 0.4) == GO
-    assert keeper.ask("b", "server", 0.4) == WAIT
-    keeper.began("a")  # in the place of the one that died
-    assert keeper.spent() == (1, 0.4)
-    assert keeper.ask("b", "server", 0.4) == GO
-    keeper.settle("b", "server", 0.4, 0.1)
-    assert keeper.spent() == (2, 0.5)
-    assert "would exceed the limit of 1 USD" in keeper.ask("b", "server", 0.6)
+    limit_actor = LimitActor(max_usd=1.0, in_flight=1)
+    assert limit_actor.ask("a", "server", 0.4) == GO
+    assert limit_actor.ask("b", "server", 0.4) == WAIT
+    limit_actor.began("a")  # in the place of the one that died
+    assert limit_actor.spent() == (1, 0.4)
+    assert limit_actor.ask("b", "server", 0.4) == GO
+    limit_actor.settle("b", "server", 0.4, 0.1)
+    assert limit_actor.spent() == (2, 0.5)
+    assert "would exceed the limit of 1 USD" in limit_actor.ask("b", "server", 0.6)
 
 
 def test_without_ray_one_line_says_what_to_install(
