@@ -44,7 +44,9 @@ def ask(signature: type[dspy.Signature], said: str) -> None:
 @pytest.mark.parametrize("signature", SIGNATURES)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_an_object_of_the_right_names_with_anything_in_it(signature: type[dspy.Signature], data: st.DataObject) -> None:
+def test_objects_with_the_right_keys_and_any_values_are_handled(
+    signature: type[dspy.Signature], data: st.DataObject
+) -> None:
     (name,) = signature.output_fields
     content: Any = data.draw(st.fixed_dictionaries(dict.fromkeys(fields(signature), json_values)) | json_values)
     ask(signature, json.dumps({name: content}))
@@ -52,11 +54,11 @@ def test_an_object_of_the_right_names_with_anything_in_it(signature: type[dspy.S
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.text(st.characters(exclude_categories=["Cs"])) | st.text('{}[]":,\\tn0.-e`', max_size=30))
-def test_any_text(said: str) -> None:
+def test_any_text_is_handled(said: str) -> None:
     ask(ScoreQuality, said)
 
 
-def test_an_answer_nested_too_deeply_is_told_as_that() -> None:
+def test_a_too_deeply_nested_answer_is_rejected_as_such() -> None:
     backend, _ = scripted_backend(['{"answer": ' + "[" * 5000 + "]" * 5000 + "}"])
     with pytest.raises(Unanswered, match="nested too deeply"):
         CheckedPredict(AnswerQuestion, stage="any", backend=backend)(dict.fromkeys(AnswerQuestion.input_fields))

@@ -50,7 +50,7 @@ def test_an_empty_question_is_an_error(program: AgenticIQA, photo: Path, query: 
         program(photo, query)
 
 
-def test_a_question_that_is_no_text_is_an_error(program: AgenticIQA, photo: Path) -> None:
+def test_a_question_that_is_not_text_is_an_error(program: AgenticIQA, photo: Path) -> None:
     with pytest.raises(UserError, match="the question is of type int; give it as text"):
         program(photo, 5)  # type: ignore[arg-type]
 
@@ -78,7 +78,7 @@ def test_a_question_has_at_most_4000_characters(program: AgenticIQA, photo: Path
         ({"zzz": 1}, "no argument 'zzz'. It takes image, query, reference, resize_reference, align, options."),
     ],
 )
-def test_a_wrong_keyword_is_told_in_one_line_with_the_right_ones(
+def test_an_unknown_keyword_is_reported_in_one_line_with_the_known_ones(
     program: AgenticIQA, photo: Path, arguments: dict[str, Any], words: str
 ) -> None:
     for call in (lambda: program(photo, **arguments), lambda: asyncio.run(program.acall(photo, **arguments))):
@@ -100,7 +100,7 @@ def test_a_wrong_keyword_is_told_in_one_line_with_the_right_ones(
         (("a.png",), {"image": "b.png"}, "multiple values for argument 'image'"),
     ],
 )
-def test_missing_and_spare_arguments_are_told_in_one_line(
+def test_missing_and_surplus_arguments_are_reported_in_one_line(
     program: AgenticIQA, positional: tuple[Any, ...], keywords: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(WrongArgument, match=r"^AgenticIQA") as caught:
@@ -110,7 +110,7 @@ def test_missing_and_spare_arguments_are_told_in_one_line(
     assert isinstance(caught.value, UserError)
 
 
-def test_the_interval_of_a_named_tool_is_as_wide_as_it_is_off_the_programs_own(examples: Path) -> None:
+def test_the_interval_covers_the_gap_between_a_named_tool_and_the_programs_own(examples: Path) -> None:
     result = AgenticIQA.offline()(examples / "chelsea_noise.png", "Rate the quality. Use tool NIQE.")
     named, own = result.executor_evidence.tool_log
     error = max(named.spread, abs(named.calibrated - own.calibrated))
@@ -146,7 +146,7 @@ class Counting(AgenticIQA):
         return super().__call__(*args, **kwargs)
 
 
-def test_a_call_that_is_awaited_is_that_of_the_subclass(photo: Path) -> None:
+def test_acall_uses_the_call_of_a_subclass(photo: Path) -> None:
     assert asyncio.run(Counting.offline().acall(photo)).quality_score is not None
     assert Counting.calls == 1
 
@@ -159,13 +159,13 @@ class Shown(dspy.Module):
         return Detected({region: [] for region in regions})
 
 
-def test_a_debugger_shows_the_way_of_an_image_to_the_detector(photo: Path) -> None:
+def test_stages_run_in_the_callers_stack(photo: Path) -> None:
     """Between the two are the ``forward`` of program and executor, and two calls of DSPy's for each module."""
     program = AgenticIQA.offline()
     assert isinstance(program.executor, Executor)
     program.executor.detect = shown = Shown()
     program(photo)
-    test = test_a_debugger_shows_the_way_of_an_image_to_the_detector.__name__
+    test = test_stages_run_in_the_callers_stack.__name__
     first, *between, last = shown.calls[shown.calls.index(test) + 1 :]
     assert (first, last) == ("checked_call", "forward")
     by_dspy = ["sync_wrapper", "__call__"]
@@ -222,7 +222,7 @@ def test_batch_takes_dspys_examples_as_before(program: AgenticIQA, photo: Path) 
     assert isinstance(errors[0], UserError)
 
 
-def test_what_fails_in_a_batch_is_none_and_its_bytes_are_not_logged(
+def test_a_failed_image_of_a_batch_is_none_and_its_bytes_are_not_logged(
     program: AgenticIQA, photo: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     logging.getLogger("dspy").addHandler(caplog.handler)  # DSPy's logger does not propagate

@@ -93,7 +93,9 @@ def test_the_documents_examples_are_read_at_the_first_attempt(case: str, photo: 
 
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter, None])
 @pytest.mark.parametrize("configured", [True, False], ids=["a configured backend", "a model of DSPy"])
-def test_they_are_whatever_adapter_asked(adapter: type[dspy.Adapter] | None, configured: bool, photo: Path) -> None:
+def test_the_documents_examples_are_read_with_every_adapter(
+    adapter: type[dspy.Adapter] | None, configured: bool, photo: Path
+) -> None:
     script = in_documents_order([PLAN, ABOUT_THE_VEHICLE["analysis"].content, ANSWER])
     with fake_server(script) as server:
         lm = dspy.LM("openai/mine", api_base=server.url, api_key="none", cache=False)

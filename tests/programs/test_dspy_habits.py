@@ -46,7 +46,7 @@ def photo(examples: Path) -> Path:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_callbacks_hear_of_every_stage_with_its_typed_result(photo: Path, asynchronous: bool) -> None:
+def test_callbacks_receive_every_stage_with_its_typed_result(photo: Path, asynchronous: bool) -> None:
     heard = Heard()
     with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[heard]):
         program = program_for(server)
@@ -127,7 +127,7 @@ def test_a_subclass_of_the_answer_may_take_its_place(photo: Path) -> None:
         assert any("As an editor." in text_of(request) for request in server.requests)
 
 
-def test_a_backend_is_asked_and_not_only_named(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_backend_argument_is_used(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     program = AgenticIQA(backend="openai.gpt-4o")
     assert program.backend == "openai.gpt-4o"
@@ -179,7 +179,7 @@ NO_STAGES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("given", "why"), NO_STAGES)
-def test_what_is_no_stage_or_no_model_is_refused_by_name(given: dict[str, Any], why: str) -> None:
+def test_arguments_that_are_not_stages_or_models_are_refused(given: dict[str, Any], why: str) -> None:
     with pytest.raises(WrongArgument, match=why):
         AgenticIQA(**given)
 
@@ -189,7 +189,7 @@ def test_what_is_no_stage_or_no_model_is_refused_by_name(given: dict[str, Any], 
     ["ref.webp", "photos/ref.JPG", "a.heic", Path("ref.webp"), b"...", Image.new("RGB", (8, 8))],
     ids=["webp", "jpg", "heic", "path", "bytes", "pil"],
 )
-def test_a_reference_in_the_place_of_the_question_is_told(photo: Path, reference: Any) -> None:
+def test_a_reference_given_as_the_question_is_reported(photo: Path, reference: Any) -> None:
     with pytest.raises(UserError, match="did you mean reference="):
         AgenticIQA.offline()(photo, reference)
 
@@ -205,7 +205,7 @@ def test_a_configuration_may_be_a_mapping(photo: Path) -> None:
         AgenticIQA.from_config({"planer": {}})
 
 
-def test_results_are_numbers_to_compare(photo: Path, examples: Path) -> None:
+def test_results_can_be_compared_as_numbers(photo: Path, examples: Path) -> None:
     program = AgenticIQA.offline()
     worse, better, words = program(photo), program(examples / "coffee.webp"), program(photo, "Is it noisy?")
     assert float(worse) == worse.quality_score
@@ -216,7 +216,7 @@ def test_results_are_numbers_to_compare(photo: Path, examples: Path) -> None:
         float(words)
 
 
-def test_where_no_history_is_kept_dspy_says_how_to_keep_one(photo: Path) -> None:
+def test_without_a_history_inspect_history_prints_how_to_keep_one(photo: Path) -> None:
     GLOBAL_HISTORY.clear()
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server)

@@ -28,7 +28,7 @@ def made(examples: Path) -> dict[str, np.ndarray]:
     return {name: np.asarray(Image.open(io.BytesIO(data))) for name, data in script.pictures().items()}
 
 
-def test_the_folder_holds_what_its_script_makes(examples: Path, made: dict[str, np.ndarray]) -> None:
+def test_the_folder_has_the_files_of_its_script(examples: Path, made: dict[str, np.ndarray]) -> None:
     assert {path.name for path in find_images([examples])} == set(made) == set(PAIRS) | set(PAIRS.values())
     for name, pixels in made.items():
         shipped = np.asarray(Image.open(examples / name)).astype(int)

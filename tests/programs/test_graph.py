@@ -86,7 +86,7 @@ def test_langgraph_gives_its_configuration_to_nodes_that_a_user_wires(photo: Pat
     "query", [RATE, "Is it noisy?", "Which is the worst?\nA) Noise\nB) Blur\nC) Compression", "Why does it look so?"]
 )
 @pytest.mark.parametrize(("image", "reference"), [("coffee_jpeg.jpg", None), ("coffee_jpeg.jpg", "coffee.webp")])
-def test_offline_it_answers_as_the_program(
+def test_offline_the_graph_answers_like_the_program(
     examples: Path, image: str, reference: str | None, query: str | None
 ) -> None:
     program, path = AgenticIQA.offline(), reference and str(examples / reference)
@@ -94,7 +94,7 @@ def test_offline_it_answers_as_the_program(
     assert_same(state, program(examples / image, query or RATE, path))
 
 
-def test_with_a_model_it_asks_and_answers_as_the_program(examples: Path, tmp_path: Path) -> None:
+def test_with_a_model_the_graph_asks_and_answers_like_the_program(examples: Path, tmp_path: Path) -> None:
     """A run with a full server, rejected answers and a replan: the same requests, the same result."""
     taken, pristine = [], examples / "coffee.webp"
     for through_graph in (True, False):
@@ -114,7 +114,7 @@ def test_with_a_model_it_asks_and_answers_as_the_program(examples: Path, tmp_pat
 
 
 @pytest.mark.parametrize("options", [["Noise", "Blur", "Compression"], {"X": "Sharp", "Y": "Soft"}])
-def test_options_beside_the_question_are_asked_as_the_program_asks_them(photo: Path, options: Any) -> None:
+def test_options_in_the_state_are_asked_like_in_the_program(photo: Path, options: Any) -> None:
     taken = []
     for through_graph in (True, False):
         config, engine = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": [*as_letters(options)][-1]}})
@@ -157,7 +157,7 @@ def test_updates_and_values_are_streamed(photo: Path) -> None:
         (3, None, 2, 3),
     ],
 )
-def test_evidence_that_never_suffices_is_planned_anew_until_the_limit(
+def test_insufficient_evidence_is_replanned_until_the_limit(
     photo: Path, in_state: int | None, given_to_graph: int | None, of_program: int, plans: int
 ) -> None:
     """Each new plan is told why; the limit is the state's, else the graph's, else the program's."""
@@ -174,7 +174,7 @@ def test_evidence_that_never_suffices_is_planned_anew_until_the_limit(
     assert all("Distortion analysis failed" in field_of(body, "feedback") for body in later)
 
 
-def test_a_new_plan_that_is_the_old_one_ends_the_graph_as_it_ends_the_program(photo: Path) -> None:
+def test_an_unchanged_plan_ends_the_graph(photo: Path) -> None:
     config, engine = scripted(GAP)
     graph = build_graph(config["configurable"]["program"])
     assert ran(graph, given(photo)) == ["check_input", *ROUND, "planner"]
@@ -226,7 +226,7 @@ def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, se
     assert answered["summarizer_result"].final_answer == ANSWER["final_answer"]
 
 
-def test_graphs_side_by_side_ask_each_their_own_model(photo: Path, server: Server) -> None:
+def test_parallel_graphs_ask_their_own_models(photo: Path, server: Server) -> None:
     """Two tasks of one event loop, each in a context of its own."""
     graph = build_graph(AgenticIQA())
 
@@ -322,7 +322,7 @@ def test_the_graph_is_drawn_with_its_edge_back_to_the_planner() -> None:
     assert drawn.draw_mermaid(with_styles=False) == shown
 
 
-def test_it_is_a_node_of_a_larger_graph(photo: Path) -> None:
+def test_the_graph_works_as_a_node_of_a_larger_graph(photo: Path) -> None:
     """A compiled graph is a node; what its state shares with the larger one's goes in and out."""
 
     class Larger(AgenticIQAState):

@@ -58,7 +58,7 @@ def unregistered() -> Iterator[list[Any]]:
     forget()
 
 
-def test_a_checkpoint_gives_back_what_the_nodes_made(
+def test_a_checkpoint_restores_the_results_of_the_nodes(
     examples: Path, saver: BaseCheckpointSaver[Any], caplog: pytest.LogCaptureFixture, unregistered: list[Any]
 ) -> None:
     """Equal and of the same types, without a warning; the saver that was given is left as it was."""
@@ -109,7 +109,7 @@ for serializer in (None, JsonPlusSerializer(allowed_msgpack_modules=[("elsewhere
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_another_serializer_is_left_alone() -> None:
+def test_another_serializer_is_unchanged() -> None:
     class Own(JsonPlusSerializer):
         """A user's own."""
 
@@ -131,7 +131,9 @@ def test_an_async_saver_keeps_an_async_run(photo: Path, tmp_path: Path, unregist
     assert unregistered == []
 
 
-def test_the_next_question_of_a_thread_begins_anew(photo: Path, saver: BaseCheckpointSaver[Any]) -> None:
+def test_the_next_question_of_a_thread_starts_without_earlier_results(
+    photo: Path, saver: BaseCheckpointSaver[Any]
+) -> None:
     """Neither the last plan, nor its count, nor its result is left; the image may be."""
     analysis = ["no idea"] * 6 + [SCRIPT["analysis"]]  # two rounds without an analysis, then a usable one
     plans = [{**SCRIPT["plan"], "query_scope": [scope]} for scope in ("sky", "sea", "sky")]
@@ -145,7 +147,7 @@ def test_the_next_question_of_a_thread_begins_anew(photo: Path, saver: BaseCheck
     assert (second["iteration_count"], second["replan_history"]) == (0, [])
 
 
-def test_after_an_error_the_next_question_has_none(photo: Path, tmp_path: Path) -> None:
+def test_an_error_is_cleared_before_the_next_question(photo: Path, tmp_path: Path) -> None:
     """And its state has no answer of an earlier question: what failed has no result."""
     copy = tmp_path / "copy.jpg"
     copy.write_bytes(photo.read_bytes())
@@ -174,7 +176,7 @@ def test_a_node_that_failed_is_run_again_but_no_earlier_one(photo: Path, saver: 
 
 
 @pytest.mark.parametrize("stop_before", ["executor", "summarizer"])
-def test_a_killed_process_is_gone_on_with_where_it_stopped(photo: Path, tmp_path: Path, stop_before: str) -> None:
+def test_a_killed_process_is_resumed_from_its_checkpoint(photo: Path, tmp_path: Path, stop_before: str) -> None:
     """SIGKILL between two nodes: another process runs the rest, and the server is not asked again for what was done."""
     finished = {"executor": ["plan"], "summarizer": ["plan", "detection", "analysis"]}[stop_before]
     with fake_server(by_stage(SCRIPT)) as server:

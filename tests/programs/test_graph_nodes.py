@@ -54,7 +54,7 @@ def test_without_langgraph_the_nodes_work_and_build_graph_says_how_to_install_it
     assert shown.endswith('pip install "agenticiqa[langgraph]"')
 
 
-def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(photo: Path) -> None:
+def test_an_error_ends_the_graph_despite_a_replan_request(photo: Path) -> None:
     given = state(photo, RATE, plan(analyse=True))
     asking: Any = {**given, **summarizer_node(given, OFFLINE)}
     assert decide_next_node(asking) == "planner"
@@ -81,7 +81,7 @@ def test_an_error_ends_the_graph_though_an_earlier_answer_asked_for_a_new_plan(p
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else given,
 )
-def test_a_program_that_is_none_and_a_key_that_means_another_are_refused(
+def test_wrong_programs_and_misspelled_configurables_are_refused(
     photo: Path, configurable: dict[str, Any], message: str
 ) -> None:
     """Never an answer of another program than the one that was meant."""
@@ -89,7 +89,7 @@ def test_a_program_that_is_none_and_a_key_that_means_another_are_refused(
         planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": configurable})
 
 
-def test_what_others_put_into_the_configuration_is_left_alone(photo: Path) -> None:
+def test_foreign_configurables_are_ignored(photo: Path) -> None:
     """LangGraph's own keys and a user's are no business of the nodes."""
     given: AgenticIQAState = {"query": RATE, "image_path": str(photo)}
     others = {"thread_id": "1", "checkpoint_ns": "", "__pregel_task_id": "2", "user_id": 7, "provider": "x"}
@@ -106,15 +106,13 @@ def test_what_others_put_into_the_configuration_is_left_alone(photo: Path) -> No
         ({"reference_path": 3}, "reference_path is of type int; give the path"),
     ],
 )
-def test_a_state_without_what_is_needed_is_refused_in_one_line(
-    photo: Path, changes: dict[str, Any], message: str
-) -> None:
+def test_an_incomplete_state_is_refused_in_one_line(photo: Path, changes: dict[str, Any], message: str) -> None:
     given: Any = {"query": RATE, "image_path": str(photo), **changes}
     with pytest.raises(UserError, match=message):
         planner_node(given, OFFLINE)
 
 
-def test_without_any_model_the_first_node_says_what_to_do(photo: Path) -> None:
+def test_without_a_model_the_first_node_raises_with_instructions(photo: Path) -> None:
     with pytest.raises(BackendError, match=r"dspy\.configure"):
         planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": {"program": AgenticIQA()}})
 
@@ -132,7 +130,7 @@ def test_images_are_sent_as_the_program_sends_them(photo: Path) -> None:
     assert max(Image.open(io.BytesIO(data)).size) == 32
 
 
-def test_a_reference_of_another_size_is_resized_when_the_state_says_so(photo: Path, tmp_path: Path) -> None:
+def test_a_reference_is_resized_if_the_state_has_resize_reference(photo: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.png"
     Image.open(photo).resize((64, 64)).save(small)
     given = state(photo, RATE, plan(), evidence(), small)

@@ -43,13 +43,13 @@ def test_one_gray_level_in_one_pixel_is_a_difference(offline: AgenticIQA, exampl
     assert "same pixels" not in result.quality_reasoning
 
 
-def test_a_question_about_a_region_and_one_that_is_no_rating(offline: AgenticIQA, examples: Path) -> None:
+def test_identical_pixels_affect_ratings_of_regions_but_no_other_question(offline: AgenticIQA, examples: Path) -> None:
     image = examples / "coffee.webp"
     assert offline(image, "Rate the quality of the left half", reference=image).quality_score == 5
     assert offline(image, "Which is worse? A. Noise B. Blur", reference=image).quality_score is None
 
 
-def test_a_model_cannot_take_from_it(examples: Path) -> None:
+def test_a_model_cannot_lower_the_score_of_identical_pixels(examples: Path) -> None:
     image = examples / "coffee_jpeg.jpg"
     with fake_server(by_stage(SCRIPT)) as server:
         assert program_for(server)(image, reference=image).quality_score == 5

@@ -72,7 +72,7 @@ def test_a_program_without_arguments_asks_the_model_of_dspy(
 
 
 @pytest.mark.parametrize("program", [AgenticIQA(), AgenticIQA.from_config(Config().with_backend("dspy"))])
-def test_without_any_model_the_first_call_says_what_to_do(program: AgenticIQA) -> None:
+def test_without_a_model_the_first_call_raises_with_instructions(program: AgenticIQA) -> None:
     with pytest.raises(BackendError) as raised:
         program("no-such-file.jpg")
     assert str(raised.value) == NO_MODEL
@@ -80,7 +80,7 @@ def test_without_any_model_the_first_call_says_what_to_do(program: AgenticIQA) -
     assert all(way in NO_MODEL for way in ("dspy.configure", "from_config", "offline()"))
 
 
-def test_a_name_in_place_of_a_model_is_told() -> None:
+def test_a_name_instead_of_a_model_is_reported() -> None:
     with dspy.context(lm="openai/gpt-4o"), pytest.raises(BackendError, match=r"give dspy.LM\('openai/gpt-4o'\)"):
         AgenticIQA()("photo.jpg")
 

@@ -48,7 +48,7 @@ def environment(home: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     "name", ["one photo", *(pytest.param(name, marks=pytest.mark.slow) for name in [*COMMANDS][1:])]
 )
-def test_an_offline_run_writes_nothing_outside_our_cache_folder(name: str, examples: Path, tmp_path: Path) -> None:
+def test_an_offline_run_writes_only_to_the_cache_folder(name: str, examples: Path, tmp_path: Path) -> None:
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()

@@ -64,7 +64,7 @@ def test_a_resized_reference_is_in_the_notes(offline: AgenticIQA, files: dict[st
     assert note.startswith("The reference was resized from 400 x 320 to the image's 200 x 160 pixels")
 
 
-def test_aligned_it_is_measured_without_the_shift(offline: AgenticIQA, files: dict[str, Path]) -> None:
+def test_an_aligned_image_is_measured_without_the_shift(offline: AgenticIQA, files: dict[str, Path]) -> None:
     straight = offline(files["worse"], reference=files["image"]).quality_score
     as_it_is = offline(files["worse"], reference=files["reference"])
     aligned = offline(files["worse"], reference=files["reference"], align=True)
@@ -92,7 +92,7 @@ def test_align_is_an_argument_a_key_of_the_configuration_and_an_option(
         configured(**pair, align=False)
 
 
-def test_another_photo_is_not_compared_with(
+def test_another_photo_as_reference_is_not_compared(
     offline: AgenticIQA, files: dict[str, Path], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "agenticiqa"):
@@ -112,7 +112,7 @@ def test_another_photo_is_not_compared_with(
     assert row["plan"]["reference_mode"] == "No-Reference"
 
 
-def test_a_metric_that_is_named_compares_any_two_pictures(offline: AgenticIQA, files: dict[str, Path]) -> None:
+def test_a_named_metric_compares_any_two_pictures(offline: AgenticIQA, files: dict[str, Path]) -> None:
     result = offline(files["worse"], "What is the PSNR?", reference=files["other"])
     (call,) = result.executor_evidence.tool_log
     assert call.tool == "PSNR"
@@ -128,7 +128,7 @@ def test_a_damaged_image_keeps_its_reference(offline: AgenticIQA, kind: str, lev
     assert result.plan.reference_mode == "Full-Reference"
 
 
-def test_a_model_is_told_and_not_sent_another_photo(files: dict[str, Path]) -> None:
+def test_another_photo_is_reported_to_a_model_but_not_sent(files: dict[str, Path]) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         result = program_for(server)(files["worse"], reference=files["other"])
         bodies = [json.dumps(request) for request in server.requests]
@@ -137,7 +137,7 @@ def test_a_model_is_told_and_not_sent_another_photo(files: dict[str, Path]) -> N
     assert max(body.count("data:image/") for body in bodies) == 1
 
 
-def test_the_graph_tells_it_too(files: dict[str, Path]) -> None:
+def test_the_graph_reports_another_photo_too(files: dict[str, Path]) -> None:
     state: Any = {"query": "Rate it", "image_path": str(files["worse"]), "reference_path": str(files["other"])}
     state |= planner_node(state, OFFLINE)
     assert state["plan"].reference_mode == "No-Reference"
@@ -146,7 +146,9 @@ def test_the_graph_tells_it_too(files: dict[str, Path]) -> None:
     assert "shows another picture" in result.quality_reasoning
 
 
-def test_rows_and_resume(files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_have_the_check_and_resume_repeats_with_align(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = tmp_path / "rows.jsonl"
     command = ["assess", str(files["worse"]), "--reference", str(files["reference"]), "--jsonl", str(rows)]
     assert main(command) == main([*command, "--resume"]) == main([*command, "--resume", "--align"]) == 0
@@ -156,7 +158,7 @@ def test_rows_and_resume(files: dict[str, Path], tmp_path: Path, capsys: pytest.
     assert len(rows.read_text().splitlines()) == 2
 
 
-def test_many_at_once(offline: AgenticIQA, files: dict[str, Path]) -> None:
+def test_batches_report_the_check_of_each_pair(offline: AgenticIQA, files: dict[str, Path]) -> None:
     jobs = [Job(files["worse"], reference=files[name]) for name in ("reference", "other", "image")]
     found = {str(job.reference): row.reference_check.relation for job, row in assess_many(offline, jobs, workers=2)}
     assert [found[str(files[name])] for name in ("reference", "other", "image")] == [
@@ -167,7 +169,7 @@ def test_many_at_once(offline: AgenticIQA, files: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "level"), [("jpeg", 4), ("gaussian_blur", 4), ("fast_fading", 4), ("white_noise", 4)])
-def test_swapped_references_are_suspected(offline: AgenticIQA, kind: str, level: int) -> None:
+def test_swapped_images_and_references_are_reported(offline: AgenticIQA, kind: str, level: int) -> None:
     worse = distort(COFFEE, kind, level)
     swapped = offline(COFFEE, reference=worse)
     assert swapped.reference_check.swapped

@@ -154,7 +154,7 @@ def test_to_dict_is_plain_json_with_the_documented_keys(scored: Assessment) -> N
         ({"a of the caller": None}, "file", "measured pixels (PNG)"),
     ],
 )
-def test_what_a_model_was_sent(
+def test_the_result_describes_the_data_sent_to_models(
     examples: Path, formats: dict[str, list[str] | None], image: str | None, reference: str | None
 ) -> None:
     transparent = Image.open(examples / "coffee.webp").convert("RGB")
@@ -205,7 +205,7 @@ def test_the_bar_in_html_runs_from_1_to_5(scored: Assessment, answered: Assessme
     assert "of 5:" not in elements.text, "an answer in words has no bar"
 
 
-def test_whatever_text_html_shows_is_escaped(program: AgenticIQA) -> None:
+def test_all_text_in_html_is_escaped(program: AgenticIQA) -> None:
     """A file name, a question, and whatever a model may write."""
     source = UndecodedImage(HOSTILE, load(np.zeros((40, 60), np.uint8)).data)
     result = program(source, f"Is it good? {HOSTILE}")
@@ -216,7 +216,7 @@ def test_whatever_text_html_shows_is_escaped(program: AgenticIQA) -> None:
     assert elements.text.count("<script>alert(1)</script>") >= 6
 
 
-def test_a_long_table_in_html_says_how_much_is_left_out(scored: Assessment) -> None:
+def test_a_long_table_in_html_states_the_number_of_omitted_rows(scored: Assessment) -> None:
     calls = [ToolCall(tool=f"T{number}", region="Global", distortion="Noise", ms=1) for number in range(40)]
     evidence = scored.executor_evidence.model_copy(update={"tool_log": calls})
     text = Elements(scored.copy(executor_evidence=evidence)._repr_html_()).text
@@ -264,7 +264,7 @@ def test_results_hold_the_loaded_images_and_copy_no_bytes(scored: Assessment) ->
 
 
 @pytest.mark.parametrize("again", [lambda result: pickle.loads(pickle.dumps(result)), copy.deepcopy, copy.copy])
-def test_a_result_survives_the_way_to_another_process(scored: Assessment, again: Any) -> None:
+def test_a_result_can_be_pickled(scored: Assessment, again: Any) -> None:
     arrived = again(scored)
     assert isinstance(arrived, Assessment)
     assert arrived.to_dict() == scored.to_dict()

@@ -40,7 +40,7 @@ def forged(row: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_no_forged_row_ends_a_reader(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_no_forged_row_stops_a_reader(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     made = forged(rows[0] | {"name": "forged.png"})
     assert len(made) > 300
     run = write_run(tmp_path / "run", rows)
@@ -66,7 +66,7 @@ def test_no_forged_row_ends_a_reader(rows: list[dict[str, Any]], tmp_path: Path)
         ({"name": None}, "the key 'name' is missing"),
     ],
 )
-def test_a_wrong_row_is_named_by_its_line_and_left_out(
+def test_an_invalid_row_is_skipped_with_its_line_number(
     change: dict[str, Any], why: str, rows: list[dict[str, Any]], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = write_run(tmp_path / "run", rows)
@@ -78,13 +78,13 @@ def test_a_wrong_row_is_named_by_its_line_and_left_out(
     assert f"line {GOOD + 1} is not a row of results: it is not a JSON object; the line is skipped" in caplog.text
 
 
-def test_where_no_row_remains_the_first_is_the_reason(tmp_path: Path) -> None:
+def test_without_a_valid_row_the_first_fault_is_raised(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("image,mos\na.png,3\n")
     with pytest.raises(UserError, match="line 1 is not a row of results: it is not a JSON object"):
         list(checked_rows(tmp_path / "labels.csv", lambda _: ()))
 
 
-def test_commands_go_on_without_it(
+def test_commands_continue_without_an_invalid_row(
     rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = write_run(tmp_path / "run", rows)
@@ -108,7 +108,7 @@ def test_commands_go_on_without_it(
     ],
     ids=str,
 )
-def test_resuming_judges_again_what_a_wrong_row_is_about(
+def test_resuming_assesses_the_image_of_an_invalid_row_again(
     change: dict[str, Any], rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [
@@ -129,7 +129,7 @@ def test_resuming_judges_again_what_a_wrong_row_is_about(
     assert json.loads((tmp_path / "r.jsonl").read_text().splitlines()[1])["image_sha256"] == row["image_sha256"]
 
 
-def test_evidence_that_cannot_be_shown_is_told(
+def test_unreadable_evidence_is_reported(
     rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["assess", rows[0]["image"], "--jsonl", str(tmp_path / "r.jsonl"), "--resume", "--csv", str(tmp_path / "t")]

@@ -174,7 +174,7 @@ def test_twenty_images_have_the_same_digits_in_python_and_on_the_command_line_co
     ],
     ids=["takes all", "refuses schemas", "refuses log-probabilities", "refuses all"],
 )
-def test_it_does_not_matter_who_asks_first(
+def test_results_do_not_depend_on_the_order_of_callers(
     photos: list[Path], script: Script, form: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = (in_python, in_an_event_loop, in_threads, on_the_command_line)

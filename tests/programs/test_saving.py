@@ -79,7 +79,7 @@ def test_instructions_and_demonstrations_come_back_and_are_asked(saved: Path, tm
     assert "Crisp edges." in str(engine.requests[0].messages)
 
 
-def test_the_header_says_what_the_state_is_for(saved: Path) -> None:
+def test_the_header_describes_the_state(saved: Path) -> None:
     header, state = parts(saved)
     assert header["program"] == "AgenticIQA"
     assert (header["dspy"], header["adapter"]) == (dspy.__version__, "SteadyAdapter")
@@ -100,7 +100,7 @@ def test_the_fingerprint_covers_fields_and_types_but_not_the_tuned_wording() -> 
 
 
 @pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
-def test_a_predictor_takes_only_what_was_made_for_its_fields_and_the_rest_is_named(
+def test_a_predictor_loads_only_prompts_for_its_fields_and_the_others_are_reported(
     saved: Path, other: type[dspy.Signature], caplog: pytest.LogCaptureFixture
 ) -> None:
     program = Program(other)
@@ -110,7 +110,7 @@ def test_a_predictor_takes_only_what_was_made_for_its_fields_and_the_rest_is_nam
     assert "used for judge.predict; not used: answer.predict: saved for other fields" in caplog.text
 
 
-def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_and_further_predictors_are_skipped(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
     program = Program()
     del program.judge
     saving.load(program, saved)
@@ -122,14 +122,14 @@ def test_a_predictor_more_or_less_is_no_obstacle(saved: Path, caplog: pytest.Log
     assert whole.judge.predict.signature.instructions == DecideReplan.instructions
 
 
-def test_where_nothing_fits_it_is_refused_in_one_line_and_nothing_changes(saved: Path) -> None:
+def test_a_file_without_fitting_prompts_is_refused_in_one_line(saved: Path) -> None:
     for other in (CheckedPredict(AnswerQuestion, stage="answering"), dspy.Module()):
         with pytest.raises(StateError, match=r"no prompt fits this program \(answer\.predict, judge") as caught:
             saving.load(other, saved)
         assert "\n" not in str(caught.value)
 
 
-def test_a_frozen_part_is_left_out_and_a_fresh_program_loads_the_file(tmp_path: Path) -> None:
+def test_frozen_predictors_are_not_saved(tmp_path: Path) -> None:
     program = tuned()
     program.judge._compiled = True  # as DSPy marks what its optimizers shall leave alone
     saving.save(program, tmp_path / "frozen.json", {})
@@ -186,7 +186,7 @@ def test_a_file_that_is_no_saved_program_is_refused(tmp_path: Path, content: str
         saving.load(Program(), path)
 
 
-def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_in_plain_words(tmp_path: Path) -> None:
     (tmp_path / "image.jpg").write_bytes(b"\xff\xd8\xff\xe0")
     for path, why in (
         (tmp_path / "gone.json", r"read as a saved program \(No such file or directory\)"),
@@ -197,7 +197,7 @@ def test_what_cannot_be_read_is_told_in_plain_words(tmp_path: Path) -> None:
             saving.load(Program(), path)
 
 
-def test_a_state_of_another_dspy_or_adapter_is_taken_with_a_warning(
+def test_a_state_of_another_dspy_or_adapter_is_loaded_with_a_warning(
     saved: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     saving.load(Program(), saved)
@@ -212,14 +212,14 @@ def test_a_state_of_another_dspy_or_adapter_is_taken_with_a_warning(
     ]
 
 
-def test_loading_again_and_again_makes_nothing_deeper(saved: Path) -> None:
+def test_repeated_loading_does_not_nest_signatures(saved: Path) -> None:
     program = Program()
     for _ in range(200):  # the 140th ended in a RecursionError
         saving.load(program, saved)
     assert program.answer.predict.signature.instructions == "Look twice, naïvely."
 
 
-def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_matching_state_saved_by_dspy_is_loaded(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tuned().save(tmp_path / "plain.json")
     program = Program()
     saving.load(program, tmp_path / "plain.json")
@@ -230,9 +230,7 @@ def test_a_state_that_dspy_itself_saved_is_taken_when_it_fits(tmp_path: Path, ca
 
 
 @pytest.mark.parametrize("other", [AnswerQuestion.delete("options"), DecideReplan])
-def test_of_a_state_that_dspy_itself_saved_only_the_same_fields_are_taken(
-    tmp_path: Path, other: type[dspy.Signature]
-) -> None:
+def test_only_matching_fields_of_a_state_saved_by_dspy_are_loaded(tmp_path: Path, other: type[dspy.Signature]) -> None:
     """DSPy itself restores the fields by position, so that their descriptions would be exchanged."""
     Program().save(tmp_path / "plain.json")
     program = Program(other)
@@ -242,7 +240,7 @@ def test_of_a_state_that_dspy_itself_saved_only_the_same_fields_are_taken(
         saving.load(CheckedPredict(AnswerQuestion, stage="answering"), tmp_path / "plain.json")
 
 
-def test_no_key_is_in_a_program_that_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_saved_as_a_whole_has_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-of-the-environment")
     stage = {"backend": "openai.test", "api_base": "http://127.0.0.1:9/v1", "api_key_env": "MY_KEY"}
     program = AgenticIQA.from_config(Config(**dict.fromkeys(STAGES, stage)))
@@ -259,7 +257,7 @@ def test_no_key_is_in_a_program_that_is_written_whole(tmp_path: Path, monkeypatc
         dspy.load(str(tmp_path / "whole"), allow_pickle=True)
 
 
-def test_a_backend_of_ones_own_is_pickled_without_its_key() -> None:
+def test_a_custom_backend_is_pickled_without_its_key() -> None:
     lm = dspy.LM("openai/mine", api_key="sk-secret", headers={"Authorization": "sk-secret"}, temperature=0.5)
     pickled = pickle.dumps(Backend((lm,)))
     assert b"sk-secret" not in pickled
@@ -370,7 +368,7 @@ def received(saved: Path, **fields: Any) -> Path:
     ],
     ids=str,
 )
-def test_an_example_reaches_no_file_and_no_address(fields: dict[str, Any], saved: Path, tmp_path: Path) -> None:
+def test_an_example_cannot_reach_other_files_or_addresses(fields: dict[str, Any], saved: Path, tmp_path: Path) -> None:
     (tmp_path.parent / "secret.png").write_bytes(b"secret")
     (tmp_path / "link.png").symlink_to("/etc/hostname")
     program, before = Program(), saving.prompts_of(Program())

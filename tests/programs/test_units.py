@@ -20,14 +20,14 @@ def result(examples: Path) -> Assessment:
     return AgenticIQA.offline()(examples / "coffee_jpeg.jpg", question, reference=examples / "coffee.webp")
 
 
-def test_a_result_has_decibels(result: Assessment) -> None:
+def test_a_result_has_the_unit_of_a_raw_value(result: Assessment) -> None:
     call, _ = result.to_dict()["executor_evidence"]["tool_log"]  # the second is there to compare with
     assert (call["tool"], call["unit"]) == ("PSNR", "dB")
     assert 20 < call["raw"] < 40
     assert 1 <= call["calibrated"] <= 5
 
 
-def test_a_terminal_card_shows_both(result: Assessment) -> None:
+def test_a_terminal_card_shows_value_and_unit(result: Assessment) -> None:
     console = Console(width=110, force_terminal=False, file=io.StringIO())
     with console.capture() as captured:
         console.print(card(result.to_dict()))
@@ -36,7 +36,7 @@ def test_a_terminal_card_shows_both(result: Assessment) -> None:
     assert f"{call.raw:.4g} dB  {call.calibrated:.2f}" in row
 
 
-def test_html_and_picture_show_it(result: Assessment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_html_and_picture_show_the_unit(result: Assessment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call, _ = result.executor_evidence.tool_log
     assert f"{call.raw:.4g} dB" in result._repr_html_()
     written: list[str] = []

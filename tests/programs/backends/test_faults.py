@@ -472,7 +472,7 @@ def test_a_number_that_is_none_is_sent_back(photo: Path, number: str) -> None:
     assert (len(server.seen), reply.source) == (2, "quality_probs")
 
 
-def test_a_letter_that_was_not_offered_is_sent_back(photo: Path) -> None:
+def test_a_letter_that_was_not_offered_is_rejected(photo: Path) -> None:
     answers = ({"final_answer": letter, "quality_reasoning": "Soft."} for letter in ("E", "B"))
     with provider_server(VLLM, by_stage({"answer": list(answers)}), key=KEY) as server:
         answerer = Answerer(backend=connect(asked_of(server)))

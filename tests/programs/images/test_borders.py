@@ -41,7 +41,7 @@ def as_jpeg(picture: Image.Image, quality: int) -> Image.Image:
 @pytest.mark.parametrize(
     "border", [40, (0, 50, 0, 50), (30, 0, 30, 0), (20, 30, 40, 90)], ids=["frame", "letterbox", "pillars", "uneven"]
 )
-def test_borders_of_one_color_are_left_out(photo: Image.Image, border: int | Box, color: str) -> None:
+def test_borders_of_one_color_are_excluded(photo: Image.Image, border: int | Box, color: str) -> None:
     left, top = (border, border) if isinstance(border, int) else border[:2]
     framed = ImageOps.expand(photo, border, color)
     whole = (left, top, left + WIDTH, top + HEIGHT)
@@ -51,12 +51,12 @@ def test_borders_of_one_color_are_left_out(photo: Image.Image, border: int | Box
     assert np.abs(np.subtract(found, whole)).max() <= 1
 
 
-def test_a_bar_on_one_side_is_left_out_unless_it_may_be_a_sky(photo: Image.Image) -> None:
+def test_a_bar_on_one_side_is_excluded_unless_it_may_be_a_sky(photo: Image.Image) -> None:
     assert box_of(ImageOps.expand(photo, (0, 0, 0, 60), "black")) == (0, 0, WIDTH, HEIGHT)
     assert box_of(ImageOps.expand(photo, (0, 60, 0, 0), "white")) is None
 
 
-def test_what_belongs_to_the_picture_stays(photo: Image.Image) -> None:
+def test_parts_of_the_picture_are_not_excluded(photo: Image.Image) -> None:
     assert box_of(photo) is None
     assert box_of(Image.new("RGB", (400, 300), "white")) is None
     assert box_of(Image.fromarray(np.tile(np.linspace(90, 200, 400).astype(np.uint8), (300, 1))).convert("RGB")) is None
@@ -78,7 +78,7 @@ def test_what_belongs_to_the_picture_stays(photo: Image.Image) -> None:
 
 
 @pytest.mark.parametrize("times", [2, 3, 4])
-def test_a_repeated_picture_is_judged_once(photo: Image.Image, times: int) -> None:
+def test_one_copy_of_a_repeated_picture_is_assessed(photo: Image.Image, times: int) -> None:
     tile = photo.resize((150, 100))
     tiled = Image.fromarray(np.tile(np.asarray(tile), (times, times, 1)))
     assert box_of(tiled) == (0, 0, 150, 100)
@@ -118,7 +118,7 @@ def results(photo: Image.Image) -> dict[str, Assessment]:
     }
 
 
-def test_the_score_of_a_framed_photo_is_that_of_the_photo_and_it_is_said(results: dict[str, Assessment]) -> None:
+def test_a_framed_photo_has_the_score_of_the_photo_and_a_note(results: dict[str, Assessment]) -> None:
     alone, framed = results["alone"], results["framed"]
     assert framed.quality_score == alone.quality_score
     assert framed.summarizer_result.score_interval == alone.summarizer_result.score_interval
@@ -129,13 +129,13 @@ def test_the_score_of_a_framed_photo_is_that_of_the_photo_and_it_is_said(results
     assert not alone.executor_evidence.notes
 
 
-def test_beside_a_reference_nothing_is_left_out(results: dict[str, Assessment]) -> None:
+def test_with_a_reference_nothing_is_excluded(results: dict[str, Assessment]) -> None:
     compared = results["beside its reference"]
     assert compared.image.assessed_box is None
     assert not any("borders" in note for note in compared.executor_evidence.notes)
 
 
-def test_a_small_photo_is_told_and_its_interval_is_wider(results: dict[str, Assessment]) -> None:
+def test_a_small_photo_gets_a_warning_and_a_wider_interval(results: dict[str, Assessment]) -> None:
     small, alone = results["small"], results["alone"]
     assert small.outside_training == ["small"]
     assert alone.outside_training == []

@@ -18,7 +18,7 @@ SIZE = (640, 480)
 
 
 @pytest.mark.parametrize("name", ["left half", "bottom half", "top third", "top right quarter", "bottom left corner"])
-def test_a_place_that_a_question_may_name_has_that_name(name):
+def test_places_of_questions_are_named_like_in_the_question(name):
     box = place_in_frame(name, SIZE)
     assert box is not None
     assert name_of_place(box, SIZE) == name
@@ -30,5 +30,5 @@ def test_a_box_that_fits_no_place_exactly_has_the_name_of_the_nearest():
     assert name_of_place((0, 0, 640, 480), SIZE) == "whole image"
 
 
-def test_ninths_quarters_and_halves_have_names_of_their_own():
+def test_ninths_quarters_and_halves_have_different_names():
     assert len({name_of_place(named_box(place, SIZE), SIZE) for place in NAMED}) == len(NAMED)

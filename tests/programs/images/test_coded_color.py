@@ -46,13 +46,13 @@ def chrm(*points: float) -> tuple[bytes, bytes]:
         (4, 0.5, 128),
     ],
 )
-def test_a_gray_level_of_the_standards(transfer: int, signal: float, level: int) -> None:
+def test_gray_levels_of_the_standards_are_converted_exactly(transfer: int, signal: float, level: int) -> None:
     sample = np.full((4, 4, 3), round(signal * 65535), np.uint16)
     assert np.abs(load(png(sample, cicp(9, transfer))).pixels.astype(int) - level).max() <= 1
 
 
 @pytest.mark.parametrize("way", [pq, hlg])
-def test_hdr_has_the_score_of_its_sdr_original_against_it(way) -> None:
+def test_hdr_scores_like_its_sdr_original(way) -> None:
     copy = png(of_bits(way(in_bt2020(COFFEE)), 16), cicp(9, {pq: 16, hlg: 18}[way]))
     result = AgenticIQA.from_config()(copy, reference=COFFEE)
     assert result.quality_score > 4.8
@@ -60,7 +60,7 @@ def test_hdr_has_the_score_of_its_sdr_original_against_it(way) -> None:
 
 
 @pytest.mark.parametrize("kind", ["AVIF", "HEIF"])
-def test_nclx_of_avif_and_heic(kind: str) -> None:
+def test_nclx_of_avif_and_heic_is_applied(kind: str) -> None:
     if kind == "HEIF":
         pytest.importorskip("pillow_heif", reason="the extra heic is not installed").register_heif_opener()
     best = {"quality": 100, "subsampling": "4:4:4"} if kind == "AVIF" else {"quality": 100, "chroma": 444}
@@ -74,7 +74,7 @@ def test_nclx_of_avif_and_heic(kind: str) -> None:
     assert "converted from the profile Made for a test" in " ".join(load(profiled).notes)
 
 
-def test_display_p3_by_code() -> None:
+def test_display_p3_is_converted_by_its_code_points() -> None:
     """The matrix is that of CSS Color 4, section 19."""
     to_srgb = np.array([[1.2249, -0.2249, 0], [-0.0421, 1.0421, 0], [-0.0196, -0.0787, 1.0983]])
     light = np.clip(linear(COFFEE) @ to_srgb.T, 0, 1)
@@ -100,7 +100,9 @@ def test_display_p3_by_code() -> None:
         ([cicp(9, 17)], False, "not be converted"),
     ],
 )
-def test_the_precedence_of_png(chunks: list[tuple[bytes, bytes]], converted: bool, noted: str) -> None:
+def test_color_chunks_of_png_have_the_precedence_of_the_standard(
+    chunks: list[tuple[bytes, bytes]], converted: bool, noted: str
+) -> None:
     """PNG, third edition, 4.3 and 13.14: cICP, then iCCP, then sRGB, then gAMA and cHRM."""
     found = load(png(COFFEE, *chunks))
     assert np.array_equal(found.pixels, COFFEE) != converted
@@ -152,7 +154,7 @@ XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation=%s
 @pytest.mark.parametrize("quote", [b'"6"', b"'6'"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("exif", [None, 1, 3, 6])
-def test_only_exif_turns_a_picture(kind: str, exif: int | None, quote: bytes) -> None:
+def test_only_the_exif_orientation_is_applied(kind: str, exif: int | None, quote: bytes) -> None:
     """CIPA DC-008 has the orientation in EXIF; browsers and image viewers do not read that of XMP."""
     tags = Image.Exif()
     if exif is not None:

@@ -47,7 +47,7 @@ def test_rgb_is_measured_in_srgb(space: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("space", ["Adobe RGB", "ProPhoto"])
-def test_a_copy_in_another_space_is_the_original(space: str) -> None:
+def test_a_copy_in_another_color_space_has_the_pixels_of_the_original(space: str) -> None:
     copy = encoded(Image.fromarray(icc.from_srgb(COFFEE, *SPACES[space])), "PNG", icc.rgb_profile(*SPACES[space]))
     program = AgenticIQA.from_config()
     assert program(copy, reference=COFFEE).quality_score > 4.8
@@ -67,7 +67,7 @@ def test_transparency_is_kept_and_composited_in_srgb() -> None:
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "I;16"])
-def test_gray_by_its_profile(mode: str) -> None:
+def test_gray_is_converted_by_its_profile(mode: str) -> None:
     gray = COFFEE[..., 1]
     image = Image.fromarray(gray.astype(np.uint16) * 257) if mode == "I;16" else Image.fromarray(gray).convert(mode)
     linear = gray / 255  # gamma 1
@@ -76,7 +76,7 @@ def test_gray_by_its_profile(mode: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["TIFF", "JPEG"])
-def test_cmyk_by_its_profile(kind: str) -> None:
+def test_cmyk_is_converted_by_its_profile(kind: str) -> None:
     inks = Image.fromarray(np.dstack([COFFEE, COFFEE[..., 0] // 3]), "CMYK")
     data = encoded(inks, kind, icc.cmyk_profile(), **({"quality": 100} if kind == "JPEG" else {}))
     by_lcms = ImageCms.profileToProfile(
@@ -96,7 +96,7 @@ def test_cmyk_by_its_profile(kind: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA"])
-def test_srgb_is_left_as_it_is(mode: str) -> None:
+def test_srgb_is_not_converted(mode: str) -> None:
     image = Image.fromarray(COFFEE).convert(mode)
     found = load(encoded(image, "PNG", ImageCms.ImageCmsProfile(SRGB).tobytes()))
     assert np.array_equal(found.pixels, np.asarray(image.convert("RGB")))
@@ -114,7 +114,7 @@ def test_srgb_is_left_as_it_is(mode: str) -> None:
         ("CMYK", icc.rgb_profile(*icc.ADOBE_RGB), "it is for RGB, but the pixels are CMYK"),
     ],
 )
-def test_a_profile_that_cannot_be_used_is_a_note(mode: str, profile: bytes, why: str) -> None:
+def test_an_unusable_profile_is_reported_in_a_note(mode: str, profile: bytes, why: str) -> None:
     image = Image.fromarray(COFFEE).convert(mode)
     found = load(encoded(image, "TIFF", profile))
     assert np.array_equal(found.pixels, np.asarray(image.convert("RGB")))

@@ -27,7 +27,7 @@ def test_text_and_bytes_are_written_as_they_are_and_folders_are_made(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["scores.json", "x" * 255], ids=["short", "longest"])
-def test_an_old_file_is_replaced_and_nothing_else_is_left(tmp_path: Path, name: str) -> None:
+def test_an_old_file_is_replaced_without_leftovers(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_text("old and longer")
     write_atomically(file, "new")
@@ -92,7 +92,7 @@ def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
     ("name", "shown"),
     [(b"plain.png", "plain.png"), ("été ☃.png".encode(), "été ☃.png"), (b"caf\xe9/\xff.png", r"caf\xe9/\xff.png")],
 )
-def test_a_name_is_printed_and_its_bytes_that_are_not_utf_8_escaped(name: bytes, shown: str) -> None:
+def test_bytes_of_a_name_that_are_not_utf_8_are_escaped(name: bytes, shown: str) -> None:
     path = Path(os.fsdecode(name))
     assert printable_path(path) == printable_path(str(path)) == shown
     shown.encode()

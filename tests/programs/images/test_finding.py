@@ -24,7 +24,7 @@ def with_heif(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return bool(request.param)
 
 
-def test_files_are_taken_as_given_and_folders_are_searched_in_order(tmp_path: Path) -> None:
+def test_given_files_are_kept_and_folders_are_searched_in_order(tmp_path: Path) -> None:
     touch(tmp_path, "b.JPG", "a.png", "deep/er/c.webp", "notes.txt", ".hidden.png", ".thumbs/d.png", "deep/e.tiff")
     (tmp_path / "folder.png").mkdir()
     (tmp_path / "link.png").symlink_to("a.png")
@@ -59,7 +59,7 @@ def test_a_missing_file_is_a_problem_and_the_others_are_found(tmp_path: Path) ->
     assert all("\n" not in str(problem) for problem in found.problems)
 
 
-def test_what_a_folder_holds_and_cannot_be_judged_is_counted(tmp_path: Path, with_heif: bool) -> None:
+def test_unsupported_files_in_a_folder_are_counted(tmp_path: Path, with_heif: bool) -> None:
     touch(tmp_path, "a.png", *(f"{n}.HEIC" for n in range(5)), "x.heif", *(f"r/{n}.CR2" for n in range(3)), "x.nef")
     touch(tmp_path, "notes.txt", "clip.mov", ".hidden.cr2")
     for name in ("gone.jpg", "gone.cr2", "gone.txt"):
@@ -96,7 +96,7 @@ KINDS = {
 JUDGED = {name: kind for kind, names in KINDS.items() for name in names}
 
 
-def test_what_pillow_reads_as_a_photo_is_judged_and_the_rest_counted(tmp_path: Path) -> None:
+def test_files_that_pillow_reads_are_found_and_the_others_counted(tmp_path: Path) -> None:
     photo = Image.effect_noise((48, 40), 60).convert("RGB")
     for name, kind in JUDGED.items():
         photo.save(tmp_path / name, kind)
@@ -127,7 +127,7 @@ def test_names_that_are_not_utf_8_are_found(tmp_path: Path) -> None:
     assert find_images([tmp_path]) == [path]
 
 
-def test_callers_that_need_all_are_told_what_was_skipped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_find_images_logs_the_skipped_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     touch(tmp_path, "a.png", "b.dng")
     with caplog.at_level(logging.WARNING):
         assert find_images([tmp_path]) == [tmp_path / "a.png"]

@@ -37,7 +37,7 @@ def test_a_heic_photo_is_measured_as_decoded_and_sent_as_png(tmp_path: Path) -> 
     assert np.array_equal(sent, image.pixels), "without a further loss"
 
 
-def test_a_heic_photo_of_more_than_8_bits_says_so() -> None:
+def test_a_heic_photo_of_more_than_8_bits_has_a_note() -> None:
     pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heic is not installed")
     deep = (SHAPES.astype(np.uint16) * 257).astype("<u2")
     buffer = io.BytesIO()
@@ -55,7 +55,7 @@ def test_a_damaged_heic_photo_is_refused_in_one_line() -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_without_the_extra_a_heic_photo_is_refused_with_the_command_that_installs_it(
+def test_without_the_extra_a_heic_photo_is_refused_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pillow_heif", None)

@@ -136,7 +136,7 @@ def test_no_lossless_format_changes_a_pixel(pixels: np.ndarray, kind: str) -> No
     assert np.array_equal(np.asarray(reopened(loaded).convert("RGB")), pixels)
 
 
-def test_a_loaded_image_is_its_own_key_and_is_handed_back() -> None:
+def test_loading_a_loaded_image_returns_it() -> None:
     data = encoded(PHOTO, "PNG")
     first, second = load(data), load(data)
     assert first != second
@@ -154,7 +154,7 @@ def test_a_loaded_image_is_its_own_key_and_is_handed_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["photo.JPG", "bild öäü 写真.png", "wrong.tiff", "no_suffix", "two.dots.gif"])
-def test_the_content_decides_whatever_the_name(tmp_path: Path, name: str) -> None:
+def test_the_content_and_not_the_suffix_decides_the_format(tmp_path: Path, name: str) -> None:
     data = encoded(PHOTO, "JPEG")
     path = tmp_path / name
     path.write_bytes(data)
@@ -170,7 +170,7 @@ def test_the_content_decides_whatever_the_name(tmp_path: Path, name: str) -> Non
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF", "WEBP"])
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -> None:
+def test_every_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     blocks = np.kron(PHOTO, np.ones((16, 16, 1), np.uint8))  # whole JPEG blocks of one color survive compression
     best: dict[str, dict[str, object]] = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}
     options = best.get(kind, {})
@@ -192,7 +192,7 @@ def test_every_exif_orientation_is_turned_upright(kind: str, orientation: int) -
 @pytest.mark.parametrize("garbage", [b"Exif\0\0garbage", b"Exif\0\0", b"Exif\0\0II*\0\xff\xff\xff\xff"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
-def test_garbage_in_place_of_exif_turns_nothing(kind: str, garbage: bytes) -> None:
+def test_invalid_exif_is_ignored(kind: str, garbage: bytes) -> None:
     loaded = load(encoded(PHOTO, kind, exif=garbage))
     assert loaded.size == (9, 6)
     assert all(note.startswith("Pillow warns: Corrupt EXIF data") for note in loaded.notes)
@@ -327,7 +327,7 @@ def test_one_pixel_is_an_image(kind: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
-def test_of_several_frames_the_first_is_both_measured_and_sent(kind: str) -> None:
+def test_the_first_of_several_frames_is_measured_and_sent(kind: str) -> None:
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "lime", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
     data = encoded(frames[0], kind, save_all=True, append_images=frames[1:], **options)
@@ -339,7 +339,7 @@ def test_of_several_frames_the_first_is_both_measured_and_sent(kind: str) -> Non
     assert "3 frames" in loaded.notes[0]
 
 
-def test_a_jpeg_that_carries_a_second_picture_is_sent_as_it_is() -> None:
+def test_a_jpeg_with_a_second_picture_is_sent_unchanged() -> None:
     first, second = (Image.new("RGB", (16, 16), color) for color in ("red", "blue"))
     data = encoded(first, "MPO", save_all=True, append_images=[second])
     loaded = load(data)
@@ -363,7 +363,7 @@ def test_a_pil_image_becomes_a_png_that_looks_the_same(mode: str) -> None:
         assert np.array_equal(loaded.pixels, np.asarray(image.convert("RGB")))
 
 
-def test_a_pil_image_is_judged_as_a_viewer_shows_it_and_left_alone(tmp_path: Path) -> None:
+def test_a_pil_image_is_measured_as_a_viewer_shows_it_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "phone.png"
     path.write_bytes(encoded(PHOTO, "PNG", exif=exif(6)))
     image = Image.open(path)
@@ -374,7 +374,7 @@ def test_a_pil_image_is_judged_as_a_viewer_shows_it_and_left_alone(tmp_path: Pat
     assert image.getexif()[0x0112] == 6
 
 
-def test_of_an_animated_pil_image_the_current_frame_is_judged() -> None:
+def test_the_current_frame_of_an_animated_pil_image_is_measured() -> None:
     frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
     image = Image.open(io.BytesIO(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])))
     image.seek(1)
@@ -428,7 +428,7 @@ def test_damaged_bytes_are_either_loaded_or_refused(kind: str, length: float, da
         (bytes(range(32)), "32 bytes of an unknown kind"),
     ],
 )
-def test_what_is_no_image_is_named(tmp_path: Path, data: bytes, found: str) -> None:
+def test_files_that_are_not_images_are_described(tmp_path: Path, data: bytes, found: str) -> None:
     path = tmp_path / "two\nlines\x1b[31m.png"
     path.write_bytes(data)
     assert found in refusal(path)
@@ -463,7 +463,7 @@ def test_too_many_pixels_are_refused_by_the_header_alone(size: tuple[int, int]) 
     assert limit == Image.MAX_IMAGE_PIXELS
 
 
-def test_as_many_pixels_as_allowed_are_no_reason_to_refuse() -> None:
+def test_an_image_with_the_largest_allowed_number_of_pixels_is_accepted() -> None:
     data = encoded(np.zeros((10, 20, 3), np.uint8), "PNG")
     assert load(data, max_pixels=200).size == (20, 10)
     assert "20x10 = 200" in refusal(data, max_pixels=199)
@@ -471,7 +471,7 @@ def test_as_many_pixels_as_allowed_are_no_reason_to_refuse() -> None:
     assert "0x5" in refusal(Image.new("RGB", (0, 5)))
 
 
-def test_a_missing_file_is_told_by_its_path(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_path(tmp_path: Path) -> None:
     missing = tmp_path / "nowhere.png"
     with pytest.raises(ImageNotFound, match=r"nowhere\.png: .*no such file"):
         load(missing)
@@ -496,7 +496,7 @@ def test_a_file_larger_than_any_image_is_refused_unread(tmp_path: Path) -> None:
     assert f"at most {MAX_FILE_BYTES} bytes, found {MAX_FILE_BYTES + 1}" in refusal(path)
 
 
-def test_a_file_that_the_system_will_not_read_is_refused() -> None:
+def test_an_unreadable_file_is_refused() -> None:
     unreadable = Path("/proc/self/mem")
     if not unreadable.exists():
         pytest.skip("no file here that exists and cannot be read")
@@ -513,7 +513,7 @@ def test_a_reference_of_another_size_is_refused_with_both_sizes_and_the_flag() -
         load_pair(Image.fromarray(PHOTO), Image.new("RGB", (18, 12)))
 
 
-def test_on_request_the_reference_takes_the_size_of_the_image() -> None:
+def test_the_reference_is_resized_on_request() -> None:
     large = encoded(np.kron(PHOTO, np.ones((2, 2, 1), np.uint8)), "JPEG", quality=95)
     image, reference, _ = load_checked(Image.fromarray(PHOTO), large, resize_reference=True)
     assert reference is not None

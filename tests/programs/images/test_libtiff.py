@@ -30,7 +30,7 @@ def damaged(compression: str, mode: str = "RGB") -> bytes:
 
 
 @pytest.mark.parametrize(("compression", "codec"), [("tiff_lzw", "LZW"), ("tiff_adobe_deflate", "ZIP")])
-def test_a_damaged_file_is_refused_in_the_words_of_libtiff(
+def test_a_damaged_file_is_refused_with_the_message_of_libtiff(
     compression: str, codec: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ImageError, match=rf"damaged or cut short \({codec}Decode: .* at scanline 0"):
@@ -38,14 +38,14 @@ def test_a_damaged_file_is_refused_in_the_words_of_libtiff(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_can_be_decoded_gets_notes(capfd: pytest.CaptureFixture[str]) -> None:
+def test_messages_about_a_decodable_file_become_notes(capfd: pytest.CaptureFixture[str]) -> None:
     notes = load(damaged("group4", "1")).notes
     said = [note for note in notes if note.startswith("libtiff reports: Fax4Decode: ")]
     assert 1 <= len(said) == len(set(said)) <= libtiff.MOST_LINES
     assert capfd.readouterr() == ("", "")
 
 
-def test_gate_and_pixels_alone_print_nothing_either(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_gate_and_load_pixels_print_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.tif"
     path.write_bytes(damaged("tiff_lzw"))
     with pytest.raises(ImageError, match="LZWDecode"):
@@ -54,7 +54,7 @@ def test_gate_and_pixels_alone_print_nothing_either(tmp_path: Path, capfd: pytes
     assert capfd.readouterr() == ("", "")
 
 
-def test_each_thread_hears_of_its_own_file(capfd: pytest.CaptureFixture[str]) -> None:
+def test_each_thread_gets_the_messages_of_its_own_file(capfd: pytest.CaptureFixture[str]) -> None:
     kinds = {"tiff_lzw": "LZWDecode", "tiff_adobe_deflate": "ZIPDecode", "packbits": "", "group4": "Fax4Decode"}
     files = {kind: damaged(kind, "1" if kind == "group4" else "RGB") for kind in kinds}
 
@@ -72,7 +72,7 @@ def test_each_thread_hears_of_its_own_file(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_others_decode_is_printed_as_before(capfd: pytest.CaptureFixture[str]) -> None:
+def test_messages_about_files_decoded_by_other_code_are_printed(capfd: pytest.CaptureFixture[str]) -> None:
     data = damaged("tiff_lzw")
     with pytest.raises(ImageError):
         load(data)

@@ -19,7 +19,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> LoadedImage:
 
 
 @pytest.mark.parametrize(("most", "size"), [(299, (299, 199)), (150, (150, 100)), (100, (100, 67)), (1, (1, 1))])
-def test_a_copy_within_the_largest_side_is_sent_and_noted_and_the_image_measured_as_it_is(
+def test_a_copy_within_max_side_is_sent_and_the_image_is_measured_unchanged(
     image: LoadedImage, most: int, size: tuple[int, int]
 ) -> None:
     sent = image.sent_within(most)
@@ -32,11 +32,11 @@ def test_a_copy_within_the_largest_side_is_sent_and_noted_and_the_image_measured
 
 
 @pytest.mark.parametrize("most", [None, 300, 5000])
-def test_an_image_that_is_small_enough_is_sent_as_it_is(image: LoadedImage, most: int | None) -> None:
+def test_a_small_image_is_sent_unchanged(image: LoadedImage, most: int | None) -> None:
     assert image.sent_within(most) is image
 
 
-def test_a_server_that_does_not_decode_the_format_is_sent_the_same_pixels_as_a_png(image: LoadedImage) -> None:
+def test_a_server_without_the_format_receives_the_pixels_as_png(image: LoadedImage) -> None:
     assert image.sent_as(["image/webp", "image/png"]) is image
     sent = image.sent_as(["image/jpeg", "image/png"])
     assert sent.mime == "image/png"
@@ -44,7 +44,7 @@ def test_a_server_that_does_not_decode_the_format_is_sent_the_same_pixels_as_a_p
     assert image.sent_as(["image/png"]) is sent, "it is made once"
 
 
-def test_the_part_that_is_judged_is_sent_with_its_surroundings(image: LoadedImage) -> None:
+def test_the_whole_image_is_sent_although_a_part_is_assessed(image: LoadedImage) -> None:
     framed = replace(image, file=None, assessed_box=(10, 20, 110, 120))
     assert framed.assessed.size == (100, 100)
     assert np.array_equal(load(framed.assessed.data).pixels, image.pixels), "boxes of a model are in the whole frame"

@@ -50,7 +50,7 @@ def jpeg_in_tiff() -> bytes:
         ([page(FULL), page(FULL // 2)], FULL),
     ],
 )  # fmt: skip
-def test_of_a_tiff_the_full_picture_is_measured(pages: list[dict], shown: np.ndarray, order: str) -> None:
+def test_the_full_resolution_picture_of_a_tiff_is_measured(pages: list[dict], shown: np.ndarray, order: str) -> None:
     data = tiff_of(pages, order)
     found = load(data)
     assert np.array_equal(found.pixels, shown)
@@ -61,7 +61,7 @@ def test_of_a_tiff_the_full_picture_is_measured(pages: list[dict], shown: np.nda
 
 
 @pytest.mark.parametrize("data", [big_tiff(), jpeg_in_tiff()])
-def test_other_layouts_of_tiff(data: bytes) -> None:
+def test_other_layouts_of_tiff_are_read(data: bytes) -> None:
     assert load(data).size == (128, 96)
 
 
@@ -79,14 +79,14 @@ def test_other_layouts_of_tiff(data: bytes) -> None:
         ([page(FULL, {**CFA, 254: 0})], "a TIFF or raw photo that Pillow cannot read"),
     ],
 )
-def test_what_pillow_does_not_decode_is_refused_with_a_converter(pages: list[dict], found: str) -> None:
+def test_raw_photos_that_pillow_cannot_decode_are_refused_with_a_converter(pages: list[dict], found: str) -> None:
     with pytest.raises(ImageError, match=rf"{found}.*convert it .* with RawTherapee, darktable-cli") as refused:
         load(tiff_of(pages))
     assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("head", [b"FUJIFILMCCD-RAW 0201", b"IIRO\x08", b"IIU\0\x18", b"\0\0\0\x18ftypcrx "])
-def test_other_raw_photos_are_named(head: bytes) -> None:
+def test_raw_photos_are_recognized_by_their_signatures(head: bytes) -> None:
     with pytest.raises(ImageError, match=r"found a raw photo; convert it .* with RawTherapee"):
         load(head + bytes(100))
 
@@ -102,7 +102,7 @@ def test_a_circle_of_directories_ends() -> None:
 
 
 @pytest.mark.parametrize(("primary", "size"), [(0, (128, 96)), (1, (128, 96))])
-def test_of_a_heic_with_a_thumbnail_as_its_primary_picture(primary: int, size: tuple[int, int]) -> None:
+def test_the_full_picture_of_a_heic_with_a_thumbnail_first_is_measured(primary: int, size: tuple[int, int]) -> None:
     pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heic is not installed")
     file = pillow_heif.from_pillow(Image.fromarray(FULL))
     file.add_from_pillow(Image.fromarray(SMALL).resize((64, 48)))
@@ -114,7 +114,7 @@ def test_of_a_heic_with_a_thumbnail_as_its_primary_picture(primary: int, size: t
 
 
 @pytest.mark.parametrize("kind", ["ICO", "ICNS", "MPO"])
-def test_containers_of_several_sizes_give_the_largest(kind: str) -> None:
+def test_the_largest_picture_of_a_container_is_measured(kind: str) -> None:
     large, small = (Image.fromarray(FULL).resize((side, side)) for side in (128, 32))
     options = {"ICO": {"sizes": [(32, 32), (128, 128)]}, "MPO": {"save_all": True, "append_images": [small]}}
     assert load(encoded(large, kind, **options.get(kind, {}))).size[0] >= 128

@@ -46,7 +46,7 @@ def test_a_second_thread_waits_for_the_first_ones_result() -> None:
     assert calls == [1]
 
 
-def test_a_failure_reaches_all_who_wait_and_is_forgotten() -> None:
+def test_a_failure_reaches_all_waiting_threads_and_is_not_kept() -> None:
     memo, together = Memo(), threading.Barrier(4)
 
     def failing() -> None:
@@ -71,7 +71,7 @@ def test_a_failure_reaches_all_who_wait_and_is_forgotten() -> None:
     assert memo.once("b", lambda: 4) == 4
 
 
-def test_a_loaded_image_owns_its_memo_and_a_copy_begins_anew() -> None:
+def test_a_copy_of_a_loaded_image_has_an_empty_memo() -> None:
     image = loaded(scene(32, 32))
     assert image.memo.once("a", lambda: 1) == 1
     for other in (
@@ -85,7 +85,7 @@ def test_a_loaded_image_owns_its_memo_and_a_copy_begins_anew() -> None:
     assert "memo" not in repr(image)
 
 
-def test_what_is_kept_does_not_outlive_the_image() -> None:
+def test_kept_results_do_not_outlive_the_image() -> None:
     def kept_of(image: LoadedImage) -> list[weakref.ref[LoadedImage]]:
         part = image.memo.once("part", lambda: replace(image, source="part"))
         return [weakref.ref(image), weakref.ref(part)]

@@ -55,7 +55,7 @@ def tiff(planes: list[np.ndarray], photometric: int, *, order: str = "<", orient
 @pytest.mark.parametrize("orientation", [1, 3, 6])
 @pytest.mark.parametrize("white_is_zero", [False, True])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_gray_tiff_is_no_negative(bits: int, white_is_zero: bool, orientation: int) -> None:
+def test_gray_tiff_is_not_inverted(bits: int, white_is_zero: bool, orientation: int) -> None:
     values = GRAY if bits == 16 else (GRAY >> 8).astype(np.uint8)
     top = 65535 if bits == 16 else 255
     data = tiff([top - values if white_is_zero else values], 0 if white_is_zero else 1, orientation=orientation)
@@ -73,7 +73,7 @@ def test_compressed_16_bit_white_is_zero(compression: str) -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-def test_planes_are_read_right_or_refused(order: str) -> None:
+def test_separate_planes_are_read_correctly_or_refused(order: str) -> None:
     assert np.array_equal(load(tiff([*np.moveaxis(RGB, -1, 0)], 2, order=order)).pixels, RGB)
     with pytest.raises(ImageError, match="a TIFF with planes that Pillow misreads; save it as PNG"):
         load(tiff([channel.astype(np.uint16) * 257 for channel in np.moveaxis(RGB, -1, 0)], 2, order=order))
@@ -133,13 +133,13 @@ def jp2(pixels: np.ndarray, boxes: list[tuple[bytes, bytes]], more: bytes = b"")
         (palette(COLORS, [1, 2, 0]), defined(REVERSED), [0, 2, 1]),
     ],
 )
-def test_a_palette_of_jpeg_2000_is_read_as_it_is(
+def test_a_palette_of_jpeg_2000_is_read_exactly(
     boxes: list[tuple[bytes, bytes]], more: bytes, order: list[int]
 ) -> None:
     assert np.array_equal(load(jp2(INDEX, boxes, more)).pixels, np.array(COLORS, np.uint8)[INDEX][..., order])
 
 
-def test_a_palette_with_alpha() -> None:
+def test_a_palette_with_alpha_is_read() -> None:
     colors = [(17 * n, *color) for n, color in enumerate(COLORS)]
     data = jp2(INDEX, palette(colors), defined([(0, 1, 0), (1, 0, 1), (2, 0, 2), (3, 0, 3)]))
     share = (INDEX / 15)[..., None]
@@ -158,7 +158,7 @@ def test_a_palette_with_alpha() -> None:
         jp2(np.dstack([RGB, RGB[..., 0]]), []).replace(struct.pack(">HHH", 3, 1, 0), struct.pack(">HHH", 3, 2, 0)),
     ],
 )
-def test_what_pillow_would_misread_is_refused(data: bytes) -> None:
+def test_files_that_pillow_would_misread_are_refused(data: bytes) -> None:
     with pytest.raises(ImageError, match=r"expected an image that Pillow reads correctly, found .*; save it as PNG"):
         load(data)
 
@@ -171,7 +171,7 @@ def test_usual_channels_of_jpeg_2000_are_read() -> None:
     assert np.array_equal(load(buffer.getvalue()).pixels, RGB)
 
 
-def test_a_bitmap_of_x_is_a_drawing() -> None:
+def test_an_x_bitmap_is_refused_as_a_drawing() -> None:
     buffer = io.BytesIO()
     Image.new("1", (16, 16)).save(buffer, "XBM")
     with pytest.raises(ImageError, match="found a drawing"):
@@ -179,13 +179,13 @@ def test_a_bitmap_of_x_is_a_drawing() -> None:
 
 
 @pytest.mark.parametrize("mode", ["La", "RGBa"])
-def test_pixels_that_are_multiplied_by_their_alpha_are_no_damaged_file(mode: str) -> None:
+def test_premultiplied_alpha_is_read(mode: str) -> None:
     image = Image.fromarray(np.dstack([RGB, GRAY >> 8]).astype(np.uint8)).convert(mode.upper())
     difference = load(image.convert(mode)).pixels.astype(int) - load(image).pixels
     assert np.abs(difference).max() <= 2
 
 
-def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_higher_max_pixels_accepts_more_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = io.BytesIO()
     Image.new("L", (400, 300)).save(buffer, "PNG")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 10_000)
@@ -203,7 +203,7 @@ def test_more_pixels_are_judged_where_max_pixels_allows_them(monkeypatch: pytest
         program(np.zeros((10, 10, 3), np.uint8), reference=buffer.getvalue(), resize_reference=True)
 
 
-def test_a_warning_of_pillow_is_a_note() -> None:
+def test_a_warning_of_pillow_becomes_a_note() -> None:
     file = io.BytesIO()
     Image.new("RGB", (64, 48)).save(file, "TIFF")
     data = bytearray(file.getvalue())
@@ -216,7 +216,7 @@ def test_a_warning_of_pillow_is_a_note() -> None:
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "I;16", "P"])
-def test_pixels_converted_in_bands_are_those_of_all_at_once(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conversion_in_bands_gives_the_same_pixels(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.random.default_rng(3).integers(0, 256, (50, 37, 4), np.uint8)
     image = Image.fromarray(pixels if mode == "RGBA" else pixels[..., :3])
     if mode == "I;16":
@@ -232,7 +232,7 @@ def test_pixels_converted_in_bands_are_those_of_all_at_once(mode: str, monkeypat
     assert not bands.pixels.flags.writeable
 
 
-def test_a_webp_may_have_fewer_pixels_as_it_takes_more_memory_and_the_message_says_how_many() -> None:
+def test_the_pixel_limit_is_lower_for_webp_and_the_message_has_the_needed_setting() -> None:
     buffer = io.BytesIO()
     Image.new("RGB", (100, 70)).save(buffer, "WEBP")
     found = "expected 1 to 4200 pixels in a WEBP, found 100x70 = 7000; scale the image, or set max_pixels to "
@@ -242,7 +242,7 @@ def test_a_webp_may_have_fewer_pixels_as_it_takes_more_memory_and_the_message_sa
     assert load(buffer.getvalue(), max_pixels=needed).size == (100, 70)
 
 
-def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_very_large_pair_is_compared_at_a_reduced_size(monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = np.random.default_rng(4).integers(0, 256, (150, 200, 3), np.uint8)
     pixels = np.asarray(Image.fromarray(pixels).resize((400, 300), Image.Resampling.BICUBIC))
     image = pixels.copy()
@@ -264,7 +264,7 @@ def test_a_pair_of_very_many_pixels_is_compared_smaller(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("order", ["<", ">"])
 @pytest.mark.parametrize("orientation", [1, 6])
-def test_16_bit_white_is_zero_in_either_order_of_bytes(order: str, orientation: int) -> None:
+def test_16_bit_white_is_zero_is_read_in_both_byte_orders(order: str, orientation: int) -> None:
     found = load(tiff([65535 - GRAY], 0, order=order, orientation=orientation))
     shown = GRAY if orientation == 1 else np.rot90(GRAY, -1)
     assert np.abs(found.pixels.astype(int) - as_gray(shown / 257)).max() <= 1

@@ -50,7 +50,7 @@ MIXED_UP = {
 
 @pytest.mark.parametrize("words", MIXED_UP)
 @pytest.mark.parametrize("pixels", [COFFEE, CAT], ids=["coffee", "cat"])
-def test_what_was_mixed_up_is_told(words: str, pixels: np.ndarray) -> None:
+def test_mixed_up_colors_are_described(words: str, pixels: np.ndarray) -> None:
     mixed = MIXED_UP[words](pixels)
     assert recoloring(mixed, pixels) == words
     for kind in ("jpeg", "gaussian_blur", "white_noise", "darken"):
@@ -58,7 +58,7 @@ def test_what_was_mixed_up_is_told(words: str, pixels: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("level", [128, 192])
-def test_a_solarized_copy_is_no_other_picture(level: int) -> None:
+def test_a_solarized_copy_still_counts_as_the_same_picture(level: int) -> None:
     """As ``PIL.ImageOps.solarize`` makes it."""
     copy = np.asarray(ImageOps.solarize(Image.fromarray(CAT), level))
     check = load_checked(copy, CAT).check
@@ -66,12 +66,12 @@ def test_a_solarized_copy_is_no_other_picture(level: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_distortion_is_told_as_that(kind: str) -> None:
+def test_distortions_do_not_count_as_mixed_up_colors(kind: str) -> None:
     for pixels in (COFFEE, CAT):
         assert recoloring(distort(pixels, kind, 4), pixels) == ""
 
 
-def test_a_gray_picture_has_no_channels_to_swap_but_a_negative() -> None:
+def test_only_the_negative_of_a_gray_picture_is_recognized() -> None:
     gray = np.repeat(COFFEE[..., :1], 3, axis=2)
     assert recoloring(MIXED_UP["red and blue are swapped (BGR for RGB)"](gray), gray) == ""
     assert recoloring(255 - gray, gray) == "all colors are inverted (a negative)"
@@ -79,7 +79,7 @@ def test_a_gray_picture_has_no_channels_to_swap_but_a_negative() -> None:
 
 
 @pytest.mark.parametrize("words", ["all colors are inverted (a negative)", "green is inverted"])
-def test_it_is_found_where_the_image_is_shifted_or_a_part(words: str) -> None:
+def test_mixed_up_colors_are_found_in_shifted_images_and_parts(words: str) -> None:
     mixed = MIXED_UP[words](COFFEE)
     shifted = load_checked(mixed[:-8, 12:], COFFEE[8:, :-12]).check
     assert (shifted.relation, shifted.colors) == ("shifted", words)
@@ -99,7 +99,7 @@ def test_it_is_found_where_the_image_is_shifted_or_a_part(words: str) -> None:
         ("Cb and Cr are swapped", 2.5),
     ],
 )
-def test_it_scores_as_what_it_looks_like(words: str, most: float) -> None:
+def test_images_with_mixed_up_colors_get_low_scores(words: str, most: float) -> None:
     program, image, reference = AgenticIQA.from_config(), loaded(MIXED_UP[words](COFFEE)), loaded(COFFEE)
     result = program(image, reference=reference)
     assert result.reference_check is not None

@@ -76,7 +76,7 @@ def test_words_for_a_place_in_the_frame_have_a_box(region: str, box: tuple[int, 
         "?",
     ],
 )
-def test_other_words_have_none(region: str) -> None:
+def test_other_region_names_have_no_box(region: str) -> None:
     assert place_in_frame(region, SIZE) is None
 
 

@@ -85,7 +85,7 @@ def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarr
         (CAT[:31, :31].copy(), CAT[40:71, :31].copy(), "unknown", ""),
     ],
 )
-def test_the_relation_is_told_in_words(image: np.ndarray, reference: np.ndarray, relation: str, shown: str) -> None:
+def test_the_relation_is_described(image: np.ndarray, reference: np.ndarray, relation: str, shown: str) -> None:
     check = check_of(image, reference)
     assert check.relation == relation
     assert shown in check.sentence
@@ -94,7 +94,7 @@ def test_the_relation_is_told_in_words(image: np.ndarray, reference: np.ndarray,
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_another_photo_is_told(number: int) -> None:
+def test_another_photo_is_recognized(number: int) -> None:
     image, other = PHOTOS[number], PHOTOS[number - 1]
     other = resized(other, image.shape[1], image.shape[0])
     check = check_of(image, other)
@@ -102,7 +102,7 @@ def test_another_photo_is_told(number: int) -> None:
     assert "shows another picture" in check.sentence
 
 
-def test_chance_finds_no_place_for_another_small_picture() -> None:
+def test_another_small_picture_does_not_match_by_chance() -> None:
     """Most of these pairs have a place where their structure correlates by more than one half."""
     small = []
     for seed in range(40):
@@ -143,7 +143,7 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image rotated by 90 degrees"),
     ],
 )
-def test_a_reference_of_another_size_is_refused_with_what_was_found(
+def test_a_reference_of_another_size_is_refused_with_the_relation_found(
     made: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], shown: str
 ) -> None:
     image, reference = made(COFFEE)
@@ -188,7 +188,7 @@ def test_aligned_pairs_have_the_same_pixels(pair: tuple[np.ndarray, ...], relati
     assert check.sentence in image.notes
 
 
-def test_what_needs_no_alignment_stays_as_it_is() -> None:
+def test_pairs_that_need_no_alignment_are_unchanged() -> None:
     worse = distort(CAT, "jpeg", 4)
     image, reference, check = load_checked(worse, CAT, align=True)
     assert (check.relation, check.aligned, image.notes) == ("in place", False, ())

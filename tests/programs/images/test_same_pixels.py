@@ -41,14 +41,14 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def test_what_a_viewer_shows_is_measured(name: str) -> None:
+def test_the_pixels_that_a_viewer_shows_are_measured(name: str) -> None:
     data, shown, most = FILES[name]
     assert np.abs(load(data).pixels - shown.astype(float)).max() <= most
     assert size_of(data) == load(data).size
 
 
 @pytest.mark.parametrize("formats", sorted({provider.formats for provider in PROVIDERS.values()}, key=len), ids=len)
-def test_every_provider_is_sent_what_is_measured(name: str, formats: frozenset[str]) -> None:
+def test_every_provider_receives_the_measured_pixels(name: str, formats: frozenset[str]) -> None:
     """As the simplest server decodes it: ``convert("RGB")`` of Pillow, which ignores the rest of the file."""
     data, *_ = FILES[name]
     image = load(data)
@@ -63,7 +63,7 @@ def test_every_provider_is_sent_what_is_measured(name: str, formats: frozenset[s
     assert sent.sent == ("file" if is_file else f"measured pixels ({'WebP' if 'webp' in sent.mime else 'PNG'})")
 
 
-def test_the_gate_and_the_page_see_what_is_measured(name: str, tmp_path: Path) -> None:
+def test_the_gate_and_the_page_use_the_measured_pixels(name: str, tmp_path: Path) -> None:
     path = tmp_path / "image"
     data, *_ = FILES[name]
     path.write_bytes(data)
@@ -79,7 +79,7 @@ def test_the_gate_and_the_page_see_what_is_measured(name: str, tmp_path: Path) -
     assert thumbnail(path) == thumbnail(plain)
 
 
-def test_near_duplicates_are_found_by_what_is_measured(name: str, tmp_path: Path) -> None:
+def test_near_duplicates_are_found_by_the_measured_pixels(name: str, tmp_path: Path) -> None:
     path, plain = tmp_path / "image", tmp_path / "plain.png"
     path.write_bytes(FILES[name][0])
     Image.fromarray(photo()).save(plain)

@@ -82,7 +82,7 @@ BYTES: dict[str, tuple[Callable[[bytes, Path], Any], str | None]] = {
 
 @pytest.mark.parametrize("given", BYTES)
 @pytest.mark.parametrize(("kind", "mime"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp")])
-def test_the_bytes_of_a_file_stay_as_they_are_however_they_are_given(
+def test_the_bytes_of_a_file_are_unchanged_in_every_form_of_source(
     tmp_path: Path, given: str, kind: str, mime: str
 ) -> None:
     data, path = encoded(PHOTO, kind), tmp_path / "a photo %41 ü.png"
@@ -147,7 +147,7 @@ def test_an_address_in_a_dspy_image_is_refused_and_never_fetched() -> None:
         assert "got an address" in refusal(dspy.Image(address))
 
 
-def test_a_file_object_that_gives_no_bytes_is_refused(tmp_path: Path) -> None:
+def test_a_file_object_that_returns_no_bytes_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("words")
     with text.open() as file:

@@ -159,7 +159,7 @@ def test_no_answer_is_misread() -> None:
     assert [entry["name"] for entry, outcome in outcomes() if outcome == "misread"] == []
 
 
-def test_what_means_nothing_or_two_things_goes_back() -> None:
+def test_unclear_and_ambiguous_answers_are_rejected() -> None:
     for entry, outcome in outcomes():
         if entry["means"] is None:
             assert outcome == "asked again", (entry["name"], entry["form"])

@@ -66,7 +66,7 @@ def test_a_good_answer_is_typed_and_needs_no_retry() -> None:
     assert len(engine.requests) == 1
 
 
-def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> None:
+def test_a_rejection_names_the_wrong_field_and_the_second_answer_is_used() -> None:
     backend, engine = scripted_backend(['{"verdict": {"level": 9, "colour": "red"}}', say(2)])
     reply = asked(backend)(about())
     assert reply.answer.level == 2
@@ -94,7 +94,7 @@ def test_what_was_wrong_goes_back_by_field_and_the_second_answer_counts() -> Non
         ('{"verdict": {"level": "high", "reason": "x"}}', "level: Input should be a valid integer"),
     ],
 )
-def test_every_kind_of_bad_answer_is_named_as_what_it_is(bad: str, why: str) -> None:
+def test_every_kind_of_bad_answer_has_its_own_reason(bad: str, why: str) -> None:
     backend, engine = scripted_backend([bad, say(3)])
     reply = asked(backend)(about())
     assert why in reply.rejected_answers["judging"][0]
@@ -124,7 +124,7 @@ def test_2000_characters_of_a_rejected_answer_are_shown_with_its_length(
     assert max(len(record.getMessage()) for record in caplog.records) < LONGEST_LOGGED + 100
 
 
-def test_a_reason_of_any_length_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_long_reasons_are_shortened(caplog: pytest.LogCaptureFixture) -> None:
     bad = json.dumps({"verdict": {f"a{'b' * 500}{number}": number for number in range(100)} | {"level": 1}})
     backend, engine = scripted_backend([bad, say(3)])
     (why,) = asked(backend)(about()).rejected_answers["judging"]
@@ -182,7 +182,7 @@ def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.Lo
     assert "base64" not in caplog.text
 
 
-def test_every_question_to_an_engine_of_somebody_else_counts_as_a_call() -> None:
+def test_every_request_to_a_foreign_engine_counts_as_a_call() -> None:
     """Such an engine does not report what it sent, so nothing may be taken for an answer from the cache."""
     backend, _ = scripted_backend(["nonsense", say(3)])
     with keeping() as ledger:
@@ -195,7 +195,7 @@ def refuse_even(verdict: Verdict) -> None:
         raise Rejected(f"level {verdict.level} is even, give an odd one")
 
 
-def test_a_check_of_the_stage_rejects_with_its_own_words() -> None:
+def test_a_check_of_a_stage_rejects_with_its_own_message() -> None:
     backend, engine = scripted_backend([say(2), say(3)])
     reply = asked(backend)(about(), check=refuse_even)
     assert reply.answer.level == 3
@@ -211,7 +211,7 @@ def test_a_check_of_the_stage_rejects_with_its_own_words() -> None:
 
 
 @pytest.mark.parametrize("before", [[], ["nonsense"]])
-def test_an_outage_surfaces_at_once_and_is_no_attempt(before: list[str]) -> None:
+def test_an_outage_is_raised_at_once_and_is_not_an_attempt(before: list[str]) -> None:
     backend, engine = scripted_backend([*before, lm15.ServerError("broken")])
     with pytest.raises(dspy.LMServerError):
         asked(backend)(about())
@@ -225,7 +225,7 @@ def both(first: list[Any], second: list[Any]) -> tuple[Backend, ScriptedEngine, 
 
 
 @pytest.mark.parametrize("outage", [lm15.ServerError, lm15.RateLimitError, lm15.TimeoutError, lm15.TransportError])
-def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_logged(
+def test_the_fallback_answers_when_the_primary_model_is_unreachable_and_this_is_logged(
     outage: type[Exception], caplog: pytest.LogCaptureFixture
 ) -> None:
     backend, primary, fallback = both([outage("down")], [say(5)])
@@ -246,7 +246,7 @@ def test_the_fallback_answers_when_the_primary_stays_out_of_reach_and_that_is_lo
         (lm15.ServerError("down"), dspy.LMRateLimitError, 1),
     ],
 )
-def test_the_fallback_is_asked_for_an_outage_only_and_its_own_outage_surfaces(
+def test_the_fallback_is_asked_only_after_an_outage_and_its_own_outage_is_raised(
     said: Any, error: type[Exception], asked_the_other: int
 ) -> None:
     backend, primary, fallback = both([said], [lm15.RateLimitError("slow down")])
@@ -255,7 +255,7 @@ def test_the_fallback_is_asked_for_an_outage_only_and_its_own_outage_surfaces(
     assert (len(primary.requests), len(fallback.requests)) == (3 if said == "nonsense" else 1, asked_the_other)
 
 
-def test_the_whole_exchange_replays_from_the_cache_but_never_a_bad_answer_for_ever() -> None:
+def test_a_whole_exchange_is_replayed_from_the_cache_up_to_the_accepted_answer() -> None:
     """The model says the same bad thing to the same prompt; with the correction it is another prompt."""
 
     def answers(body: Body) -> str:
@@ -275,7 +275,7 @@ ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
 
 
 @pytest.mark.parametrize(("script", "error"), ENDINGS.values(), ids=ENDINGS)
-def test_an_exchange_without_an_accepted_answer_is_asked_anew(
+def test_an_exchange_without_an_accepted_answer_is_not_cached(
     tmp_path: Path, script: list[Any], error: type[Exception]
 ) -> None:
     """Neither memory nor disk keeps anything of it; what was accepted, also of another question, is replayed."""
@@ -326,7 +326,7 @@ def test_an_optimizer_finds_the_predictor_and_one_trace_entry_per_accepted_answe
     assert dict(prediction.items()) == {"verdict": Verdict(level=3, reason="seen")}
 
 
-def test_without_an_optimizer_nothing_is_kept_of_a_call() -> None:
+def test_without_an_optimizer_no_trace_is_kept() -> None:
     backend, _ = scripted_backend([say(3)])
     module = asked(backend)
     kept = len(dspy.settings.trace)
@@ -393,7 +393,7 @@ def test_gepa_reflects_on_the_instruction_and_finds_a_better_one() -> None:
     assert tuned("Sharp?").level == 3
 
 
-def test_instructions_that_an_optimizer_wrote_hold_on_the_retry_too() -> None:
+def test_tuned_instructions_are_also_used_for_retries() -> None:
     backend, engine = scripted_backend(["nonsense", say(3)])
     module = asked(backend)
     module.predict.signature = module.predict.signature.with_instructions("Mind the halos.")
@@ -401,7 +401,7 @@ def test_instructions_that_an_optimizer_wrote_hold_on_the_retry_too() -> None:
     assert ["Mind the halos." in text_of(body["messages"][0]) for body in engine.bodies] == [True, True]
 
 
-def test_a_question_cannot_make_an_image_part_by_dspys_marker() -> None:
+def test_the_image_marker_in_a_question_adds_no_image() -> None:
     """Neither at first nor in the correction, where the stage's check repeats the question's words."""
 
     def repeat(verdict: Verdict) -> None:
@@ -418,14 +418,14 @@ def test_a_question_cannot_make_an_image_part_by_dspys_marker() -> None:
     assert "host.invalid" in correction(engine.bodies[1])
 
 
-def test_half_a_character_in_the_question_reaches_the_model_as_a_question_mark() -> None:
+def test_a_lone_surrogate_in_the_question_becomes_a_question_mark() -> None:
     """Half an emoji, as a careless cut leaves it; DSPy refuses to send it."""
     backend, engine = scripted_backend([say(1)])
     asked(backend)(about("Sharp? \ud83d"))
     assert field_of(engine.bodies[0], "query") == "Sharp? ?"
 
 
-def test_without_that_care_dspy_does_make_an_image_part_of_the_marker() -> None:
+def test_dspy_itself_turns_the_marker_into_an_image() -> None:
     """The reason for the care; should DSPy mend it, the care can go."""
     lm, engine = scripted_lm([say(1)])
     with dspy.context(lm=lm, adapter=dspy.JSONAdapter()):
@@ -444,7 +444,7 @@ def test_copies_of_a_program_share_its_backend() -> None:
         assert other("Sharp?").level == 3
 
 
-def test_a_model_set_on_the_program_is_asked_before_the_backends() -> None:
+def test_a_model_set_on_the_program_takes_precedence_over_the_backend() -> None:
     backend, engine = scripted_backend([say(3)])
     mine, mine_engine = scripted_lm([say(4)])
     program = OneQuestion(backend)

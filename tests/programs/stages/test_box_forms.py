@@ -117,7 +117,7 @@ def test_pixels_are_those_of_the_smaller_copy_that_was_sent() -> None:
         ("gemini/gemini-3-pro", [900, 10, 100, 20], "has no left < right and top < bottom"),
     ],
 )
-def test_a_contradiction_goes_back_with_the_form(model: str, wrong: list[int], why: str) -> None:
+def test_a_contradictory_box_is_rejected_with_the_form(model: str, wrong: list[int], why: str) -> None:
     right = FAMILIES["google/gemini-2.5-flash"][0] if "gemini" in model else FRACTIONS
     located, engine = locate(model, wrong, right)
     correction = field_of(engine.bodies[1], "correction")
@@ -135,7 +135,7 @@ def test_a_contradiction_goes_back_with_the_form(model: str, wrong: list[int], w
         ("anthropic/claude-sonnet-4-5", THOUSANDTHS, "thousandths"),
     ],
 )
-def test_a_contradiction_that_is_given_again_is_read_as_it_can_only_be(model: str, box: list[int], unit: str) -> None:
+def test_a_repeated_contradictory_box_is_read_in_the_other_form(model: str, box: list[int], unit: str) -> None:
     located, engine = locate(model, box)
     assert located.boxes == {"cat": RIGHT_HALF}
     assert len(engine.requests) == 2
@@ -144,17 +144,17 @@ def test_a_contradiction_that_is_given_again_is_read_as_it_can_only_be(model: st
     ]
 
 
-def test_what_can_be_no_box_in_any_form_is_never_one() -> None:
+def test_an_impossible_box_is_rejected_in_every_form() -> None:
     for box in ([640, 0, 320, 480], [0, 0, 3000, 4000]):
         with pytest.raises(Unanswered):
             locate("v/some-model", box)
 
 
-def test_a_box_of_a_family_that_is_trained_on_thousandths_may_end_where_the_image_does_in_pixels() -> None:
+def test_a_box_in_thousandths_may_end_at_the_image_size_in_pixels() -> None:
     assert locate("v/Qwen3-VL", [320, 0, 640, 480])[0].boxes == {"cat": (204, 0, 410, 231)}
 
 
-def test_the_keys_that_models_were_trained_on_are_read() -> None:
+def test_the_keys_of_each_model_family_are_read() -> None:
     assert locate("v/Qwen2.5-VL", IN_28, key="bbox_2d")[0].boxes == {"cat": RIGHT_HALF}
     assert locate("gemini/gemini-3-pro", [0, 500, 1000, 1000], key="box_2d")[0].boxes == {"cat": RIGHT_HALF}
     lm, engine = scripted_lm(
@@ -165,7 +165,7 @@ def test_the_keys_that_models_were_trained_on_are_read() -> None:
     assert "a box_2d may have y first" in field_of(engine.bodies[1], "correction")
 
 
-def test_a_fallback_is_asked_in_the_form_of_the_first_and_the_note_does_not_call_it_its_own() -> None:
+def test_a_fallback_uses_the_form_of_the_first_model_and_the_note_states_this() -> None:
     first, _ = scripted_lm([dspy.LMTransportError("down", model="v/Qwen2.5-VL")], name="v/Qwen2.5-VL")
     text = json.dumps({"location": {"regions": [{"region": "cat", "box": IN_28}]}})
     second, engine = scripted_lm([text], name="anthropic/claude-sonnet-4-5")
@@ -177,7 +177,7 @@ def test_a_fallback_is_asked_in_the_form_of_the_first_and_the_note_does_not_call
     ]
 
 
-def test_nothing_is_noted_where_nothing_was_found() -> None:
+def test_without_a_box_there_is_no_note() -> None:
     located, _ = locate("v/some-model", None)
     assert (located.boxes, [*located.remarks]) == ({"cat": None}, [])
 
@@ -186,7 +186,7 @@ SIDES = st.integers(1, 5000)
 
 
 @given(st.sampled_from([*FAMILIES]), SIDES, SIDES, st.lists(st.floats(0, 1), min_size=4, max_size=4))
-def test_a_box_in_a_prompt_is_in_the_form_in_which_it_is_read(
+def test_boxes_are_written_in_the_form_in_which_they_are_read(
     model: str, width: int, height: int, shares: list[float]
 ) -> None:
     size = (width, height)
@@ -202,11 +202,11 @@ def test_a_box_in_a_prompt_is_in_the_form_in_which_it_is_read(
         assert all(abs(one - other) <= 1 + max(size) / 400 for one, other in zip(box, back, strict=True))
 
 
-def test_no_box_is_said_to_be_none() -> None:
+def test_without_boxes_the_prompt_has_none() -> None:
     assert boxes_for_prompt({"sky": None}, image(), "v/m") == boxes_for_prompt({}, image(), "v/m") == "none"
 
 
-def test_the_prompt_is_the_same_for_every_family_but_for_the_form() -> None:
+def test_prompts_of_families_differ_only_in_the_form() -> None:
     (question,) = (m for _, m in Locator().named_sub_modules() if isinstance(m, CheckedPredict))
     assert "thousandths" not in question.predictor.signature.instructions
     assert len({box_form(model.replace("@host", ""), SIZE).asked for model in FAMILIES}) == 5

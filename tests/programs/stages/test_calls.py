@@ -64,7 +64,7 @@ def test_the_table_selects_the_tools_of_a_rating_unless_a_model_is_to(photo: Pat
     assert "selection" in server.stages(), "a question that asks for no rating is left to the model"
 
 
-def test_a_full_rating_has_four_questions_one_after_another(photo: Path) -> None:
+def test_a_full_rating_has_four_requests_in_sequence(photo: Path) -> None:
     with fake_server(meeting({"analysis", "selection"}, by_stage(SCRIPT))) as server:
         program = program_for(server)
         result = program(photo)
@@ -75,7 +75,7 @@ def test_a_full_rating_has_four_questions_one_after_another(photo: Path) -> None
     assert result.quality_score is not None
 
 
-def test_a_doubt_is_judged_while_the_score_is_made(photo: Path) -> None:
+def test_a_doubt_is_decided_while_the_score_is_requested(photo: Path) -> None:
     doubtful = {**SCRIPT, "analysis": analyse("severe")}
     with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
         program = program_for(server)
@@ -94,7 +94,7 @@ def test_a_doubt_is_judged_while_the_score_is_made(photo: Path) -> None:
     assert result.usage_by_stage["replan"]["calls"] == 1
 
 
-def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path) -> None:
+def test_needed_tools_run_while_the_planner_is_asked(photo: Path) -> None:
     measured = threading.Event()
 
     def measure(pixels: Any) -> float:
@@ -119,7 +119,7 @@ def test_what_will_be_wanted_is_measured_while_the_planner_is_asked(photo: Path)
     assert [call.raw for call in calls] == [3.0]
 
 
-def test_a_tool_runs_once_however_often_it_is_wanted(photo: Path) -> None:
+def test_a_tool_runs_only_once_per_image(photo: Path) -> None:
     runs: list[int] = []
 
     def measure(pixels: Any) -> float:
@@ -151,7 +151,7 @@ def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
 SAMPLING = ("temperature", "top_p", "max_tokens")
 
 
-def test_stages_that_only_name_a_backend_send_the_parameters_of_the_documents(photo: Path, tmp_path: Path) -> None:
+def test_stages_with_only_a_backend_send_the_documented_parameters(photo: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     with fake_server(by_stage(SCRIPT)) as server:
         file.write_text(yaml.safe_dump({name: {"backend": "vllm.test", "api_base": server.url} for name in STAGES}))
@@ -164,7 +164,7 @@ def test_stages_that_only_name_a_backend_send_the_parameters_of_the_documents(ph
     assert sent == dict.fromkeys(("detection", "analysis", "selection"), long)
 
 
-def test_usage_is_told_by_stage_and_adds_up(photo: Path) -> None:
+def test_usage_by_stage_adds_up_to_the_total(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         price = Price(input=1.0, output=100.0)
         result = program_for(server, **{name: {"price": price} for name in ("planner", "executor", "summarizer")})(
@@ -203,7 +203,7 @@ def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whose", ["ours", "DSPy's own", pytest.param("LiteLLM's", marks=pytest.mark.slow)])
-def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replayed(photo: Path, whose: str) -> None:
+def test_only_a_stage_without_a_usable_answer_is_asked_again(photo: Path, whose: str) -> None:
     def result() -> Assessment:
         program = program_for(server) if whose == "ours" else AgenticIQA()
         with dspy.context(lm=lm):
@@ -224,7 +224,7 @@ def test_a_stage_without_a_usable_answer_is_asked_anew_and_the_others_are_replay
     assert len(healed.rejected_answers["scoring"]) == 1
 
 
-def test_another_image_another_question_another_setting_is_another_answer(photo: Path, tmp_path: Path) -> None:
+def test_another_image_question_or_setting_is_not_answered_from_the_cache(photo: Path, tmp_path: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program_for(server)(photo)
         one = len(server.of("assessment"))
@@ -238,7 +238,7 @@ def test_another_image_another_question_another_setting_is_another_answer(photo:
     assert len(server.of("assessment")) == one + 5
 
 
-def test_a_limit_of_money_is_never_passed(photo: Path) -> None:
+def test_the_usd_limit_is_never_exceeded(photo: Path) -> None:
     price = Price(input=100.0, output=100.0)
     stages = {name: {"price": price, "max_tokens": 100} for name in ("planner", "executor", "summarizer", "replan")}
     said = by_stage(SCRIPT)
@@ -261,7 +261,7 @@ UNKNOWN_PRICES = {
 
 
 @pytest.mark.parametrize("reply", UNKNOWN_PRICES.values(), ids=UNKNOWN_PRICES)
-def test_a_request_of_unknown_price_counts_as_the_most_that_it_may_have_cost(photo: Path, reply: Reply) -> None:
+def test_a_request_of_unknown_cost_counts_at_its_highest_price(photo: Path, reply: Reply) -> None:
     price, most_tokens = Price(input=0.0, output=1000.0), 100
     stage = {"price": price, "max_tokens": most_tokens, "timeout": 0.3}
     said = by_stage(SCRIPT)
@@ -293,7 +293,7 @@ def test_a_request_that_was_not_sent_or_was_refused_costs_nothing(photo: Path) -
     assert limits.usd == 0
 
 
-def test_images_are_sent_as_they_are_unless_a_largest_side_is_asked_for(photo: Path) -> None:
+def test_images_are_sent_unchanged_unless_max_side_is_set(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         as_it_is = program_for(server)(photo)
         sent = [data for request in server.requests for _, data in images_of(request)]
@@ -309,7 +309,7 @@ def test_images_are_sent_as_they_are_unless_a_largest_side_is_asked_for(photo: P
     ]
 
 
-def test_offline_threads_are_taken_for_analysis_beside_tools_only(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline_only_analysis_and_tools_run_in_parallel(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No judge is asked while the answer is made, and nothing is measured while rules plan."""
     pools: list[int] = []
 

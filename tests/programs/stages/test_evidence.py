@@ -4,7 +4,7 @@ from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 
 
-def test_what_is_named_globally_holds_for_each_region_and_is_missed_there() -> None:
+def test_globally_named_distortions_are_required_in_each_region() -> None:
     plan = PlannerOutput(
         query_type="IQA",
         query_scope=["sky", "face"],

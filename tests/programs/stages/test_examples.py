@@ -38,7 +38,7 @@ def asked_with(demos: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["path", "text path", "bytes", "array", "PIL", "dspy.Image", "saved"])
-def test_an_image_is_shown_as_an_image(kind: str, path: Path) -> None:
+def test_an_image_in_an_example_is_sent_as_an_image(kind: str, path: Path) -> None:
     given: Any = {
         "path": path,
         "text path": str(path),
@@ -58,7 +58,7 @@ def test_an_image_is_shown_as_an_image(kind: str, path: Path) -> None:
     assert "Sharp?" in text_of(body)
 
 
-def test_an_example_whose_image_was_cut_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_example_with_a_truncated_image_is_skipped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """``dspy.SIMBA`` cuts inputs to 100,000 characters, an image of 75 kB in the middle of its base64."""
     cut = str(dspy.Image.from_path(str(path)))[:60] + "\n\t\t... <TRUNCATED FOR BREVITY>"
     body = asked_with([dspy.Example(image=cut, query="Sharp?", answer="Yes")])

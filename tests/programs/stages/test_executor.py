@@ -69,7 +69,7 @@ def execute(made: Executor, image: LoadedImage, planned: PlannerOutput) -> Execu
     return result
 
 
-def test_what_each_sub_task_gives_is_in_the_evidence(image: LoadedImage) -> None:
+def test_the_evidence_has_the_result_of_each_sub_task(image: LoadedImage) -> None:
     located = execute(executor(), image, plan(*SUB_TASKS, regions=["dog"]))
     assert located.rejected_answers == {
         "localization": ["no box"],
@@ -88,7 +88,7 @@ def test_what_each_sub_task_gives_is_in_the_evidence(image: LoadedImage) -> None
     assert made.evidence.failures == {}
 
 
-def test_only_what_the_plan_asks_for_is_done(image: LoadedImage) -> None:
+def test_only_the_sub_tasks_of_the_plan_run(image: LoadedImage) -> None:
     made = executor()
     evidence = execute(made, image, plan()).evidence
     assert [stage.inputs for stage in (made.detect, made.analyze, made.select, made.locate)] == [[]] * 4  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ def test_only_what_the_plan_asks_for_is_done(image: LoadedImage) -> None:
         ("select", "tool_selection", "selected_tools"),
     ],
 )
-def test_a_sub_task_without_a_usable_answer_is_a_failure_and_the_others_go_on(
+def test_an_unanswered_sub_task_is_recorded_and_the_others_continue(
     image: LoadedImage, stage: str, name: str, lost: str
 ) -> None:
     made = execute(executor(**{stage: Unanswered(name, ["empty", "cut off"], "{")}), image, plan(*SUB_TASKS))
@@ -126,7 +126,7 @@ def rated(image: LoadedImage, *tools: str, query: str = "Rate the quality.") -> 
     return found.evidence
 
 
-def test_a_named_tool_of_one_property_is_no_part_of_the_score(image: LoadedImage) -> None:
+def test_a_named_tool_of_one_property_is_not_part_of_the_score(image: LoadedImage) -> None:
     """Its value is told, and the score is made of the program's own tools, as without it."""
     evidence, without = rated(image, "RMS-CONTRAST"), rated(image, "LEARNED-IQA")
     assert evidence.overall_mean == without.overall_mean
@@ -138,7 +138,7 @@ def test_a_named_tool_of_one_property_is_no_part_of_the_score(image: LoadedImage
     assert not rated(image, "RMS-CONTRAST", query="What is its RMS-CONTRAST?").overall_tools
 
 
-def test_a_named_tool_far_from_the_programs_own_is_told(image: LoadedImage) -> None:
+def test_a_named_tool_far_from_the_programs_own_is_reported(image: LoadedImage) -> None:
     evidence = rated(image, "NIQE")
     assert evidence.overall_tools == ("NIQE",)
     niqe, own = evidence.tool_log
@@ -155,7 +155,7 @@ def test_a_named_tool_far_from_the_programs_own_is_told(image: LoadedImage) -> N
     assert named_gap(rated(image)) == 0
 
 
-def test_every_selected_tool_of_quality_moves_the_mean(image: LoadedImage) -> None:
+def test_every_selected_quality_tool_changes_the_mean(image: LoadedImage) -> None:
     means = {}
     for name in ("LEARNED-IQA", "NIQE", "BRISQUE", "BLUR-EXTENT"):
         made = executor(select=Selected({"Global": {"Blurs": name}}))

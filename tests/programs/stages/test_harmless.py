@@ -60,7 +60,7 @@ def structure(adapter: str, query: str) -> list[str]:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-def test_no_form_forges_structure(adapter: str) -> None:
+def test_text_in_no_spelling_opens_a_field_or_tag(adapter: str) -> None:
     honest = structure(adapter, "Is it sharp?")
     assert honest, "the adapter has structure, and this finds it"
     forged = {form: structure(adapter, f"Is it sharp? {form}") for form in FORMS}
@@ -83,10 +83,10 @@ def test_the_model_can_still_read_it(form: str) -> None:
     "text",
     ["Is noise < 3?", '{"Global": [["NIQE", 2.6]]}', "[120, 400]", "A. Yes\nB. No", "A -> B", "#1 [sic]"],
 )
-def test_other_text_is_as_it_was(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert harmless(text) == text
 
 
-def test_a_region_is_known_again_as_it_stood_in_the_prompt() -> None:
+def test_a_neutralized_region_name_is_matched() -> None:
     assert match_requested("< Left> car", ["<left> car", "sky"]) == "<left> car"
     assert match_requested("moon", ["<left> car", "sky"]) == "moon"

@@ -84,7 +84,7 @@ def test_one_request_gives_the_expectation_of_the_five_words(photo: Path) -> Non
         ("llamacpp", {"chat_template_kwargs": {"enable_thinking": False}}),
     ],
 )
-def test_each_server_is_told_in_its_own_way_to_continue(photo: Path, provider: str, sent: Body) -> None:
+def test_each_server_is_asked_in_its_own_way_to_continue(photo: Path, provider: str, sent: Body) -> None:
     with fake_server(words(SURE)) as server:
         asyncio.run(AgenticIQA.from_config(asking(server, provider)).acall(photo))
     (request,) = server.requests
@@ -93,7 +93,7 @@ def test_each_server_is_told_in_its_own_way_to_continue(photo: Path, provider: s
 
 
 @pytest.mark.parametrize("prompt", ["q-align", "onealign", "deqa-score"])
-def test_a_family_that_was_trained_with_the_image_last_is_shown_it_last(photo: Path, prompt: Any) -> None:
+def test_the_image_is_last_for_families_trained_that_way(photo: Path, prompt: Any) -> None:
     with fake_server(words(SURE)) as server:
         levels = LevelsConfig(backend="vllm.test", api_base=server.url, prompt=prompt)
         AgenticIQA.from_config(Config(levels=levels, profile="levels"))(photo)
@@ -103,7 +103,7 @@ def test_a_family_that_was_trained_with_the_image_last_is_shown_it_last(photo: P
 
 
 @pytest.mark.parametrize("provider", ["openai", "ollama", "lmstudio"])
-def test_a_server_that_begins_a_new_answer_is_refused(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_continue_an_answer_is_refused(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     config = Config(levels=LevelsConfig(backend=f"{provider}.test", api_base="http://127.0.0.1:1/v1"))
     with pytest.raises(BackendError, match=r"use vllm\.<model>, sglang\.<model>, llamacpp\.<model>"):
@@ -136,7 +136,7 @@ NONE = "the server gave no log-probabilities"
         *((Reply(" good", logprobs=logprobs), NONE) for logprobs in (None, [], tokens({" good": 1.0}))),
     ],
 )
-def test_where_the_words_have_less_than_half_or_nothing_the_image_is_unscored(
+def test_an_image_is_unscored_if_the_words_have_less_than_half_of_the_probability(
     photo: Path, reply: Reply, why: str
 ) -> None:
     with fake_server(reply) as server:
@@ -157,7 +157,7 @@ def test_where_the_words_have_less_than_half_or_nothing_the_image_is_unscored(
         ({" goods": 0.3, " fairly": 0.3, " poor": 0.4}, None, 0.4),
     ],
 )
-def test_the_words_are_read_as_the_published_readings_do(
+def test_the_words_are_read_like_in_the_published_code(
     shares: dict[str, float], probabilities: dict[int, float] | None, mass: float
 ) -> None:
     found = level_words({"content": tokens(shares)})
@@ -169,7 +169,7 @@ def test_the_words_are_read_as_the_published_readings_do(
         assert found.probabilities == pytest.approx(dict.fromkeys(range(1, 6), 0.0) | probabilities)
 
 
-def test_inside_the_agent_the_levels_are_the_models_opinion(photo: Path) -> None:
+def test_in_the_full_program_the_levels_replace_the_scorer(photo: Path) -> None:
     with fake_server(words(SURE)) as server, fake_server(by_stage({"plan": plan(), "assessment": ASSESSMENT})) as agent:
         levels = LevelsConfig(backend="vllm.levels", api_base=server.url)
         config = Config(planner={"backend": "vllm.agent", "api_base": agent.url}, levels=levels)
@@ -194,7 +194,7 @@ def test_the_estimate_is_one_call_for_an_image(photo: Path) -> None:
     assert len(server.requests) == 1
 
 
-def test_the_figures_of_a_run_are_those_of_the_script(shared_data: Path, tmp_path: Path) -> None:
+def test_a_run_has_the_figures_of_the_published_script(shared_data: Path, tmp_path: Path) -> None:
     """Each image gets probabilities made of its bytes; SRCC and scores must be the script's."""
     table = (shared_data / "clive" / "labels.csv").read_text().splitlines()
     chosen = table[1::180]

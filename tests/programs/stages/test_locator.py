@@ -111,7 +111,7 @@ def pixels_of(box: list[int], image: LoadedImage) -> tuple[int, ...]:
     return tuple(round(edge * extent / 1000) for edge, extent in zip(box, (*image.size, *image.size), strict=True))
 
 
-def test_a_model_is_asked_once_and_before_whatever_uses_the_box(image: LoadedImage) -> None:
+def test_the_locator_is_asked_once_before_the_boxes_are_used(image: LoadedImage) -> None:
     executor, engine = asking(found(vehicle=BOX))
     evidence = execute(executor, image, plan(VEHICLE)).evidence
     assert stages(engine) == ["location", "analysis"]
@@ -123,9 +123,7 @@ def test_a_model_is_asked_once_and_before_whatever_uses_the_box(image: LoadedIma
 
 
 @pytest.mark.parametrize("planned", [plan(), plan(VEHICLE, query_type="Other", flags=dict.fromkeys(ANALYSE, False))])
-def test_nothing_is_located_for_the_whole_image_nor_when_nothing_is_to_be_done(
-    image: LoadedImage, planned: PlannerOutput
-) -> None:
+def test_the_locator_is_not_asked_without_regions_or_sub_tasks(image: LoadedImage, planned: PlannerOutput) -> None:
     executor, engine = asking(found())
     assert execute(executor, image, planned).evidence.boxes in (None, {VEHICLE: None})
     assert "location" not in stages(engine)
@@ -155,7 +153,7 @@ def test_a_place_in_the_frame_needs_no_model(image: LoadedImage) -> None:
         ({"regions": found(vehicle=BOX)["regions"] * 2}, "more than one box: vehicle"),
     ],
 )
-def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, wrong: dict[str, Any], why: str) -> None:
+def test_an_impossible_box_is_rejected_with_the_reason(image: LoadedImage, wrong: dict[str, Any], why: str) -> None:
     executor, engine = asking([wrong, found(vehicle=BOX)])
     result = execute(executor, image, plan(VEHICLE))
     assert stages(engine) == ["location", "location", "analysis"]
@@ -169,7 +167,7 @@ def test_a_box_that_cannot_be_is_sent_back_with_the_reason(image: LoadedImage, w
     [(found(vehicle=None, sky=BOX), 1, ["sky"]), (found(vehicle=[1, 1, 1, 1]), 3, [])],
     ids=["it is not there", "its box is never one"],
 )
-def test_a_region_without_a_box_is_measured_as_the_whole_image_and_it_is_said(
+def test_without_a_box_the_whole_image_is_measured_with_a_note(
     image: LoadedImage, said: dict[str, Any], calls: int, others: list[str]
 ) -> None:
     executor, engine = asking(said)
@@ -185,7 +183,7 @@ def test_a_region_without_a_box_is_measured_as_the_whole_image_and_it_is_said(
     assert ("left < right" in result.evidence.failures.get("localization", "")) == (calls == 3)
 
 
-def test_a_region_is_looked_for_in_the_reference_if_there_is_one(image: LoadedImage) -> None:
+def test_regions_are_located_in_the_reference_if_there_is_one(image: LoadedImage) -> None:
     executor, engine = asking(found(vehicle=BOX))
     reference = load(Image.fromarray(scene()))
     noisy = load(Image.fromarray(noise(5, scene())))
@@ -285,11 +283,11 @@ def test_regions_with_a_distortion_each_are_answered_one_by_one(halves: LoadedIm
         ("Is the left half blurry and the right half noisy? Answer yes or no.", "No"),
     ],
 )
-def test_a_claim_of_each_part_is_checked_on_that_part(halves: LoadedImage, question: str, answer: str) -> None:
+def test_claims_about_two_parts_are_checked_on_each_part(halves: LoadedImage, question: str, answer: str) -> None:
     assert AgenticIQA.offline()(halves, question).final_answer.partition(" ")[0] == answer
 
 
-def test_without_a_box_the_whole_image_is_measured_and_it_is_said(halves: LoadedImage) -> None:
+def test_offline_without_a_box_the_whole_image_is_measured_with_a_note(halves: LoadedImage) -> None:
     program = AgenticIQA.offline()
     sky, whole = program(halves, "Rate the quality of the sky."), program(halves, "Rate the quality of the image.")
     assert sky.executor_evidence.boxes == {"sky": None}
@@ -297,7 +295,7 @@ def test_without_a_box_the_whole_image_is_measured_and_it_is_said(halves: Loaded
     assert sky.summarizer_result.quality_probs == whole.summarizer_result.quality_probs
 
 
-def test_the_subject_is_found_offline_and_shown() -> None:
+def test_the_subject_is_located_offline() -> None:
     """A disc on plain ground stands out; people and other things have no box."""
     rows, columns = np.mgrid[:384, :512]
     disc = (rows - 180) ** 2 + (columns - 300) ** 2 < 90**2

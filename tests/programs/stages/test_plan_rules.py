@@ -60,13 +60,13 @@ def test_the_tool_flags_are_those_of_the_papers_table(regions: bool, tools: bool
     assert expected_flags("IQA", regions, named, tools) == flags(letters)
 
 
-def test_a_rating_of_a_region_is_measured_as_one_of_the_image() -> None:
+def test_rating_a_region_runs_tools_like_rating_the_image() -> None:
     assert expected_flags("IQA", True, False, False, rates=True) == flags("DASE")
     assert expected_flags("IQA", True, False, True, rates=True) == flags("DA-E")
     assert enforce(answer(query_scope=["sky"]), **GIVEN, rates=True).plan == flags("DASE")
 
 
-def test_a_question_about_anything_else_switches_everything_off() -> None:
+def test_other_questions_run_no_sub_task() -> None:
     for regions, named, tools in product([True, False], repeat=3):
         assert not expected_flags("Other", regions, named, tools).any()
 
@@ -85,7 +85,7 @@ def test_a_question_about_anything_else_switches_everything_off() -> None:
         ),
     ],
 )
-def test_a_broken_rule_is_told_in_one_sentence_that_says_what_must_be(broken: PlanAnswer, sentence: str) -> None:
+def test_a_violation_is_described_in_one_sentence_with_the_requirement(broken: PlanAnswer, sentence: str) -> None:
     assert violations(broken) == [sentence]
 
 
@@ -102,14 +102,14 @@ def test_a_broken_rule_is_told_in_one_sentence_that_says_what_must_be(broken: Pl
         {"reference_mode": 3, "plan": "all of them"},
     ],
 )
-def test_what_rules_can_set_is_no_violation(changed: dict[str, Any]) -> None:
+def test_values_that_the_rules_set_are_no_violation(changed: dict[str, Any]) -> None:
     written = answer(**changed)
     assert violations(written) == []
     assert written.notes == []
 
 
 @given(made=ANSWERS, given_one=st.booleans(), again=st.booleans())
-def test_enforce_leaves_nothing_to_complain_about(made: PlanAnswer, given_one: bool, again: bool) -> None:
+def test_an_enforced_plan_has_no_violations(made: PlanAnswer, given_one: bool, again: bool) -> None:
     asked = {"reference_given": given_one, "named_tools": KNOWN, "replanning": again}
     right = enforce(made, **asked)
     written = PlanAnswer.model_validate(right.model_dump())
@@ -121,7 +121,7 @@ def test_enforce_leaves_nothing_to_complain_about(made: PlanAnswer, given_one: b
     assert set(right.tools) <= set(KNOWN)
 
 
-def test_enforce_keeps_the_distortions_of_the_scope_and_without_any_detects_them() -> None:
+def test_enforce_keeps_distortions_in_scope_and_otherwise_detects_them() -> None:
     right = enforce(answer(distortion_source="Explicit"), **GIVEN)
     assert (right.distortion_source, right.plan) == ("Inferred", flags("DASE"))
     made = explicit(query_scope=["Car"], distortions={"car": ["Blurs"], "moon": ["Noise"]})
@@ -129,7 +129,7 @@ def test_enforce_keeps_the_distortions_of_the_scope_and_without_any_detects_them
     assert enforce(explicit(required_tool=["ms ssim", "LPIPS"]), **GIVEN).tools == ["MS_SSIM"]
 
 
-def test_a_plan_made_again_runs_all_that_may_run() -> None:
+def test_a_replan_runs_all_applicable_sub_tasks() -> None:
     regional = explicit(query_scope=["sky"], distortions={"sky": ["Noise"]})
     assert enforce(regional, **GIVEN).plan == flags("-A--")
     assert enforce(regional, **GIVEN, replanning=True).plan == flags("-ASE")

@@ -27,7 +27,7 @@ def planner(answer: Any, **options: Any) -> Planner:
     return Planner(toolbox(), backend=backend, **options)
 
 
-def test_beside_the_first_plan_only_what_will_be_needed_is_measured(image: LoadedImage) -> None:
+def test_only_needed_tools_run_during_the_first_planning(image: LoadedImage) -> None:
     measured: list[tuple[Any, ...]] = []
     made = planner(plan(), prefetch=lambda *given: measured.append(given))
     for feedback in ("", "the earlier plan fell short"):
@@ -48,7 +48,7 @@ def test_without_a_usable_plan_the_fallback_plans(image: LoadedImage) -> None:
         planner(bad_json())(image=image, query=RATE, reference=None, feedback="")
 
 
-def test_a_plan_that_keeps_breaking_the_rules_is_corrected_and_not_replaced(image: LoadedImage) -> None:
+def test_a_plan_that_repeatedly_breaks_the_rules_is_corrected(image: LoadedImage) -> None:
     broken = plan("vehicle", flags=NONE, distortion_source="Explicit")
     planned = planner(broken, fallback=RulePlanner(toolbox()))(image=image, query=RATE, reference=None, feedback="")
     assert planned.plan.query_scope == ["vehicle"], "the model's, which the rules would not read out of the question"
@@ -74,7 +74,7 @@ def test_only_tools_that_the_question_can_name_are_shown() -> None:
         (RATE, {"reference_mode": "Full-Reference", "plan": NONE}, 1),
     ],
 )
-def test_asked_again_is_only_what_the_model_alone_can_know(
+def test_a_plan_is_rejected_only_for_errors_that_rules_cannot_correct(
     image: LoadedImage, query: str, changed: dict[str, Any], calls: int
 ) -> None:
     """And by an answer that it stands by, a model is believed."""

@@ -37,7 +37,7 @@ def sent(photo: Path, form: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("form", "most"), [("json_schema", MOST_ENFORCED), ("off", MOST_IN_WORDS)])
-def test_a_rating_of_five_calls_keeps_to_its_tokens(photo: Path, form: str, most: int) -> None:
+def test_a_rating_of_five_calls_stays_within_its_token_budget(photo: Path, form: str, most: int) -> None:
     tokens = sent(photo, form)
     assert sum(tokens.values()) <= most, tokens
     assert max(tokens.values()) <= MOST_OF_A_STAGE, tokens

@@ -59,7 +59,7 @@ def test_a_stage_is_called_as_its_protocol_says(protocol: type, stage: type) -> 
 
 
 @pytest.mark.parametrize("method", ["needs_verdict", "verdict"])
-def test_the_judge_is_asked_as_the_protocol_says(method: str) -> None:
+def test_the_replan_verdict_has_the_signature_of_the_protocol(method: str) -> None:
     assert signature_of(getattr(Replan, method)) == signature_of(getattr(protocols.ReplanStage, method))
 
 
@@ -70,7 +70,7 @@ def one_more(
     raise NotImplementedError
 
 
-def test_a_difference_is_seen() -> None:
+def test_a_different_signature_is_detected() -> None:
     assert differs(protocols.PlannerStage, type("Other", (), {"forward": one_more}))
 
 
@@ -82,14 +82,14 @@ def test_every_protocol_has_its_stages_here() -> None:
 
 
 @pytest.mark.parametrize("protocol", IMPLEMENTED)
-def test_every_result_is_a_frozen_dataclass_that_tells_of_rejected_answers(protocol: type) -> None:
+def test_every_result_is_a_frozen_dataclass_with_rejected_answers(protocol: type) -> None:
     result = get_type_hints(protocol.__call__)["return"]
     assert dataclasses.is_dataclass(result)
     assert result.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert get_type_hints(result)["rejected_answers"] == protocols.RejectedAnswers
 
 
-def test_no_stage_imports_its_offline_twin() -> None:
+def test_no_stage_imports_its_offline_counterpart() -> None:
     """The program is composed in one place; a stage is given whatever offline part it needs."""
     stages = [stage for _, stage in PAIRS if ".stages." in stage.__module__ and "offline" not in stage.__module__]
     assert len(stages) == 10
@@ -97,7 +97,7 @@ def test_no_stage_imports_its_offline_twin() -> None:
         assert ".offline" not in inspect.getsource(inspect.getmodule(stage))  # type: ignore[arg-type]
 
 
-def test_the_shipped_program_is_composed_of_them() -> None:
+def test_the_shipped_program_has_stages_of_the_protocols() -> None:
     parts = {type(part) for _, part in AgenticIQA.offline().named_sub_modules()} - {AgenticIQA}
     assert parts <= {stage for _, stage in PAIRS}
     assert len(parts) == 10

@@ -31,7 +31,7 @@ def verdict(
     return replan.verdict(RATE, plan(**flags), found) if needed else None
 
 
-def test_the_judge_is_asked_about_a_doubt() -> None:
+def test_a_model_is_asked_about_a_doubt() -> None:
     replan, engine = assessed(AGAIN)
     assert verdict(replan) == ReplanVerdict(["Measure the cup."])
     assert len(engine.requests) == 1
@@ -49,7 +49,7 @@ def test_the_judge_is_asked_about_a_doubt() -> None:
     ],
     ids=["no doubt", "the limit is reached", "a failure is a gap", "a score is missing"],
 )
-def test_the_judge_is_not_asked_where_there_is_nothing_to_decide(
+def test_no_model_is_asked_without_a_doubt_to_decide(
     found: ExecutorOutput, iteration: int, flags: dict[str, bool]
 ) -> None:
     replan, engine = assessed(AGAIN)
@@ -57,7 +57,7 @@ def test_the_judge_is_not_asked_where_there_is_nothing_to_decide(
     assert engine.requests == []
 
 
-def test_without_a_judge_nothing_is_asked() -> None:
+def test_offline_no_model_is_asked_about_doubts() -> None:
     assert verdict(Replan()) is None
     assert Replan().verdict(RATE, plan(), DOUBTFUL) == ReplanVerdict()
 
@@ -100,7 +100,7 @@ REJECTED = {"replan": ["empty"]}
         ),
     ],
 )
-def test_a_reason_asks_for_a_new_plan_while_there_may_be_one(
+def test_a_reason_requests_a_replan_until_the_limit(
     found: ExecutorOutput, given: ReplanVerdict, iteration: int, reason: str | None
 ) -> None:
     decided = decide(found, given, iteration)
@@ -109,7 +109,7 @@ def test_a_reason_asks_for_a_new_plan_while_there_may_be_one(
     assert decided.rejected_answers == REJECTED
 
 
-def test_a_model_that_cannot_answer_is_not_planned_for_again() -> None:
+def test_an_unanswered_result_requests_no_replan() -> None:
     failed = SummarizerOutput(final_answer="Unable to determine", quality_reasoning=PARSING_FAILED)
     decided = decide(DOUBTFUL, ReplanVerdict(["Measure the cup."], REJECTED), result=failed)
     assert decided == Decided(failed, REJECTED)

@@ -55,7 +55,7 @@ def photo(examples: Path) -> Path:
     return examples / "coffee_jpeg.jpg"
 
 
-def test_the_tokens_are_believed_over_the_written_probabilities(photo: Path) -> None:
+def test_token_probabilities_take_precedence_over_written_ones(photo: Path) -> None:
     with fake_server(reply({"Fair": 0.5, "Good": 0.25, "Nice": 0.25})) as server:
         shown = score(server, photo)
     assert (shown.source, shown.mass) == ("logprobs", pytest.approx(0.75))
@@ -94,7 +94,7 @@ def without_alternatives() -> Reply:
     [(reply({"Fair": 0.3, "Nice": 0.6}), pytest.approx(0.3)), (reply(None), None), (without_alternatives(), None)],
     ids=["few tokens name a level", "no tokens", "no alternatives"],
 )
-def test_where_tokens_tell_nothing_the_written_probabilities_count(photo: Path, answer: Reply, mass: Any) -> None:
+def test_without_usable_tokens_the_written_probabilities_are_used(photo: Path, answer: Reply, mass: Any) -> None:
     with fake_server(answer) as server:
         found = score(server, photo)
     assert (found.source, found.mass) == ("quality_probs", mass)
@@ -102,7 +102,7 @@ def test_where_tokens_tell_nothing_the_written_probabilities_count(photo: Path, 
 
 
 @pytest.mark.parametrize(("level", "name"), [(4, "Good"), ("4", "Good"), ("bad", "Bad")])
-def test_a_level_by_its_number_is_understood(photo: Path, level: Any, name: Level) -> None:
+def test_a_level_given_as_a_number_is_read(photo: Path, level: Any, name: Level) -> None:
     logs = {number: -0.1 if int(number) == LEVELS[name] else -4.0 for number in LOGS}
     with fake_server(reply({json.dumps(level).strip('"'): 0.9, "3": 0.1}, level, logs)) as server:
         shown = score(server, photo)
@@ -111,13 +111,13 @@ def test_a_level_by_its_number_is_understood(photo: Path, level: Any, name: Leve
 
 
 @pytest.mark.parametrize("level", [0, 6, 4.5, True, "4.5", "Goodish", "Good/Fair", "not good", ["Good"]])
-def test_a_level_that_is_none_is_refused(level: Any) -> None:
+def test_an_unknown_level_is_rejected(level: Any) -> None:
     said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft."}
     with pytest.raises(ValidationError, match="quality_level"):
         Assessment.model_validate(said)
 
 
-def test_tokens_that_spell_another_level_than_the_text_are_refused(photo: Path) -> None:
+def test_tokens_that_spell_another_level_than_the_text_are_rejected(photo: Path) -> None:
     stale = reply({"Bad": 0.9, "Poor": 0.1}, "Bad").logprobs
     mixed = Reply(reply(None).content, logprobs=stale)
     with fake_server(mixed) as server:
@@ -147,7 +147,7 @@ def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> No
 
 
 @pytest.mark.parametrize("model_error", [0.0, 3.0])
-def test_levels_without_a_share_need_no_made_up_one(model_error: float) -> None:
+def test_tiny_and_zero_probabilities_give_the_same_score(model_error: float) -> None:
     """Whether a level has nothing or a millionth moves no score that two decimals show, unless tools contradict it."""
     fusion = ScoreFusion(model_error=model_error)
     sparse = {1: 0.0, 2: 0.0, 3: 0.6, 4: 0.4, 5: 0.0}

@@ -40,7 +40,7 @@ def test_both_run_at_the_same_time_and_give_their_results_in_order() -> None:
     )
 
 
-def test_the_first_one_stays_in_its_thread_where_a_debugger_shows_who_called_it() -> None:
+def test_the_first_call_stays_in_the_callers_thread() -> None:
     here = threading.get_ident()
     first, second = side_by_side(threading.get_ident, threading.get_ident)
     assert first == here != second
@@ -64,12 +64,12 @@ def test_an_exception_is_raised_once_both_have_ended(failing: str) -> None:
     assert ended.is_set()
 
 
-def test_of_two_exceptions_the_first_ones_is_raised() -> None:
+def test_of_two_exceptions_the_first_is_raised() -> None:
     with pytest.raises(LookupError, match="first"):
         side_by_side(lambda: fail("first"), lambda: fail("second"))
 
 
-def test_both_have_the_settings_the_trace_and_the_usage_of_whoever_calls() -> None:
+def test_both_have_the_settings_trace_and_usage_of_the_caller() -> None:
     def note(number: int) -> int:
         dspy.settings.trace.append(number)
         dspy.settings.usage_tracker.add_usage("model", {"tokens": number})
@@ -130,13 +130,13 @@ def test_a_stage_is_awaited_beside_the_event_loop_in_the_callers_context() -> No
     assert asyncio.run(main()) == (7, 41)
 
 
-def test_awaited_calls_raise_what_they_raise() -> None:
+def test_awaited_calls_raise_their_errors() -> None:
     with pytest.raises(LookupError, match="lost"):
         asyncio.run(in_thread(fail, "lost"))
 
 
 @pytest.mark.parametrize(("asked", "most"), [(8, MOST_AWAITED), (MOST_AWAITED + 8, MOST_AWAITED + 8)])
-def test_so_many_are_in_flight_and_no_more(asked: int, most: int) -> None:
+def test_the_number_of_awaited_calls_is_limited(asked: int, most: int) -> None:
     """As many as ``MOST_AWAITED``, or as DSPy's ``async_max_workers`` where that is more; each loop has its own."""
     meeting = threading.Barrier(most, timeout=20)
     watched = Watched()
@@ -183,7 +183,7 @@ def test_no_more_threads_compute_than_there_are_cores() -> None:
     assert 1 <= watched.most <= available_cores()
 
 
-def test_an_error_gives_the_core_back() -> None:
+def test_a_core_is_released_after_an_error() -> None:
     for _ in range(MANY):
         with pytest.raises(KeyError), cpu_slot():
             raise KeyError

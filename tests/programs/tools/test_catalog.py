@@ -16,7 +16,7 @@ REFUSED = ["ckdn", "tres", "wadiqam_nr", "arniqa", "BRISQUE"]
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_a_tool_is_complete(name):
+def test_every_tool_has_all_its_fields(name):
     tool = TOOLS[name]
     low, high = tool.raw_range
     assert tool.name == name
@@ -57,7 +57,7 @@ def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(nam
     assert 1 <= wrecked.calibrated < 3
 
 
-def test_table_5_is_one_profile_and_its_curves_that_turn_round_are_refused_by_name():
+def test_non_monotone_curves_of_table_5_are_refused_by_name():
     curves = load_profile("table5")
     assert len(curves) == 24
     assert [name for name, curve in curves.items() if not curve.is_monotone()] == REFUSED
@@ -80,19 +80,19 @@ def test_a_curve_clips_to_the_scale_and_to_its_range():
     ("content", "words"),
     [(b"tools: {SSIM: {betas: [1, 2]}}", "is invalid"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
 )
-def test_a_profile_that_is_none_is_refused_in_one_line(tmp_path, content, words):
+def test_an_invalid_profile_is_refused_in_one_line(tmp_path, content, words):
     path = tmp_path / "profile.yaml"
     path.write_bytes(content)
     with pytest.raises(ToolError, match=rf"^calibration profile .*profile\.yaml' {words}"):
         load_profile(str(path))
 
 
-def test_an_unknown_profile_is_named_with_the_known_ones():
+def test_an_unknown_profile_is_reported_with_the_known_ones():
     with pytest.raises(ToolError, match=r"no calibration profile 'mine'; .*default, table5"):
         load_profile("mine")
 
 
-def test_the_listing_tells_what_is_ready_and_why_the_rest_is_not():
+def test_the_listing_has_the_status_of_every_tool():
     rows = {row["name"]: row for row in listing(toolbox("table5"), "table5")}
     assert rows["SSIM"]["status"] == "ready"
     assert "no curve" in rows["PSNR"]["status"]

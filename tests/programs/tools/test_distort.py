@@ -34,7 +34,7 @@ def test_every_detectable_category_has_a_kind_and_there_are_at_least_twelve():
 
 
 @pytest.mark.parametrize("kind", ["gaussian_blur", "motion_blur", "white_noise", "jpeg", "pixelate", "oversharpen"])
-def test_the_name_of_a_kind_means_its_category_in_the_vocabulary(kind):
+def test_the_name_of_a_kind_belongs_to_its_category(kind):
     assert fold_distortion(kind.replace("_", " ")) == KINDS[kind].category
 
 
@@ -63,7 +63,7 @@ def test_the_first_level_is_slight_and_the_last_strong_in_every_kind(kind, photo
     "kind",
     ["motion_blur", "white_noise", "impulse_noise", "speckle_noise", "chroma_noise", "fast_fading", "color_cast"],
 )
-def test_another_seed_draws_another_chance(kind, photo):
+def test_another_seed_gives_another_random_part(kind, photo):
     assert mean_error(distort(photo, kind, 3, seed=0), distort(photo, kind, 3, seed=1)) > 0
 
 

@@ -60,7 +60,7 @@ def test_type_checkers_see_the_names_that_are_exported() -> None:
         assert getattr(tools, name) is getattr(importlib.import_module(str(module)), name)
 
 
-def test_another_name_is_no_attribute() -> None:
+def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'lpips'"):
         _ = tools.lpips
     assert set(tools.__all__) <= set(dir(tools))

@@ -43,7 +43,7 @@ def test_a_photo_has_no_reason_and_its_gray_version_one(name):
         ((2, 600), "thin"), ((600, 2), "thin"), ((60, 4000), "thin"), ((300, 4000), "thin"),
     ],
 )  # fmt: skip
-def test_what_has_too_few_pixels_on_a_side_is_too_small_or_thin(size, reason):
+def test_images_with_too_few_pixels_on_a_side_are_too_small_or_thin(size, reason):
     assert reasons_for(RANDOM.integers(0, 256, (*size, 3), dtype=np.uint8)) == (reason,)
 
 
@@ -66,7 +66,7 @@ def test_one_color_is_blank(level):
         ("qr_code", "graphic"), ("page", "page"), ("slice_of_body", "medical"),
     ],
 )  # fmt: skip
-def test_most_drawn_pictures_are_told_by_their_kind(kind, reason):
+def test_most_drawn_pictures_are_recognized_by_their_kind(kind, reason):
     shown = [reasons_for(drawn(kind, 1001 + seed)) for seed in range(5)]
     assert sum(each == (reason,) for each in shown) >= 4, shown
 
@@ -81,7 +81,7 @@ def test_most_drawn_pictures_are_told_by_their_kind(kind, reason):
         *((name, {"gray"}) for name in ("camera", "coins", "clock", "brick")),
     ],
 )
-def test_pictures_that_scikit_image_has_are_told(name, reasons):
+def test_pictures_of_scikit_image_are_recognized(name, reasons):
     picture = getattr(skimage.data, name)()
     shown = {*reasons_for(np.stack([picture] * 3, axis=-1) if picture.ndim == 2 else picture[..., :3].copy())}
     assert len(shown - {"small"}) == 1
@@ -96,14 +96,14 @@ def test_the_reasons_are_found_once_per_loaded_image(monkeypatch):
     assert outside_training(pickle.loads(pickle.dumps(image))) == ("graphic",)
 
 
-def test_a_reason_widens_and_never_narrows():
+def test_a_reason_never_narrows_the_interval():
     assert widened(PredictedMOS(4.0, 0.7), ()) == PredictedMOS(4.0, 0.7)
     assert widened(PredictedMOS(4.0, 0.7), ("graphic",)) == PredictedMOS(4.0, LEAST_SPREAD["graphic"])
     assert widened(PredictedMOS(4.0, 3.0), ("graphic",)) == PredictedMOS(4.0, 3.0)
 
 
 @pytest.mark.parametrize("reason", SENTENCES)
-def test_every_reason_is_told_in_one_sentence(reason):
+def test_every_reason_is_described_in_one_sentence(reason):
     sentence = in_words([reason], (2, 600))
     assert sentence.endswith(".")
     assert "{" not in sentence

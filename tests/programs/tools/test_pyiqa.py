@@ -102,7 +102,7 @@ def test_without_pyiqa_one_line_says_how_to_install_it_and_under_which_licence(m
     assert said.err.count("\n") == 1
 
 
-def test_a_pyiqa_that_lacks_something_itself_is_not_called_missing(monkeypatch, tmp_path):
+def test_a_broken_pyiqa_is_not_reported_as_missing(monkeypatch, tmp_path):
     (tmp_path / "pyiqa").mkdir()
     (tmp_path / "pyiqa" / "__init__.py").write_text("import a_package_that_is_nowhere")
     for name in [name for name in sys.modules if name.split(".")[0] == "pyiqa"]:
@@ -112,7 +112,7 @@ def test_a_pyiqa_that_lacks_something_itself_is_not_called_missing(monkeypatch, 
         toolbox(pyiqa=["musiq"])
 
 
-def test_nothing_is_imported_before_a_metric_is_asked_for():
+def test_pyiqa_is_imported_only_when_a_metric_is_used():
     code = (
         "import sys, agenticiqa.programs, agenticiqa.programs.tools.pyiqa as cards\n"
         "agenticiqa.programs.tools.toolbox()\n"
@@ -123,7 +123,7 @@ def test_nothing_is_imported_before_a_metric_is_asked_for():
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_added_metrics_come_first_with_a_profiles_curve_before_the_line():
+def test_added_metrics_come_first_and_use_the_curve_of_a_profile():
     assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *TOOLS]
     assert pyiqa_tool("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
     assert "linear" in pyiqa_tool("topiq_fr", "default").calibration.fitted_on
@@ -144,7 +144,7 @@ def test_a_metric_without_a_finite_range_is_measured_by_its_name(tmp_path, capsy
     assert [row["pyiqa:mad"], row["pyiqa:brightness"]] == pytest.approx([0.2, 0.2])
 
 
-def test_a_metric_that_is_measured_by_its_name_needs_pyiqa(monkeypatch, capsys):
+def test_measuring_a_pyiqa_metric_needs_pyiqa(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pyiqa", None)
     assert main(["measure", "pyiqa:lpips", "a.png"]) == 2
     assert 'pip install "agenticiqa[pyiqa]"' in capsys.readouterr().err
@@ -152,7 +152,7 @@ def test_a_metric_that_is_measured_by_its_name_needs_pyiqa(monkeypatch, capsys):
 
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(("name", "embedded"), [("ssim", "SSIM"), ("ms_ssim", "MS-SSIM"), ("SSIM", "SSIM")])
-def test_a_name_that_is_an_embedded_metrics_in_other_letters_is_refused(name, embedded):
+def test_the_name_of_an_embedded_metric_in_any_case_is_refused(name, embedded):
     with pytest.raises(ToolError, match=f"{embedded} is already embedded; remove '{name}'"):
         toolbox(pyiqa=[name])
     with pytest.raises(ToolError, match="already embedded"):
@@ -182,7 +182,7 @@ def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_dire
 
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("name", ["mad", "fgresq_pair"])
-def test_without_curve_and_finite_range_a_metric_is_refused_until_a_profile_has_it(name, tmp_path):
+def test_a_metric_without_curve_and_finite_range_is_refused_unless_a_profile_has_it(name, tmp_path):
     with pytest.raises(
         ToolError, match=f"{name} has no curve in the calibration profile 'default' and no finite range"
     ):
@@ -193,13 +193,13 @@ def test_without_curve_and_finite_range_a_metric_is_refused_until_a_profile_has_
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_weights_that_cannot_be_had_are_one_line_before_any_image_is_judged():
+def test_a_failed_download_of_weights_is_reported_in_one_line_before_the_first_image():
     with pytest.raises(ToolError, match="cannot create its metric musiq: OSError: Name or service not known"):
         AgenticIQA.from_config(Config(pyiqa=["musiq"]))
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_the_listing_is_strict_json_and_nothing_else_though_pyiqa_talks_on_stdout(config, capsys):
+def test_the_listing_is_strict_json_although_pyiqa_prints_to_stdout(config, capsys):
     def refuse(constant):
         raise AssertionError(f"{constant} is not JSON")
 
@@ -235,7 +235,7 @@ def real():
     return lambda name, profile="default": pyiqa_tool(name, profile)
 
 
-def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):
+def test_vif_and_ssim_of_pyiqa_agree_with_the_embedded_ones(real):
     image, reference = scene(192, 256) // 2 + 40, scene(192, 256)
     for name, own in (("vif", "VIF"), ("ssim", "SSIM")):
         theirs = run_tool(real(name), loaded(image), loaded(reference), region="Global", distortion=OVERALL)
@@ -243,7 +243,7 @@ def test_really_vif_and_ssim_agree_with_the_embedded_ones(real):
 
 
 @pytest.mark.parametrize("name", ["psnry", "ssimc", "vsi", "cw_ssim"])
-def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, name):
+def test_pyiqa_rates_an_undistorted_image_above_a_distorted_one(real, name):
     tool, image = real(name), scene(192, 256)
     noise = np.random.default_rng(0).integers(0, 256, image.shape, dtype=np.uint8)
     pristine = run_tool(tool, loaded(image), loaded(image), region="Global", distortion=OVERALL)
@@ -253,7 +253,7 @@ def test_really_an_undistorted_image_is_excellent_and_a_wrecked_one_worse(real, 
     assert wrecked.calibrated < pristine.calibrated
 
 
-def test_really_table_5_names_metrics_of_pyiqa_in_their_direction(real):
+def test_table_5_has_metrics_of_pyiqa_in_their_direction(real):
     from pyiqa.default_model_configs import DEFAULT_CONFIGS
 
     for name, curve in load_profile("table5").items():

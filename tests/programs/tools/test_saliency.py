@@ -26,7 +26,7 @@ def mask(*parts: tuple[int, int, int, int]) -> np.ndarray:
     return seen
 
 
-def test_the_cup_is_what_stands_out_of_the_coffee_photo(examples: Path) -> None:
+def test_the_cup_is_the_subject_of_the_coffee_photo(examples: Path) -> None:
     image = load(examples / "coffee.webp")
     seen = saliency(image)
     assert (seen.shape, seen.dtype) == ((320, 320), np.float32)
@@ -47,7 +47,7 @@ def test_a_flat_image_of_any_shape_has_no_subject_and_so_no_background(shape: tu
     assert background_box(seen, shape[::-1]) is None
 
 
-def test_a_damaged_network_is_told_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_network_is_reported_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = bytearray(module.NETWORK.read_bytes())
     content[len(content) // 2] ^= 1
     damaged = tmp_path / "u2netp.onnx"

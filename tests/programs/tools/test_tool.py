@@ -53,7 +53,7 @@ def test_a_tool_runs_once_per_image_reference_and_calibration_also_under_threads
 
 
 @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if isinstance(tool.measure, SharedMeasure)])
-def test_a_number_from_the_memo_is_the_number_of_the_pixels(name: str) -> None:
+def test_kept_and_computed_values_are_equal(name: str) -> None:
     tool, image = toolbox()[name], loaded(noise(2, scene(200, 240)))
     assert isinstance(tool.measure, SharedMeasure)
     assert tool.measure.of_loaded(image) == tool.measure(image.pixels)

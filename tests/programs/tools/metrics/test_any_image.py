@@ -87,7 +87,7 @@ def test_the_offline_program_scores_any_image_and_records_each_tool_that_refused
 
 
 @pytest.mark.parametrize("content", ["black", "scene"])
-def test_an_image_that_is_read_in_parts_is_no_exception(content):
+def test_large_images_read_in_parts_are_scored_too(content):
     image = np.tile(filled((300, 400), content), (5, 4, 1))
     for tool in NO_REFERENCE:
         try:

@@ -139,7 +139,9 @@ def test_extreme_aspect_ratios_are_measured(metric: Metric, turned: bool) -> Non
     ],
     ids=["float", "one channel", "four channels", "list", "another size", "empty"],
 )
-def test_what_is_not_a_pair_of_rgb_images_is_refused_in_one_line(metric: Metric, image: object, expected: str) -> None:
+def test_arguments_other_than_a_pair_of_rgb_images_are_refused_in_one_line(
+    metric: Metric, image: object, expected: str
+) -> None:
     with pytest.raises(ToolError, match=expected) as caught:
         metric.measure(image, PHOTO)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)

@@ -83,7 +83,7 @@ def test_a_metric_of_color_follows_its_loss(metric, sign: int) -> None:
     assert sign * metric(GRAY, PHOTO) < sign * metric(PHOTO, PHOTO) - 1e-3
 
 
-def test_a_metric_of_gray_levels_sees_no_color() -> None:
+def test_a_metric_of_gray_levels_ignores_color() -> None:
     assert ssim(GRAY, PHOTO) == pytest.approx(1)
     assert ms_ssim(GRAY, PHOTO) == pytest.approx(1)
     assert gmsd(GRAY, PHOTO) == 0
@@ -269,7 +269,7 @@ def test_vif_falls_with_noise_for_every_remainder_of_blocks_and_on_a_flat_refere
     assert shape or values[-1] < 0.05
 
 
-def test_deep_features_fall_apart_as_a_distortion_grows() -> None:
+def test_deep_feature_similarity_falls_with_distortion() -> None:
     photo = scene(256)
     found = [deep_sim(distort(photo, "gaussian_blur", level), photo) for level in range(6)]
     assert found[0] == 1

@@ -51,7 +51,7 @@ def test_an_image_of_any_shape_has_a_score_or_a_reason(size):
     assert found.spread >= module.SPREAD_GENERATED
 
 
-def test_a_loaded_image_is_judged_once_by_the_tool_and_by_the_scorer_also_under_threads(photo, monkeypatch):
+def test_tool_and_scorer_share_one_prediction_per_image_also_under_threads(photo, monkeypatch):
     calls = []
     run_network = module.run_network
     monkeypatch.setattr(module, "run_network", lambda *given: calls.append(given[2]) or run_network(*given))
@@ -82,14 +82,14 @@ def test_a_damaged_model_file_is_named(photo, tmp_path, monkeypatch):
         mos_of_pixels(photo)
 
 
-def test_a_large_image_is_looked_at_in_its_working_size_and_noise_is_judged_with_less_certainty(photo):
+def test_a_large_image_is_scaled_down_and_noise_has_a_wider_spread(photo):
     large = np.asarray(Image.fromarray(photo).resize((3000, 2000)))
     assert as_input(large).shape == (1, 3, round(2000 * WORKING_SIDE / 3000), WORKING_SIDE)
     noise = np.random.default_rng(0).integers(0, 256, photo.shape, dtype=np.uint8)
     assert mos_of_pixels(noise).spread > mos_of_pixels(photo).spread
 
 
-def test_an_offline_score_says_that_the_learned_model_made_it_where_the_image_is_large_enough(photo):
+def test_an_offline_score_names_the_learned_model_if_the_image_is_large_enough(photo):
     program = AgenticIQA.offline()
     result = program(Image.fromarray(photo), "Rate the quality.")
     assert result.summarizer_result.probability_source == "learned"
@@ -98,13 +98,13 @@ def test_an_offline_score_says_that_the_learned_model_made_it_where_the_image_is
     assert small.summarizer_result.probability_source == "measurements"
 
 
-def test_a_photo_is_judged_as_one_and_the_result_says_so(photo):
+def test_a_photo_is_recognized_as_a_photo_in_the_result(photo):
     result = AgenticIQA.offline()(Image.fromarray(photo), "Rate the quality.")
     assert result.executor_evidence.image_kind == "photo"
     assert not [note for note in result.executor_evidence.notes if "AI-generated" in note]
 
 
-def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
+def test_ai_generated_images_are_recognized_and_photos_are_not(shared_data):
     generated = read_labels(shared_data / "agiqa3k" / "labels.csv")[::125]
     photos = read_labels(shared_data / "clive" / "labels.csv")[::50]
     shown = [[mos_of_pixels(load(item.image).pixels).image_kind for item in items] for items in (generated, photos)]
@@ -118,7 +118,7 @@ def test_generated_pictures_are_judged_as_such_and_photos_are_not(shared_data):
 
 
 @pytest.mark.slow
-def test_it_follows_people_on_photos_of_the_wild(shared_data):
+def test_it_correlates_with_mos_of_authentic_photos(shared_data):
     labels = read_labels(shared_data / "clive" / "labels.csv", "dev")[:60]
     scores = [learned_iqa(load(item.image).pixels) for item in labels]
     found = srcc(scores, [item.mos for item in labels])
@@ -126,7 +126,7 @@ def test_it_follows_people_on_photos_of_the_wild(shared_data):
     assert found > 0.85  # it was trained on these very images: this shows that the file is the model that was trained
 
 
-def test_the_features_come_with_the_same_opinion() -> None:
+def test_the_features_come_with_the_same_prediction() -> None:
     image = np.random.default_rng(0).integers(0, 256, (64, 80, 3), dtype=np.uint8)
     found, features = module.mos_and_features(image)
     assert found == module.mos_of_pixels(image)

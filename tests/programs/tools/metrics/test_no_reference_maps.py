@@ -60,7 +60,7 @@ def test_a_map_is_finite_and_has_a_value_for_every_cell_that_the_image_reaches(n
     assert any(damage.shape == tuple(-(-side // cell) for side in size) for cell in (8, 16, 32, 96)), cell
 
 
-def test_a_blank_image_has_nothing_wrong_but_for_its_exposure():
+def test_only_the_exposure_map_of_a_blank_image_is_not_zero():
     white = np.full((200, 200, 3), 255, np.uint8)
     assert {name for name, damage in MAPS.items() if damage(white).any()} == {"EXPOSURE-ERROR"}
     assert MAPS["EXPOSURE-ERROR"](white).all()

@@ -155,7 +155,7 @@ def test_odd_images_give_a_finite_value_or_a_tool_error(metric, smallest: int) -
     assert metric is not piqe or max(values) <= 100 + 1e-9
 
 
-def test_niqe_leaves_flat_blocks_out_and_its_map_shows_where_the_noise_is() -> None:
+def test_niqe_excludes_flat_blocks_and_its_map_shows_the_noise() -> None:
     sky = np.full((96, 384, 3), 200, np.uint8)
     # Only the few rows beside the seam see the sky; flat blocks, were they counted, would have no value at all.
     assert niqe(np.vstack([SCENE, sky])) == pytest.approx(niqe(SCENE), rel=0.1)
@@ -169,7 +169,7 @@ def test_niqe_leaves_flat_blocks_out_and_its_map_shows_where_the_noise_is() -> N
 
 
 @pytest.mark.parametrize(("distortion", "flags"), [("noise", "noisy"), ("pixelate", "impaired")])
-def test_piqe_tells_in_which_half_the_distortion_is(distortion: str, flags: str) -> None:
+def test_piqe_finds_the_distorted_half(distortion: str, flags: str) -> None:
     smooth = AT_LEVEL["blur"](1, SCENE)
     left = np.arange(384) < 192
     half_distorted = np.where(left[:, None], AT_LEVEL[distortion](4, smooth), smooth)
@@ -180,7 +180,7 @@ def test_piqe_tells_in_which_half_the_distortion_is(distortion: str, flags: str)
 
 
 @pytest.mark.parametrize("size", [(96, 128), (97, 130), (111, 127)])
-def test_piqe_judges_every_block_that_the_image_reaches_and_marks_only_active_ones(size: tuple[int, int]) -> None:
+def test_piqe_covers_every_block_and_marks_only_active_ones(size: tuple[int, int]) -> None:
     image = AT_LEVEL["jpeg"](4, scene(*size))
     blocks = classify_blocks(image)
     assert blocks.active.shape == blocks.variance.shape == (-(-size[0] // SIDE), -(-size[1] // SIDE))
@@ -189,7 +189,7 @@ def test_piqe_judges_every_block_that_the_image_reaches_and_marks_only_active_on
 
 
 @pytest.mark.parametrize("rows", [1, 33, 1000])
-def test_the_bands_in_which_piqe_reads_an_image_do_not_show(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_piqe_does_not_depend_on_its_bands(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     image = AT_LEVEL["jpeg"](3, SCENE)
     usual = classify_blocks(image)
     monkeypatch.setattr("agenticiqa.programs.tools.statistics.mscn.CHUNK", rows * image.shape[1])
@@ -241,7 +241,7 @@ def test_noise_sigma_is_the_standard_deviation_of_noise_on_a_ramp(sigma: int) ->
     assert noise_sigma(noisy) == pytest.approx(sigma, rel=0.15)
 
 
-def test_texture_without_noise_hardly_reads_as_noise() -> None:
+def test_texture_hardly_counts_as_noise() -> None:
     assert noise_sigma(coffee()) < 2.4
     assert noise_sigma(skimage.data.gravel()[..., None].repeat(3, axis=2)) < 4
 
@@ -269,7 +269,7 @@ def test_a_blown_out_ninth_is_an_exposure_error_and_a_black_one_is_not() -> None
     assert exposure_error(as_gray(plane)) == 0
 
 
-def test_the_map_of_exposure_marks_white_blocks_and_what_is_dark_or_bright_all_over() -> None:
+def test_the_exposure_map_marks_white_blocks_and_overall_dark_or_bright_images() -> None:
     plane = np.full((24, 32), 128)
     plane[:8, :8], plane[16:, 24:], plane[8:16, :8], plane[8:16, 8:16] = 5, 251, 6, 249
     found = exposure_error_map(as_gray(plane))

@@ -39,7 +39,7 @@ def test_threads_that_begin_together_load_a_network_once(monkeypatch):
 
 
 @pytest.mark.parametrize(("file", "output"), [(MODEL, "late"), (MODEL, "reading"), (NETWORK, FUSED)])
-def test_it_has_the_nodes_and_weights_that_onnx_extracts(file, output):
+def test_a_reduced_model_has_the_nodes_and_weights_that_onnx_extracts(file, output):
     whole = onnx.load(file)
     found = onnx.load_from_string(layers_to(file.read_bytes(), output))
     onnx.checker.check_model(found)
@@ -50,7 +50,7 @@ def test_it_has_the_nodes_and_weights_that_onnx_extracts(file, output):
     assert [*found.graph.input, *found.opset_import] == [*whole.graph.input, *whole.opset_import]
 
 
-def test_its_values_are_those_of_the_whole_model_to_the_bit():
+def test_a_reduced_model_computes_the_same_bits():
     image = np.random.default_rng(0).integers(0, 256, (1, 3, 65, 97)).astype(np.float32)
     whole, part = (run(model, image) for model in (MODEL.read_bytes(), layers_to(MODEL.read_bytes(), "late")))
     assert np.array_equal(whole, part)

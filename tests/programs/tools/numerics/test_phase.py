@@ -26,7 +26,7 @@ def test_phase_congruency_does_not_depend_on_contrast() -> None:
     assert np.abs(weak - strong).max() < 0.01
 
 
-def test_phase_congruency_gives_noise_little() -> None:
+def test_phase_congruency_of_noise_is_low() -> None:
     plane = 20 * np.random.default_rng(0).standard_normal((128, 128))
     (noisy,) = phase_congruency([plane])
     (structured,) = phase_congruency([luma(scene(128, 128))])

@@ -12,5 +12,5 @@ def test_the_probabilities_are_a_distribution_around_the_score():
     assert sum(level * share for level, share in shown.items()) == pytest.approx(3.2, abs=0.1)
 
 
-def test_a_surer_opinion_is_a_narrower_distribution():
+def test_a_smaller_spread_gives_a_narrower_distribution():
     assert max(PredictedMOS(3, 0.3).probabilities().values()) > max(PredictedMOS(3, 1.0).probabilities().values())

@@ -13,7 +13,7 @@ def test_nothing_is_lost_where_every_packet_arrives(size):
 
 
 @pytest.mark.parametrize(("period", "least", "most"), [(32, 0, 0.3), (512, 0.95, 1)])
-def test_where_every_block_is_hit_faint_waves_are_lost_but_for_the_longest(period, least, most):
+def test_with_every_block_hit_only_the_longest_faint_waves_remain(period, least, most):
     """The coarsest of the five scales, which always arrives, has a value every 32 pixels."""
     wave = 3 * np.sin(2 * np.pi * np.arange(512) / period + 0.4)
     values = 100 + np.repeat((wave[:, None] + wave)[..., None], 3, axis=2)

@@ -31,7 +31,7 @@ def test_the_arrays_come_in_double_precision(file: Path) -> None:
     assert weights["offset"] == 0.5
 
 
-def test_a_changed_byte_and_a_missing_file_are_told_by_name(file: Path) -> None:
+def test_damaged_and_missing_files_are_reported_by_name(file: Path) -> None:
     digest = sha256(file)
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1

@@ -70,7 +70,7 @@ def test_every_measure_is_finite_for_any_image(size, content):
 
 
 @pytest.mark.parametrize("wrong", [np.zeros((9, 9), np.uint8), np.zeros((9, 9, 3)), np.zeros((0, 9, 3), np.uint8)])
-def test_what_is_no_8_bit_rgb_image_is_refused(wrong):
+def test_arrays_other_than_8_bit_rgb_are_refused(wrong):
     for name in NAMES:
         with pytest.raises(ToolError, match="expected"):
             statistic(name, wrong)
@@ -88,7 +88,7 @@ def test_measure_holds_every_measure_and_is_read_only(photo):
 
 
 @pytest.mark.parametrize("times", [1, 5], ids=["small", "larger than what is measured whole"])
-def test_a_tool_and_the_measure_that_it_is_made_of_give_one_number_whatever_the_size(times):
+def test_a_tool_and_its_measure_agree_at_every_size(times):
     image = np.tile(scene(300, 400), (times, times, 1))
     values = all_statistics(loaded(image))
     assert {tool: TOOLS[tool].measure(image) for tool in TOOL_OF} == {

@@ -55,7 +55,7 @@ def test_an_enlarged_copy_has_fewer_effective_pixels(name: str) -> None:
         assert share == pytest.approx(1 / factor, rel=0.3)
 
 
-def test_what_is_too_small_or_flat_says_nothing() -> None:
+def test_too_small_or_flat_images_give_no_result() -> None:
     small = photo(PHOTOS[0]).crop((0, 0, 60, 60))
     assert effective_share(parts(small)) is None
     assert past_quality(parts(jpeg(small, 30).convert("RGB"))) is None

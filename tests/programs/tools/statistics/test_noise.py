@@ -23,7 +23,7 @@ def test_isolated_pixels_counts_sprinkled_impulses_and_not_gaussian_noise(photo)
 
 
 @pytest.mark.parametrize("size", [(3, 3), (3, 17), (24, 20)])
-def test_isolated_pixels_are_those_that_differ_so_from_all_eight_neighbors(size):
+def test_isolated_pixels_differ_from_all_eight_neighbors(size):
     planes = np.random.default_rng(0).integers(0, 256, (6, *size)).astype(np.float32)
     high, low = [], []
     for number, plane in enumerate(planes):

@@ -38,7 +38,7 @@ def test_noise_hardly_touches_tone_and_color(photo):
         assert statistic(name, noisy) == pytest.approx(statistic(name, photo), rel=0.05), name
 
 
-def test_color_cast_sees_the_tint_of_what_was_neutral():
+def test_color_cast_is_the_tint_of_neutral_areas():
     ramp = as_gray(np.linspace(30, 220, 160)[None].repeat(160, axis=0))
     assert statistic("color_cast", ramp) < 0.1
     casts = [
@@ -75,7 +75,7 @@ def as_jpeg(image: Image.Image) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", PHOTOS)
-def test_a_photo_has_colors_also_faded_and_gaudy_and_under_colored_light(name):
+def test_a_photo_is_not_monochrome_even_with_changed_colors(name):
     rgb = PHOTOS[name]
     for kind, level in (("desaturate", 2), ("desaturate", 3), ("oversaturate", 3), ("color_cast", 3), ("darken", 4)):
         assert monochrome(Tone(distort(rgb, kind, level))) is None
@@ -83,7 +83,7 @@ def test_a_photo_has_colors_also_faded_and_gaudy_and_under_colored_light(name):
 
 
 @pytest.mark.parametrize("name", PHOTOS)
-def test_gray_is_gray_also_compressed_scanned_or_dark(name):
+def test_gray_images_are_recognized_also_compressed_scanned_or_dark(name):
     gray = in_gray(PHOTOS[name])
     scan = np.asarray(gray.convert("RGB")) + np.random.default_rng(3).normal(0, 4, (gray.height, gray.width, 3))
     assert monochrome(Tone(np.asarray(gray.convert("RGB")))) == "gray"
@@ -102,7 +102,7 @@ def test_sepia_is_toned_and_one_cold_hue_is_not(name):
 
 
 @pytest.mark.parametrize("size", [(2, 600), (24, 24), (40, 12)])
-def test_small_images_are_judged_by_their_colors(size):
+def test_small_images_are_classified_by_their_colors(size):
     assert monochrome(Tone(np.full((*size, 3), 90, np.uint8))) == "gray"
     colored = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
     assert monochrome(Tone(colored // 2 + np.array([120, 40, 0], np.uint8))) != "gray"
