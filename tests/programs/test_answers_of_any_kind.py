@@ -1,4 +1,4 @@
-"""Whatever a model answers, a stage has either a typed answer or Unanswered: never another error."""
+"""For every answer of a model, a stage returns a typed answer or raises Unanswered, and no other error."""
 
 import contextlib
 import json

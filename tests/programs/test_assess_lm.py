@@ -1,4 +1,4 @@
-"""The whole program with a model behind it, over real HTTP on loopback: what it asks, and what comes of the answers."""
+"""The whole program with a model, over HTTP on loopback: its requests, and the use of the answers."""
 
 import asyncio
 import io
@@ -175,8 +175,8 @@ def test_a_question_about_something_else_is_answered_from_the_image_alone(photo:
 
 @pytest.mark.parametrize("is_found", [True, False])
 def test_a_rating_of_a_region_is_measured_on_its_crop(photo: Path, is_found: bool) -> None:
-    """Five calls, and the tool of a rating on the box; without one on the whole image, which the result says."""
-    nothing_on = dict.fromkeys(ALL, False)  # whatever the model says of the sub-tasks
+    """Five calls, and the rating tool runs on the box; without a box on the whole image, with a note in the result."""
+    nothing_on = dict.fromkeys(ALL, False)  # whatever sub-tasks the model writes
     script = {**SCRIPT, "plan": plan("cat", nothing_on), **({} if is_found else {"location": nowhere})}
     with fake_server(by_stage(script)) as server:
         program = program_for(server, executor={"select": "table"})
@@ -224,7 +224,7 @@ def test_a_named_tool_that_cannot_run_is_an_error(photo: Path, named: str, shown
 def test_a_tool_that_the_question_does_not_name_is_not_required(
     photo: Path, tool: str, query: str, options: list[str] | None
 ) -> None:
-    """As by a planner that obeys a text in the image: corrected at once, and told in the result."""
+    """A planner that obeys a text in the image is corrected without a retry, and the result has a note."""
     script = {**SCRIPT, "plan": plan(required_tool=[tool]), "answer": {**ANSWER, "final_answer": "A"}}
     with fake_server(by_stage(script)) as server:
         result = program_for(server)(photo, query, options=options)

@@ -1,4 +1,4 @@
-"""Every answer that the requirement documents and the paper show, read by the program at the first attempt."""
+"""Every answer in the requirement documents and the paper is read at the first attempt."""
 
 import json
 from pathlib import Path

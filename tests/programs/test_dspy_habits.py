@@ -26,7 +26,7 @@ from support.fake_server import by_stage, fake_server, text_of
 from support.scripted_answers import SCRIPT, program_for
 
 
-class Heard(BaseCallback):
+class Recorder(BaseCallback):
     """Every module that was called, with its result."""
 
     def __init__(self) -> None:
@@ -47,18 +47,18 @@ def photo(examples: Path) -> Path:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_callbacks_receive_every_stage_with_its_typed_result(photo: Path, asynchronous: bool) -> None:
-    heard = Heard()
-    with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[heard]):
+    recorder = Recorder()
+    with fake_server(by_stage(SCRIPT)) as server, dspy.context(callbacks=[recorder]):
         program = program_for(server)
         result = asyncio.run(program.acall(photo)) if asynchronous else program(photo)
-    assert heard.results.pop("AgenticIQA") is result
-    assert isinstance(heard.results.pop("Predict"), dspy.Prediction)
-    assert heard.results.keys() == {
+    assert recorder.results.pop("AgenticIQA") is result
+    assert isinstance(recorder.results.pop("Predict"), dspy.Prediction)
+    assert recorder.results.keys() == {
         *("Planner", "Executor", "Detector", "Analyst", "Selector", "Summarizer", "Scorer", "Replan", "CheckedPredict")
     }
-    assert all(map(dataclasses.is_dataclass, heard.results.values()))
-    assert heard.results["Planner"].plan == result.plan
-    assert heard.results["Executor"].evidence == result.executor_evidence
+    assert all(map(dataclasses.is_dataclass, recorder.results.values()))
+    assert recorder.results["Planner"].plan == result.plan
+    assert recorder.results["Executor"].evidence == result.executor_evidence
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""What DSPy's users do with a module, on the program built in each way; the table of docs/dspy.md is made of this list.
+"""What DSPy's users do with a module, for each way to build the program; docs/dspy.md has the table of these rows.
 
-Each cell looks at what reached the server: the very bytes of the image in every question that shows one, no
-placeholder, the model that was meant and no other.
+Each cell checks the requests that reached the server: the exact bytes of the image in every question with one, no
+placeholder, and only the expected model.
 """
 
 import asyncio
@@ -325,7 +325,7 @@ def _(cell: Cell) -> Expected:
     return Expected(cell.asked, images=one(cell))
 
 
-class Heard(BaseCallback):
+class Recorder(BaseCallback):
     """What was called."""
 
     def __init__(self) -> None:
@@ -341,17 +341,17 @@ class Heard(BaseCallback):
 
 @row("callbacks")
 def _(cell: Cell) -> Expected:
-    heard = Heard()
-    with cell.model(), dspy.context(callbacks=[heard]):
+    recorder = Recorder()
+    with cell.model(), dspy.context(callbacks=[recorder]):
         cell.program(cell.photos[0])
-    assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(heard.modules)
-    assert len(heard.models) == len(cell.server.requests)
-    assert all(name.endswith(f"/{cell.asked}") for name in heard.models)
+    assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(recorder.modules)
+    assert len(recorder.models) == len(cell.server.requests)
+    assert all(name.endswith(f"/{cell.asked}") for name in recorder.models)
     return Expected(cell.asked, images=one(cell))
 
 
 class Started(StatusMessageProvider):
-    """Says which module begins."""
+    """Returns the module that begins as the status message."""
 
     def module_start_status_message(self, instance: Any, inputs: dict[str, Any]) -> str:
         return type(instance).__name__
@@ -410,19 +410,19 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, images=one(cell))
 
 
-def retold(program: AgenticIQA) -> None:
+def set_instruction(program: AgenticIQA) -> None:
     predictor = dict(program.named_predictors())["planner.ask.predict"]
     predictor.signature = predictor.signature.with_instructions("Plan with great care.")
 
 
-def reported(cell: Cell) -> list[bool]:
+def has_instruction(cell: Cell) -> list[bool]:
     """For each plan that was asked for, whether it was with the tuned instruction."""
     return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
 
 
 @row("`program.save(path)`, `load(path)`", "saves prompts, not models; loads predictors with matching fields")
 def _(cell: Cell) -> Expected:
-    retold(cell.program)
+    set_instruction(cell.program)
     cell.program.set_lm(cell.lm(api_key="sk-secret"))
     cell.program.save(cell.folder / "tuned.json")
     assert "sk-secret" not in (cell.folder / "tuned.json").read_text()
@@ -430,30 +430,30 @@ def _(cell: Cell) -> Expected:
     program.load(cell.folder / "tuned.json")
     with cell.model():
         program(cell.photos[0])
-    assert reported(cell) == [True]
+    assert has_instruction(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 
 @row("`load` of a state that `dspy.Module.save` wrote", "if its predictors and fields match")
 def _(cell: Cell) -> Expected:
-    retold(cell.program)
+    set_instruction(cell.program)
     dspy.Module.save(cell.program, cell.folder / "plain.json")
     program = COLUMNS[cell.column](cell.server)
     program.load(cell.folder / "plain.json")
     with cell.model():
         program(cell.photos[0])
-    assert reported(cell) == [True]
+    assert has_instruction(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 
 @row("`save(folder, save_program=True)`, `dspy.load`", "saves no keys; `dspy.load` reads them from the environment")
 def _(cell: Cell) -> Expected:
-    retold(cell.program)
+    set_instruction(cell.program)
     cell.program.save(cell.folder / "whole", save_program=True)
     program = dspy.load(str(cell.folder / "whole"), allow_pickle=True)
     with cell.model():
         program(cell.photos[0])
-    assert reported(cell) == [True]
+    assert has_instruction(cell) == [True]
     return Expected(cell.asked, images=one(cell))
 
 

@@ -1,4 +1,4 @@
-"""The example photos: what their script makes, small enough to ship, and degraded in the way their names say."""
+"""The example photos: made by their script, small enough to ship, and degraded as their names state."""
 
 import importlib.util
 import io

@@ -160,7 +160,7 @@ def test_updates_and_values_are_streamed(photo: Path) -> None:
 def test_insufficient_evidence_is_replanned_until_the_limit(
     photo: Path, in_state: int | None, given_to_graph: int | None, of_program: int, plans: int
 ) -> None:
-    """Each new plan is told why; the limit is the state's, else the graph's, else the program's."""
+    """Each new plan receives the reason; the limit is the state's, else the graph's, else the program's."""
     # A plan that changes each time, or it would not be carried out again.
     config, engine = scripted({**GAP, "plan": [plan(region) for region in ("cup", "table", "wall", "cup", "floor")]})
     program = config["configurable"]["program"]

@@ -1,4 +1,4 @@
-"""The graph's checkpoints: what they hold, which savers keep them, and a run that goes on after a kill."""
+"""The graph's checkpoints: their content, their savers, and a run that continues after a kill."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BaseCheckp
 
 @pytest.fixture
 def unregistered() -> Iterator[list[Any]]:
-    """What the serializer reads of types that it does not know; LangGraph warns of each type once per process only."""
+    """Return the serializer's result for unregistered types; LangGraph warns of each type once per process."""
     seen: list[Any] = []
     forget = event_hooks.register_serde_event_listener(seen.append)
     yield seen

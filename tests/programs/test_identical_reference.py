@@ -1,4 +1,4 @@
-"""An image that equals its reference scores 5, whatever the file, the question's region or the model says."""
+"""An image with the pixels of its reference scores 5, for any file, region and model answer."""
 
 import io
 from pathlib import Path

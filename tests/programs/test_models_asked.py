@@ -1,4 +1,4 @@
-"""Which model is asked where several are given or none is; ``test_dspy_matrix.py`` has each way to give one."""
+"""Which model is asked if several are given, or none; ``test_dspy_matrix.py`` has each way to give one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,4 +1,4 @@
-"""The program tells what is wrong with a reference, aligns it if asked, and compares with no other picture."""
+"""The program reports problems of a reference, aligns it on request, and does not compare other pictures."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What the program returns: short to read, plain as JSON, and a dspy.Prediction to whatever DSPy does with it."""
+"""The result of the program: its short repr, its plain JSON, and its use as a dspy.Prediction."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""Rows that others wrote: a wrong one is named by its line and left out, wherever rows are read."""
+"""Untrusted rows: every reader skips an invalid row and reports its line."""
 
 import json
 import logging

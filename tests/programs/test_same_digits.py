@@ -77,7 +77,7 @@ def refusing(*names: str) -> Script:
 
 
 class Row(NamedTuple):
-    """What a result says of the score, and of the model."""
+    """The figures of a result: the score, and those of the model."""
 
     score: float
     source: str

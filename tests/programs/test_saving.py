@@ -1,4 +1,4 @@
-"""Tuned prompts on disk: what comes back, what is refused, and what is never written."""
+"""Tuned prompts on disk: what is loaded, what is refused, and what is never written."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Raw values stand beside the mapped ones in the metric's own unit: in JSON, HTML, pictures, on terminals."""
+"""Raw values are shown beside the mapped ones with their unit: in JSON, HTML, pictures and terminals."""
 
 import io
 from pathlib import Path

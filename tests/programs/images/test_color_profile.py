@@ -1,4 +1,4 @@
-"""Color profiles become sRGB, for image, reference, thumbnails, crops and what a model is sent."""
+"""Color profiles are converted to sRGB, for image, reference, thumbnails, crops and the data sent to a model."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Which files of what a user names are judged, and what is said of the others."""
+"""Which of the named files and folders are assessed, and how the others are reported."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Loading: the pixels are those a viewer shows, also those that are sent, and the rest is refused."""
+"""Loading: measured and sent pixels are those that a viewer shows, and other files are refused."""
 
 import base64
 import dataclasses

@@ -1,4 +1,4 @@
-"""What libtiff says about damaged files: part of an error or a note, and not on stderr."""
+"""Messages of libtiff about damaged files are part of an error or a note, and not printed to stderr."""
 
 import io
 import sys
@@ -67,8 +67,8 @@ def test_each_thread_gets_the_messages_of_its_own_file(capfd: pytest.CaptureFixt
     order = [*kinds] * 25
     with ThreadPoolExecutor(4) as pool:
         for kind, text in zip(order, pool.map(said, order), strict=True):
-            heard = {name for name in kinds.values() if name and name in text}
-            assert heard == {kinds[kind]} - {""}, kind
+            reported = {name for name in kinds.values() if name and name in text}
+            assert reported == {kinds[kind]} - {""}, kind
     assert capfd.readouterr() == ("", "")
 
 

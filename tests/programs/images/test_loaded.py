@@ -1,4 +1,4 @@
-"""What of a loaded image a model is sent."""
+"""The data of a loaded image that a model receives."""
 
 from dataclasses import replace
 

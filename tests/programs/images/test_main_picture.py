@@ -1,4 +1,4 @@
-"""A thumbnail is never assessed in place of the photo: TIFF, raw photos, HEIC."""
+"""The full-resolution picture is assessed, not the thumbnail: TIFF, raw photos, HEIC."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""What is computed from an image is computed once, and lives and dies with that image."""
+"""Results of an image are computed once and kept as long as the image."""
 
 import copy
 import gc

@@ -1,4 +1,4 @@
-"""Files that Pillow misreads come out right, or are refused in a line: WhiteIsZero, planes, JPEG 2000, XBM."""
+"""Files that Pillow misreads are read correctly, or refused in one line: WhiteIsZero, planes, JPEG 2000, XBM."""
 
 import io
 import struct
@@ -111,7 +111,7 @@ def palette(
 
 
 def jp2(pixels: np.ndarray, boxes: list[tuple[bytes, bytes]], more: bytes = b"") -> bytes:
-    """A JPEG 2000 file with more boxes in its header, of which a colr takes the place of its own."""
+    """Return a JPEG 2000 file with further boxes in its header; a colr replaces its own."""
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG2000", irreversible=False, mct=0)
     data = buffer.getvalue()

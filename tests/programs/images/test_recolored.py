@@ -1,4 +1,4 @@
-"""A picture with the reference's colors mixed up is told, and scores as what it looks like; a distorted one is not."""
+"""Mixed-up colors of the reference are recognized and scored as damage; distortions are not mistaken for them."""
 
 from collections.abc import Callable
 

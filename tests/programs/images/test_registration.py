@@ -1,4 +1,4 @@
-"""A reference is found in place, shifted, cropped, scaled, or told as another picture."""
+"""A reference is found in place, shifted, cropped or scaled, or is recognized as another picture."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,7 +34,7 @@ def resized(pixels: np.ndarray, width: int, height: int, box: tuple[float, ...] 
 
 
 def shifted(pixels: np.ndarray, right: int, down: int, margin: int = 40) -> tuple[np.ndarray, np.ndarray]:
-    """An image whose content is so many pixels right of and below its place in the reference, and the reference."""
+    """Return an image with its content shifted right and down against the reference, and the reference."""
     height, width = pixels.shape[:2]
     reference = pixels[margin : height - margin, margin : width - margin]
     image = pixels[margin - down : height - margin - down, margin - right : width - margin - right]

@@ -1,4 +1,4 @@
-"""One picture: what a viewer shows is measured, gated, compared with others, and sent to every provider."""
+"""The pixels that a viewer shows are measured, gated, compared with others, and sent to every provider."""
 
 import ast
 import io
@@ -102,7 +102,7 @@ OPENS = {"open", "convert", "exif_transpose", "imread", "frombytes", "frombuffer
 
 
 def _opens(node: ast.AST) -> bool:
-    """Whether it is a call as ``Image.open(...)`` or ``x.convert(...)``; ``Image.fromarray(...).convert`` is none."""
+    """Return whether it calls ``Image.open(...)`` or ``x.convert(...)``, but not ``Image.fromarray(...).convert``."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in OPENS):
         return False
     of = ast.unparse(node.func.value)

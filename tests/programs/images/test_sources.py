@@ -1,4 +1,4 @@
-"""Whatever an image is given as: the same picture gives the same image, and what cannot be read is refused."""
+"""Every form of source gives the same image for the same picture, and unreadable sources are refused."""
 
 import base64
 import io

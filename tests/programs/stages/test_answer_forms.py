@@ -1,4 +1,4 @@
-"""Answers as models write them: what is read without a second call, what goes back, and that nothing is misread.
+"""Answers as models write them: which are read without a second call, which are rejected, and that none is misread.
 
 The texts of ``answers_corpus`` are written for these tests; their forms are those that users of the models report.
 Every other entry of the first two files was kept aside while the reader was written; ``later.yaml`` was found since.
@@ -39,12 +39,12 @@ LEAST_READ = 0.95
 
 
 def corpus() -> list[dict[str, Any]]:
-    """Every entry; ``aside`` are those that were kept aside."""
+    """Return every entry; ``aside`` is true for the held-out ones."""
     entries = []
     for file, stage in (("scoring.yaml", "assessment"), ("others.yaml", ""), ("later.yaml", "")):
         for number, entry in enumerate(yaml.safe_load((CORPUS / file).read_text())):
-            kept_aside = bool(number % 2) and file != "later.yaml"
-            entries.append({"stage": stage, **entry, "aside": kept_aside, "name": f"{file[:-5]}-{number}"})
+            is_held_out = bool(number % 2) and file != "later.yaml"
+            entries.append({"stage": stage, **entry, "aside": is_held_out, "name": f"{file[:-5]}-{number}"})
     return entries
 
 
@@ -104,7 +104,7 @@ def _decision(judge: CheckedPredict[Any]) -> dict[str, Any]:
 
 
 def means(entry: dict[str, Any], read: Any) -> bool:
-    """Whether what was read is what the entry says."""
+    """Return whether the parsed answer has the meaning of the entry."""
     meant, stage = entry["means"], entry["stage"]
     if stage == "assessment":
         total = sum(meant["p"])

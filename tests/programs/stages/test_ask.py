@@ -1,4 +1,4 @@
-"""Typed answers with retries: what goes back to the model, what counts as an attempt, and what replays."""
+"""Typed answers with retries: the correction for the model, the counted attempts, and the replay from the cache."""
 
 import copy
 import json
@@ -256,7 +256,7 @@ def test_the_fallback_is_asked_only_after_an_outage_and_its_own_outage_is_raised
 
 
 def test_a_whole_exchange_is_replayed_from_the_cache_up_to_the_accepted_answer() -> None:
-    """The model says the same bad thing to the same prompt; with the correction it is another prompt."""
+    """The model repeats its bad answer to the same prompt; the correction makes it another prompt."""
 
     def answers(body: Body) -> str:
         return say(3) if "correction" in text_of(body["messages"][-1]) else say(9)
@@ -368,7 +368,7 @@ def test_bootstrapping_takes_accepted_answers_as_demonstrations(ambient: bool) -
 
 
 def test_gepa_reflects_on_the_instruction_and_finds_a_better_one() -> None:
-    """A model that is right only when told to look closely, and a reflection model that says to tell it so."""
+    """The model is right only with the instruction to look closely, which the reflection model proposes."""
     better = "Look closely at the edges."
 
     def answers(body: Body) -> str:

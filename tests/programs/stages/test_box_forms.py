@@ -1,4 +1,4 @@
-"""Boxes as each family of models writes them: what it is asked for, and where its answer is measured."""
+"""Boxes in the form of each model family: the requested form, and the measured pixels."""
 
 import json
 from typing import Any
@@ -21,7 +21,7 @@ from support.fake_server import field_of
 SIZE = (640, 480)
 RIGHT_HALF = (320, 0, 640, 480)  # in pixels
 THOUSANDTHS, FRACTIONS = [500, 0, 1000, 1000], [0.5, 0, 1, 1]
-IN_28 = [322, 0, 644, 476]  # of 644 x 476, what Qwen2.5-VL sees of 640 x 480: 23 x 17 patches
+IN_28 = [322, 0, 644, 476]  # of 644 x 476, the size of 640 x 480 for Qwen2.5-VL: 23 x 17 patches
 
 
 def image(size: tuple[int, int] = SIZE) -> LoadedImage:

@@ -1,4 +1,4 @@
-"""How often a model is asked for one image, what happens side by side, and what a second run costs."""
+"""How many requests one image needs, which of them run in parallel, and what a second run costs."""
 
 import io
 import threading
@@ -202,16 +202,16 @@ def test_a_second_run_costs_nothing(photo: Path, tmp_path: Path) -> None:
     assert {used["cached"] for used in uncached.usage_by_stage.values()} == {0}
 
 
-@pytest.mark.parametrize("whose", ["ours", "DSPy's own", pytest.param("LiteLLM's", marks=pytest.mark.slow)])
-def test_only_a_stage_without_a_usable_answer_is_asked_again(photo: Path, whose: str) -> None:
+@pytest.mark.parametrize("engine_of", ["ours", "DSPy's own", pytest.param("LiteLLM's", marks=pytest.mark.slow)])
+def test_only_a_stage_without_a_usable_answer_is_asked_again(photo: Path, engine_of: str) -> None:
     def result() -> Assessment:
-        program = program_for(server) if whose == "ours" else AgenticIQA()
+        program = program_for(server) if engine_of == "ours" else AgenticIQA()
         with dspy.context(lm=lm):
             return program(photo)
 
     rating = SCRIPT["assessment"]
     with fake_server(by_stage({**SCRIPT, "assessment": [*[bad_json()] * 3, *[bad_json(), rating]]})) as server:
-        engine = {"engine": "litellm"} if whose == "LiteLLM's" else {}
+        engine = {"engine": "litellm"} if engine_of == "LiteLLM's" else {}
         lm = dspy.LM("openai/gpt-4o", api_base=server.url, api_key="none", **engine)
         assert result().quality_reasoning == PARSING_FAILED
         others = len(server.requests) - 3
@@ -310,7 +310,7 @@ def test_images_are_sent_unchanged_unless_max_side_is_set(photo: Path) -> None:
 
 
 def test_offline_only_analysis_and_tools_run_in_parallel(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No judge is asked while the answer is made, and nothing is measured while rules plan."""
+    """No model decides about a replan in parallel, and no tool runs during planning by rules."""
     pools: list[int] = []
 
     def counted(workers: int) -> ThreadPoolExecutor:

@@ -1,4 +1,4 @@
-"""What the evidence lacks is judged by the same list of distortions that the Executor worked from."""
+"""Gaps in the evidence are found with the list of distortions that the Executor used."""
 
 from agenticiqa.programs.stages.evidence import gaps
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput

@@ -1,4 +1,4 @@
-"""Raw training examples among a predictor's: an image in them is sent as an image, whatever kind it was given as."""
+"""Images in the examples of a predictor are sent as images, in whatever form they are given."""
 
 import base64
 import hashlib

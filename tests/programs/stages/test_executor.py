@@ -1,4 +1,4 @@
-"""The run of the sub-tasks: which run, what each is given, and what becomes of their results, around stages in code."""
+"""The Executor with scripted sub-tasks: which of them run, their inputs, and the use of their results."""
 
 from typing import Any
 
@@ -127,7 +127,7 @@ def rated(image: LoadedImage, *tools: str, query: str = "Rate the quality.") -> 
 
 
 def test_a_named_tool_of_one_property_is_not_part_of_the_score(image: LoadedImage) -> None:
-    """Its value is told, and the score is made of the program's own tools, as without it."""
+    """Its value is reported, and the score comes from the program's own tools, as without it."""
     evidence, without = rated(image, "RMS-CONTRAST"), rated(image, "LEARNED-IQA")
     assert evidence.overall_mean == without.overall_mean
     assert evidence.overall_tools == ("LEARNED-IQA",)

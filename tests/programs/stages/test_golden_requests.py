@@ -1,4 +1,4 @@
-"""Golden requests: what each stage's model is sent, word for word, so that a change of a prompt is a diff to read.
+"""Golden requests: the exact request of each stage, so that every change of a prompt is a diff to review.
 
 After a change that is meant::
 
@@ -73,7 +73,7 @@ CASES: dict[str, tuple[type[dspy.Signature], dict[str, Any]]] = {
 
 
 def sent(name: str, attempt: int = 1) -> Body:
-    """The request of that attempt, whose predecessors were answered with nothing."""
+    """Return the request of that attempt, after empty answers to the earlier ones."""
     signature, inputs = CASES[name]
     backend, engine = scripted_backend([""])
     adapter = LevelsAdapter("q-realign") if signature is NameLevel else None

@@ -1,4 +1,4 @@
-"""Text of others is text in every adapter's prompt: it opens no field, no tag, and no token of a chat template."""
+"""Untrusted text stays text in every adapter's prompt: it opens no field, tag or token of a chat template."""
 
 import re
 from typing import Any

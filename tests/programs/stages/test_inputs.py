@@ -1,4 +1,4 @@
-"""Examples with images in memory: what is printed, compared and saved of them."""
+"""Examples with images in memory: how they are printed, compared and saved."""
 
 import io
 import json

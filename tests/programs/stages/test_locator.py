@@ -1,4 +1,4 @@
-"""Questions about regions: where they are found, what is made of a box, and that each is measured by itself."""
+"""Questions about regions: how they are located, how boxes are used, and that each region is measured by itself."""
 
 import io
 import json
@@ -45,7 +45,7 @@ def image() -> LoadedImage:
 
 @pytest.fixture(scope="module")
 def halves() -> LoadedImage:
-    """A scene whose left half is heavily blurred and whose right half is as it was."""
+    """Return a scene with a heavily blurred left half and an unchanged right half."""
     sharp = scene()
     middle = sharp.shape[1] // 2
     return load(Image.fromarray(np.concatenate([blur(5, sharp)[:, :middle], sharp[:, middle:]], axis=1)))
@@ -119,7 +119,7 @@ def test_the_locator_is_asked_once_before_the_boxes_are_used(image: LoadedImage)
     assert len(images_of(engine.bodies[0])) == 1
     assert given_boxes(engine.bodies[1]) == {VEHICLE: BOX}
     assert evidence.boxes == {VEHICLE: pixels_of(BOX, image)}
-    assert str([*pixels_of(BOX, image)]) in format_evidence(evidence), "the one who answers is told the box"
+    assert str([*pixels_of(BOX, image)]) in format_evidence(evidence), "the answering model receives the box"
 
 
 @pytest.mark.parametrize("planned", [plan(), plan(VEHICLE, query_type="Other", flags=dict.fromkeys(ANALYSE, False))])
@@ -296,7 +296,7 @@ def test_offline_without_a_box_the_whole_image_is_measured_with_a_note(halves: L
 
 
 def test_the_subject_is_located_offline() -> None:
-    """A disc on plain ground stands out; people and other things have no box."""
+    """A disc on plain ground is the subject; people and other things have no box."""
     rows, columns = np.mgrid[:384, :512]
     disc = (rows - 180) ** 2 + (columns - 300) ** 2 < 90**2
     picture = np.where(disc[..., None], np.tile(scene(), (2, 2, 1)), np.array([90, 140, 90], np.uint8))

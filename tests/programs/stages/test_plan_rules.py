@@ -1,4 +1,4 @@
-"""The paper's rules of planning: the table of flags, what breaks it, and how it is set right."""
+"""The paper's planning rules: the table of flags, its violations, and their correction."""
 
 from collections.abc import Mapping
 from itertools import product

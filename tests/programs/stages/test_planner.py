@@ -1,4 +1,4 @@
-"""What runs beside the model's planning, and who plans when the model does not."""
+"""Tools that run during the model's planning, and the fallback if the model gives no plan."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ def test_only_tools_that_the_question_can_name_are_shown() -> None:
 def test_a_plan_is_rejected_only_for_errors_that_rules_cannot_correct(
     image: LoadedImage, query: str, changed: dict[str, Any], calls: int
 ) -> None:
-    """And by an answer that it stands by, a model is believed."""
+    """If the model repeats its answer, the answer is accepted."""
     backend, engine = scripted_backend(by_stage({"plan": plan(**changed)}))
     planned = Planner(toolbox(), backend=backend)(image=image, query=query, reference=None, feedback="")
     assert (len(engine.requests), planned.plan.distortion_source) == (calls, "Inferred")

@@ -1,4 +1,4 @@
-"""What a rating sends in text, by stage: prompts creep, and every image pays for them."""
+"""The length of the prompts of a rating, by stage: every image pays for longer prompts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every stage that asks a model, and every offline twin, has the signature of its Protocol."""
+"""Every stage that asks a model, and its offline counterpart, has the signature of its Protocol."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""When the judge is asked, and what is made of its decision."""
+"""When a model is asked about a replan, and how its decision is used."""
 
 import dataclasses
 from typing import Any

@@ -1,4 +1,4 @@
-"""Where a model's probabilities over the levels come from, through the wire and from the cache."""
+"""The source of a model's probabilities over the levels, from a server and from the cache."""
 
 import json
 import math
@@ -30,7 +30,7 @@ WRITTEN = softmax({int(level): log for level, log in LOGS.items()})
 
 
 def reply(shares: Mapping[str, float] | None, level: Any = "Fair", logs: Any = LOGS) -> Reply:
-    """An assessment whose level might have been another word, with these probabilities; ``None``: without any."""
+    """Return an assessment with these probabilities of its level's token; ``None`` for no log-probabilities."""
     said = {"quality_level": level, "quality_probs": logs, "quality_reasoning": "Soft edges everywhere."}
     text = json.dumps({"assessment": said})
     value = json.dumps(level).strip('"')

@@ -1,4 +1,4 @@
-"""The threads of a run: two calls at the same time, a module that is awaited, and as many threads at work as cores."""
+"""The threads of a run: two parallel calls, awaited modules, and no more computing threads than cores."""
 
 import asyncio
 import contextvars
@@ -156,7 +156,7 @@ def test_the_number_of_awaited_calls_is_limited(asked: int, most: int) -> None:
 
 
 class Watched:
-    """A function that takes 10 ms and sees how many threads are in it."""
+    """A function that takes 10 ms and counts the threads inside."""
 
     def __init__(self) -> None:
         self.now = self.most = 0

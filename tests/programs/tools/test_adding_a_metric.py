@@ -1,4 +1,4 @@
-"""A metric is added as CONTRIBUTING says: by its file, its line in the ranking, and the measured tables.
+"""A metric is added as CONTRIBUTING describes: by its file, its line in the ranking, and the measured tables.
 
 Done to a copy of the package, which is then asked from outside like any user's.
 """
@@ -114,7 +114,7 @@ def test_a_metric_is_added_by_its_file_a_line_of_the_ranking_and_the_tables(pack
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert Path(shown["file"]).is_relative_to(package), "the copy was asked"
-    call = shown["log"][0]  # beside it stands the program's own tool, to compare
+    call = shown["log"][0]  # the program's own tool runs as well, for comparison
     assert (call["tool"], call["error"], call["raw"]) == ("DARK-SHARE", None, shown["value"])
     assert call["calibrated"] == pytest.approx(5 - 4 * shown["value"])
     assert 1 <= shown["score"] <= 5

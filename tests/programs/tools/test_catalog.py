@@ -1,4 +1,4 @@
-"""The toolbox: every tool is true of its metric, every curve is monotone and has a provenance."""
+"""The toolbox: every tool describes its metric correctly, every curve is monotone and has a source."""
 
 import numpy as np
 import pytest

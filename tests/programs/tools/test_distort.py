@@ -1,4 +1,4 @@
-"""Distortions made on purpose: known order, the same bytes each time, any size of image."""
+"""Synthetic distortions: known order, the same bytes each time, images of any size."""
 
 import inspect
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.tools.catalog import METRICS, TOOLS
 
 FOLDER = Path(tools.__file__).parent
 HEAVY = ("dspy", "httpx", "onnxruntime", "pydantic", "yaml", "scipy", "PIL", "matplotlib")
-MOST_MODULES = 11  # of ours
+MOST_MODULES = 11  # of this package
 
 
 def test_one_metric_loads_few_modules_and_nothing_heavy() -> None:
@@ -49,7 +49,7 @@ def test_a_metric_is_exported_under_the_name_of_its_file(metric: str) -> None:
 
 
 def test_type_checkers_see_the_names_that_are_exported() -> None:
-    """Those of the lines under TYPE_CHECKING, of which one stands for all metrics."""
+    """They are in the lines under TYPE_CHECKING; one line covers all metrics."""
     tree = ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     lines = [line for line in block.body if isinstance(line, ast.ImportFrom)]

@@ -1,4 +1,4 @@
-"""Images that are no usual photos are told so: too small, thin, blank, drawn, printed, medical, gray."""
+"""Images unlike usual photos are recognized: too small, thin, blank, drawn, printed, medical, gray."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Metrics of pyiqa: with a stand-in for the package, what is ours; with the package itself, that the two fit."""
+"""Metrics of pyiqa: this package's code with a fake pyiqa, and some tests with the real one."""
 
 import json
 import subprocess
@@ -222,7 +222,7 @@ def test_the_listing_is_strict_json_although_pyiqa_prints_to_stdout(config, caps
 def test_a_question_may_name_an_added_metric(examples):
     program = AgenticIQA.from_config(Config(pyiqa=["brightness"]))
     call = program(examples / "coffee.webp", query="How good is this image? Use the brightness metric.")
-    row = call.executor_evidence.tool_log[0]  # beside it stands the program's own tool, to compare
+    row = call.executor_evidence.tool_log[0]  # the program's own tool runs as well, for comparison
     assert (row.tool, row.error) == ("brightness", None)
     assert 0 < row.raw < 1
 

@@ -1,4 +1,4 @@
-"""The embedded saliency network and the boxes of subject and background that are read from its mask."""
+"""The embedded saliency network, and the boxes of subject and background from its mask."""
 
 from itertools import product
 from pathlib import Path

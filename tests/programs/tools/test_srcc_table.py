@@ -1,4 +1,4 @@
-"""Which tool is chosen for what: by the measured table, in one place for rules and models alike."""
+"""The choice of tools by the measured table, the same for rules and models."""
 
 from dataclasses import asdict, replace
 

@@ -1,4 +1,4 @@
-"""Whatever the image: a finite value or a refusal in one line, the same bits every time, and never a crash."""
+"""Every image gives a finite value or a one-line refusal, with the same bits every time, and no crash."""
 
 import hashlib
 import os

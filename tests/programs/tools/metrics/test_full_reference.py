@@ -1,4 +1,4 @@
-"""What holds of every full-reference metric; what holds of one alone is in the test of its family."""
+"""Properties of every full-reference metric; those of a single one are in the tests of its values."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Each full-reference metric against official values, its definition or another package, and what is special to it."""
+"""Each full-reference metric against official values, its definition or another package, and special properties."""
 
 from pathlib import Path
 
@@ -147,7 +147,7 @@ def test_gmsd_agrees_with_its_definition_written_out(shape: tuple[int, int]) -> 
 
 
 def same(plane: np.ndarray, kernel: np.ndarray) -> np.ndarray:
-    """MATLAB's conv2(plane, kernel, 'same'), whose middle of an even kernel is the later of the two."""
+    """Return MATLAB's conv2(plane, kernel, 'same'); the middle of an even kernel is the later of the two."""
     half = kernel.shape[0] // 2
     return convolve2d(plane, kernel)[half:, half:][: plane.shape[0], : plane.shape[1]]
 

@@ -1,4 +1,4 @@
-"""LEARNED-IQA: a score that follows people, the same each time, and a reason where there is none."""
+"""LEARNED-IQA: its score correlates with MOS, is the same each time, or is missing with a reason."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -108,7 +108,7 @@ def test_ai_generated_images_are_recognized_and_photos_are_not(shared_data):
     generated = read_labels(shared_data / "agiqa3k" / "labels.csv")[::125]
     photos = read_labels(shared_data / "clive" / "labels.csv")[::50]
     shown = [[mos_of_pixels(load(item.image).pixels).image_kind for item in items] for items in (generated, photos)]
-    # Of the pictures it was trained on, all six generators' among them, 82 % are told, of the photos none in 500.
+    # Of its training images, from six generators, 82 % are recognized; of 500 photos none is taken for AI-generated.
     assert shown[0].count("generated") >= 8
     assert shown[1].count("generated") == 0
     result = AgenticIQA.offline()(generated[shown[0].index("generated")].image, "Rate the quality.")

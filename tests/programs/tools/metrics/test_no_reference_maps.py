@@ -1,4 +1,4 @@
-"""What holds of the no-reference tools' maps of where an image is bad."""
+"""Properties of the damage maps of the no-reference tools."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
 from support.distortion_levels import AT_LEVEL, scene
 
-# The learned model's map judges parts instead of finding faults: see test_learned_iqa.
+# The map of the learned model rates parts instead of finding damage: see test_learned_iqa.
 MAPS = {name: tool.map for name, tool in TOOLS.items() if tool.kind == "NR" and tool.map and name != "LEARNED-IQA"}
 SHARP = scene(384, 576, seed=7)
 SMOOTH = AT_LEVEL["blur"](1, SHARP)

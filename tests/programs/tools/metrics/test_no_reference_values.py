@@ -1,4 +1,4 @@
-"""Each no-reference metric against its authors' release, a package or its definition, and what is special to it."""
+"""Each no-reference metric against its authors' release, a package or its definition, and special properties."""
 
 import contextlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The filters agree with plain correlation, and strips do not show."""
+"""The filters agree with plain correlation, with and without strips."""
 
 import numpy as np
 import pytest

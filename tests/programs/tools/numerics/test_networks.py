@@ -1,4 +1,4 @@
-"""A network's file that is missing."""
+"""Networks: a missing file, threads, and models reduced to some outputs."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Phase congruency: where it is and where it is not."""
+"""Phase congruency of edges, noise and flat planes."""
 
 import numpy as np
 import pytest

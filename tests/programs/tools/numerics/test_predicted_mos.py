@@ -1,4 +1,4 @@
-"""An opinion's probabilities of the five levels."""
+"""The probabilities of the five levels of a predicted MOS."""
 
 import pytest
 

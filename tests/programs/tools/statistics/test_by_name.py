@@ -1,4 +1,4 @@
-"""What holds of every statistic; what holds of one is in the test of its file."""
+"""Properties of every statistic; those of a single one are in the test of its file."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""The past JPEG quality and the effective size of made copies of photos."""
+"""The past JPEG quality and the effective size of synthetic copies of photos."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The normalized coefficients: those of the whole plane, whatever the band."""
+"""The normalized coefficients of bands are those of the whole plane."""
 
 import numpy as np
 import pytest

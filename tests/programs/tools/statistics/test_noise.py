@@ -1,4 +1,4 @@
-"""Impulses are counted, and Gaussian noise is none of them."""
+"""Impulses are counted, and Gaussian noise is not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What tells photos from other pictures, with and without a luma that is known."""
+"""The measurements that distinguish photos from other pictures, with and without a known luma."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tone and color of images that were made to have a known one."""
+"""Tone and color of synthetic images with known values."""
 
 import io
 
