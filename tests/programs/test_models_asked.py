@@ -81,7 +81,7 @@ def test_without_a_model_the_first_call_raises_with_instructions(program: Agenti
 
 
 def test_a_name_instead_of_a_model_is_reported() -> None:
-    with dspy.context(lm="openai/gpt-4o"), pytest.raises(BackendError, match=r"give dspy.LM\('openai/gpt-4o'\)"):
+    with dspy.context(lm="openai/gpt-4o"), pytest.raises(BackendError, match=r"pass dspy.LM\('openai/gpt-4o'\)"):
         AgenticIQA()("photo.jpg")
 
 

@@ -268,7 +268,7 @@ def test_a_custom_backend_is_pickled_without_its_key() -> None:
 
 def test_an_address_with_a_password_is_not_written() -> None:
     backend = connect(StageConfig(backend="vllm.test", api_base="http://me:secret@127.0.0.1:9/v1"))
-    with pytest.raises(BackendError, match="api_base holds a password") as caught:
+    with pytest.raises(BackendError, match="a password in api_base") as caught:
         pickle.dumps(backend)
     assert "secret" not in str(caught.value)
 

@@ -135,5 +135,5 @@ def test_a_score_between_levels_has_the_letter_of_the_nearest(score: float, lett
     """Half-way counts for the better level; what is off the scale has none."""
     assert ScoreFusion().map_to_level(score) == letter
     for off in (0.9, 5.1):
-        with pytest.raises(ValueError, match="score lies in"):
+        with pytest.raises(ValueError, match="score must lie in"):
             ScoreFusion().map_to_level(off)
