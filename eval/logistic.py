@@ -24,10 +24,10 @@ from agenticiqa.eval.metrics import checked, why_undefined
 Numbers = NDArray[np.float64]
 Basis = Callable[[Numbers, float, float], Numbers]
 
-# Standard deviations of the predictions around their mean. Further out every center gives nearly the same exponential,
-# and the last bits of the predictions would decide where a search ends.
+# Standard deviations of the predictions around their mean. Farther out, all centers give nearly the same exponential,
+# and rounding errors would decide where a search ends.
 CENTERS = (-15.0, 15.0)
-WIDTHS = (1e-3, 25.0)  # the same; a wider curve is a line
+WIDTHS = (1e-3, 25.0)  # in the same unit; a wider curve is nearly a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
 GRID += [(-10.0, 3.0), (10.0, 3.0)]  # nearly exponential
 STARTS = 2  # of these grid points, the best start a search
@@ -92,7 +92,9 @@ def _fit(basis: Basis, fewest: int, predictions: ArrayLike, mos: ArrayLike, near
     grid = [np.array([center, np.log(width)]) for center, width in GRID]
     starts = [np.array(near.at)] if near else sorted(grid, key=lambda at: float(np.square(residual(at)).sum()))[:STARTS]
     fits = [least_squares(residual, start, bounds=(low, high), max_nfev=MOST_STEPS) for start in starts]
-    center, width = map(float, min(fits, key=lambda fit: float(fit.cost)).x)  # each is a curve, whatever ended it
+    center, width = map(
+        float, min(fits, key=lambda fit: float(fit.cost)).x
+    )  # each fit is usable, even if it did not converge
     weights = _weights(basis(z, center, np.exp(width)), y)
     call = partial(_curve, basis, mean, spread, center, float(np.exp(width)), weights)
     fitted = call(x)

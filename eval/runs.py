@@ -37,7 +37,7 @@ def made_with(program: dspy.Module, config: Config, labels_sha256: str, options:
 
 
 def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same as ``made_with`` for a scorer, or for a program whose configuration is unknown."""
+    """Return the same as ``made_with`` for a scorer, or for a program without a known configuration."""
     if isinstance(program, Scorer):
         direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
         direction |= {"shorter_side": program.shorter_side} if program.shorter_side else {}

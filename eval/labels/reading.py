@@ -41,7 +41,7 @@ REFERENCE = re.compile(
 MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", "mosscore")
 DMOS = "dmos"
 NO_REFERENCE = "none"  # instead of a column name
-REFERENCE_COLUMN = "the column of reference"  # in a row, beside the cells
+REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
 OTHERS = ("mos_std", "raters", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
 LIKE_REFERENCE = re.compile(
@@ -52,7 +52,7 @@ LOOKS_LIKE = {
     "level": re.compile(r"(^|[^a-z])(level|severity|strength|intensity)", re.I),
     "distortion": re.compile(r"(^|[^a-z])(dist(ortion)?_?type|degradation)", re.I),
 }
-Paths = dict[str, str | None]  # of a column by place; None for an embedded image
+Paths = dict[str, str | None]  # the paths in a column, by place; None for an embedded image
 DECLARE = "add --lower-is-better if low scores mean good quality, otherwise --no-lower-is-better"
 
 

@@ -31,7 +31,7 @@ from agenticiqa.signatures.types import GLOBAL, Boxes, Distortions, PlanFlags, P
 NOT_ASKED: dict[Part, set[str]] = {  # stages of an estimate that are removed with a part
     "planner": {"planner"},
     "detection": {"distortion_detection"},
-    "analysis": {"distortion_analysis", "replan"},  # all doubts come from the analysis
+    "analysis": {"distortion_analysis", "replan"},  # only the analysis causes another round
     "replan": {"replan"},
     "regions": {"localization"},
 }

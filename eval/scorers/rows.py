@@ -140,5 +140,5 @@ def _row(program: AgenticIQA | Scorer, job: Job, label: LabeledImage, outcome: R
 def _sha256(path: Path) -> str | None:
     try:
         return sha256_of(path)
-    except OSError:  # the image is then assessed, and fails with a reason
+    except OSError:  # the assessment then fails with a reason
         return None

@@ -55,7 +55,7 @@ class Scorer:
         except Exception as error:  # an error in external code; only this image fails
             logger.info("%s: %s failed", job.name, self.name, exc_info=True)
             failed = ImageError(f"{job.name}: {self.name} failed: {type(error).__name__}: {error}")
-            failed.__cause__ = error  # which the row names
+            failed.__cause__ = error  # the row names it
             return failed
 
     def _row(self, job: Job) -> dict[str, Any]:

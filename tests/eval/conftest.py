@@ -14,7 +14,7 @@ MakeLabels = Callable[..., Path]
 
 @pytest.fixture
 def make_labels(tmp_path: Path) -> MakeLabels:
-    """Makes scenes under growing JPEG compression, and gives their labels.csv: MOS 90, 70, 50, ... by level."""
+    """Make scenes with increasing JPEG compression, and return their labels.csv: MOS 90, 70, 50, ... by level."""
 
     def make(scenes: int = 2, levels: tuple[int, ...] = (0, 2, 4), *, references: bool = False) -> Path:
         folder = tmp_path / "data"
@@ -23,7 +23,7 @@ def make_labels(tmp_path: Path) -> MakeLabels:
         for number in range(scenes):
             pristine = scene(64, 80, seed=number)
             Image.fromarray(pristine).save(folder / f"scene{number}.png")
-            if references:  # an image with its reference's very pixels scores 5, and no model is asked
+            if references:  # an image identical to its reference scores 5 without a model
                 pristine[0, 0] ^= 1
             for level in levels:
                 name = f"scene{number}_{level}.png"

@@ -1,4 +1,4 @@
-"""Assess a labeled set from Python: finished rows are kept, others are assessed, in the order of the labels."""
+"""Assess a labeled set in Python: finished rows are kept and the others assessed, in the order of the labels."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reader of labels.csv, the one-line message for each mistake in it, the scale of its scores, the folds."""
+"""The reader of labels.csv: a one-line message for each mistake, the scale of the scores, and the folds."""
 
 from pathlib import Path
 

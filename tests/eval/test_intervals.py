@@ -35,10 +35,10 @@ def each(n: int) -> list[str]:
 
 
 def draw(kind: str, contents: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, Numbers]:
-    """Predictions of two predictors with a part of their errors in common, and opinions, of 18 images for each content.
+    """Return the predictions of two predictors that share a part of their errors, and MOS; 18 images for each content.
 
-    All is normal in a mild population. A hard one has long-tailed opinions, heavy-tailed errors and another slope for
-    each content. At chance predictions know nothing of opinions.
+    In a mild population, all values are normal. A hard one has long-tailed MOS, heavy-tailed errors and one slope
+    for each content. At chance, predictions do not depend on MOS.
     """
     shape, each = (contents, 18), (contents, 1)
     if kind == "hard":
@@ -56,7 +56,7 @@ def draw(kind: str, contents: int, rng: np.random.Generator) -> tuple[Numbers, N
 
 
 def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[str]) -> dict[str, Interval]:
-    """Every figure that is printed with brackets."""
+    """Return every figure that is printed with an interval."""
     plcc4, rmse4 = after_curve(fit_logistic, first, mos, contents)
     plcc5, rmse5 = after_curve(fit_logistic_and_line, first, mos, contents)
     tau, order = pair_intervals(first, mos, blocks_of(contents), np.full(len(mos), 0.35))
@@ -82,7 +82,7 @@ def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[st
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "contents"), [("mild", 6), ("hard", 10), ("chance", 10)])
 def test_about_95_of_100_intervals_cover_the_truth_even_with_few_contents(kind: str, contents: int) -> None:
-    """Of 150 simulated sets; a share of .95 is known to .035 then."""
+    """With 150 simulated sets, a share of .95 has a margin of .035."""
     population = draw(kind, 400, np.random.default_rng(0))
     without_intervals = figures(*population, ["all"] * len(population[0]))
     truth = {name: 0.0 if name.startswith("difference") else found.value for name, found in without_intervals.items()}
@@ -106,7 +106,7 @@ def test_the_fitted_plcc_of_a_scorer_at_chance_does_not_exclude_0() -> None:
 
 
 def test_the_curve_is_refitted_without_each_of_few_contents() -> None:
-    """So its RMSE, which its own images make too small, has a wider interval than that of a curve that stays."""
+    """The RMSE on the fitted images is too small, so its interval is wider than with a fixed curve."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=72) + np.repeat(rng.normal(size=8), 9)
     y = np.tanh(x) + 0.4 * rng.normal(size=72) + 0.3 * np.repeat(rng.normal(size=8), 9)

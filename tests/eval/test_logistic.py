@@ -1,4 +1,4 @@
-"""The curves: SciPy's least squares, a fit where a search over all parameters fails, and none for too few images."""
+"""The curves: equal to SciPy's least squares, robust where a full search fails, and absent for too few images."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_a_logistic_curve_is_recovered() -> None:
 
 @pytest.mark.parametrize("seed", [7, 15, 35])
 def test_nearly_unrelated_numbers_are_fitted(seed: int) -> None:
-    """A search over all four parameters ended at its limit of 400 evaluations for these, without a fit."""
+    """For these numbers, a search over all four parameters reached its limit of 400 evaluations without a fit."""
     rng = np.random.default_rng(seed)
     x = rng.normal(0, 1, int(rng.integers(8, 300)))
     mos = 0.01 * x + rng.normal(0, 1, len(x))

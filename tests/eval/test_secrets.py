@@ -1,4 +1,4 @@
-"""Keys, and passwords in addresses, are sent to their server and written nowhere else."""
+"""Keys and passwords in addresses are sent to their server only, and written nowhere."""
 
 import base64
 import json
@@ -36,13 +36,13 @@ ASSESSMENT = {
 
 
 def answers() -> Script:
-    """A first answer that is rejected, then good ones."""
+    """Return a first answer that is rejected, then valid ones."""
     return by_stage({"assessment": [bad_json(), ASSESSMENT], "color": {"color": "grey"}})
 
 
 @dataclass(frozen=True)
 class Login:
-    """A way to log in: what the server sees and may repeat, and how a configuration has it."""
+    """A form of credentials: the header that the server gets, the secret that it may repeat, and the configuration."""
 
     authorization: str
     repeated: str
@@ -50,7 +50,7 @@ class Login:
     lines: str = ""
 
     def configured(self, server: Server, folder: Path) -> Path:
-        """A configuration in a folder of its own, the one place where an address may have a password in it."""
+        """Write a configuration into a separate folder, the only place where an address may contain a password."""
         file = folder / "own" / "mine.yaml"
         file.parent.mkdir(exist_ok=True)
         settings = f"backend: vllm.test, api_base: '{self.address(server.url)}', max_retries: 0{self.lines}"
@@ -66,7 +66,7 @@ LOGINS = {
 
 @pytest.fixture(params=LOGINS)
 def login(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Login:
-    """Each way in turn, with DSPy's cache on disk, where the test looks, too."""
+    """Return each form of credentials in turn; DSPy's cache is on disk, so that the test can search it."""
     monkeypatch.setenv(KEY_ENV, KEY)
     dspy.configure_cache(enable_disk_cache=True, enable_memory_cache=False, disk_cache_dir=str(tmp_path / "cache"))
     return LOGINS[request.param]
@@ -74,7 +74,7 @@ def login(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
 
 @pytest.fixture
 def written(tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """Everything that was printed, logged by anyone at any level, or written to a file, but for the configuration."""
+    """Return everything that was printed, logged at any level, or written to a file other than the configuration."""
     caplog.set_level(logging.DEBUG)
 
     def everything() -> str:
@@ -89,7 +89,7 @@ def written(tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.Lo
 
 
 def free_of_secrets(text: str) -> bool:
-    """Whether none is in it. Not compared by ``in`` in the tests: a failure would print it all."""
+    """Return whether no secret is in the text. Tests do not use ``in``, because a failure would print the text."""
     return not any(secret in text for secret in SECRETS)
 
 
@@ -126,7 +126,7 @@ def test_evaluating_and_the_tuned_prompts_write_no_secret(
 
 
 def echo(login: Login, status: int) -> Reply:
-    """A complaint that repeats how one asked to be let in."""
+    """Return an error message that repeats the credentials."""
     message = f"this is no good: {login.authorization} ({login.repeated})"
     return Reply(status=status, raw_body=message.encode()) if status == 200 else error_reply(status, {"error": message})
 

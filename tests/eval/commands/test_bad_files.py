@@ -1,4 +1,4 @@
-"""Too deeply nested data is reported as an error of the file, in one line, wherever a file is read."""
+"""Deeply nested data is reported in one line as an error of the file, in every command that reads files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Embedded metrics as baselines: their choice, their rows in the table, and that nothing is measured twice."""
+"""Embedded metrics as baselines: their choice, their rows in the table, and no repeated measurements."""
 
 import json
 from pathlib import Path

@@ -59,7 +59,7 @@ def test_a_benchmark_has_the_same_rows_with_and_without_batches(
 
 
 def chosen(request: Body) -> Any:
-    """An answer that depends on the question; to one question none is usable."""
+    """Return an answer that depends on the question; one question gets no usable answer."""
     usable = {"final_answer": "B", "quality_reasoning": "Seen."}
     return bad_json() if "sign" in field_of(request, "query") else usable
 
@@ -68,7 +68,7 @@ MARKS = ("name", "truth", "answer", "correct", "unparsed", "final_answer", "plan
 
 
 def marks(run: Path) -> dict[str, dict[str, Any]]:
-    """What is said of each question, by name."""
+    """Return the graded answer to each question, by name."""
     read = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
     return {f"{row['name']}": {mark: row.get(mark) for mark in MARKS} for row in read}
 
@@ -76,7 +76,7 @@ def marks(run: Path) -> dict[str, dict[str, Any]]:
 def test_questions_are_answered_as_without_batches(
     server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They include an answer that is rejected once, and a question without a usable answer."""
+    """The questions include one with a rejected answer, and one without a usable answer."""
     archives.qbench(tmp_path, rows=archives.QBENCH_ROWS[1:3])
     answers = script(answer=always("answer", [bad_json(), chosen]))
     server.script = answers
@@ -113,7 +113,7 @@ def test_plans_are_made_as_without_batches(server: BatchServer, tmp_path: Path) 
 
 @pytest.mark.slow
 def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path: Path) -> None:
-    for number in range(10):  # the fewest that a profile takes
+    for number in range(10):  # the minimum for a profile
         Image.fromarray(blur(1, scene(seed=number))).resize((128, 96)).save(tmp_path / f"{number}.png")
     config, out = configuration(tmp_path, server.url), tmp_path / "fusion.yaml"
     asked = ["calibrate", *map(str, tmp_path.glob("*.png")), "--config", str(config), "--out", str(out), "--batch"]

@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate``: a profile with its picture; tools that cannot be fitted are refused, others go on."""
+"""``agenticiqa calibrate``: a profile with its plot; unusable tools are refused, and the others are fitted."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def order():
-    """The tools in their order afterwards: what monkeypatch puts back comes last."""
+    """Restore the order of the tools, as monkeypatch appends the tools that it restores."""
     before = dict(TOOLS)
     yield
     TOOLS.clear()
@@ -29,7 +29,7 @@ def order():
 
 @pytest.fixture
 def labels(tmp_path):
-    """24 blurred made-up scenes with their references; the mos falls with the level, on 0..100."""
+    """Labels of 24 blurred synthetic scenes with references; the MOS decreases with the level, on 0..100."""
     rows = []
     for seed in range(4):
         reference = tmp_path / f"scene{seed}.png"
@@ -50,13 +50,13 @@ def written(path, rows):
 
 
 def changed(labels, change):
-    """The labels with every row changed, in another file beside."""
+    """Write the labels with every row changed into another file, and return it."""
     with labels.open() as file:
         return written(labels.with_name("changed.csv"), [{**row, **change(row)} for row in csv.DictReader(file)])
 
 
 def counted(monkeypatch, name, stop_at=None):
-    """Count the calls of a tool; the one with the number ``stop_at`` is a Ctrl-C."""
+    """Count the calls of a tool, and simulate Ctrl-C at call number ``stop_at``."""
     calls = []
 
     def measure(*pixels):

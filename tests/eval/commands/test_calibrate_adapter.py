@@ -41,7 +41,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fitted(album: Path) -> Path:
-    """An adapter to these labels."""
+    """An adapter that was fitted to these labels."""
     assert main(["calibrate", str(album / "labels.csv"), "--adapt", "--out", str(album / "mine.npz")]) == OK
     return album / "mine.npz"
 

@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate`` with a model, and with the rows of a finished run: a fusion profile."""
+"""``agenticiqa calibrate`` fits a fusion profile with a model or to the rows of a finished run."""
 
 import csv
 import json
@@ -35,14 +35,14 @@ def photos(qualities: dict[Path, float]) -> Path:
 
 @pytest.fixture
 def server(photos: Path, qualities: dict[Path, float]) -> Iterator[Server]:
-    """A model that rates them."""
+    """A server with a model that rates the photos."""
     with fake_server(Rater(photos, {path.name: quality for path, quality in qualities.items()})) as running:
         yield running
 
 
 @pytest.fixture
 def labels(tmp_path: Path, qualities: dict[Path, float]) -> Path:
-    """A labels.csv of the photos, on 0..100."""
+    """A labels.csv of the photos with MOS on 0..100."""
     with (tmp_path / "labels.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["image", "mos"])

@@ -73,7 +73,7 @@ def test_a_benchmark_of_questions_is_described_and_checked(tmp_path: Path, capsy
     assert main(["datasets", "qbench"]) == 0
     shown = capsys.readouterr().out
     assert "images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face); unpack it to DIR/" in shown
-    assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # it is not all of it
+    assert main(["datasets", "qbench", "--root", str(tmp_path)]) == 1  # the copy is incomplete
     out = capsys.readouterr().out
     assert "5 of 1495 questions" in out
     assert "- type: how 2, what 1, yes-or-no 2" in out

@@ -32,7 +32,7 @@ ASSESSMENT = {
     "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
     "quality_reasoning": "Soft edges.",
 }
-EVALUATE = ("evaluate", "--workers", "1")  # one: in this process, where the tests can look
+EVALUATE = ("evaluate", "--workers", "1")  # one worker runs in this process, so tests can patch it
 
 
 def rows_of(run: Path) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ def test_every_image_is_assessed_offline_and_the_agreement_is_reported(
 def test_training_images_are_recognized_in_another_format(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """LEARNED-IQA counts as trained on scene0; its files are then saved as BMP."""
+    """LEARNED-IQA is marked as trained on scene0, and the files of scene0 are then saved as BMP."""
     labels = make_labels()
     trained = tmp_path / "clive"
     shutil.copytree(labels.parent, trained)

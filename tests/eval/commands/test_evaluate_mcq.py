@@ -1,4 +1,4 @@
-"""``agenticiqa evaluate`` of question benchmarks, against a server with known answers and therefore known figures."""
+"""``agenticiqa evaluate`` of question benchmarks, with a server that gives known answers, so that figures are known."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,7 @@ PLAN = {
 
 
 def answers(said: Callable[[str, dict[str, str]], str]) -> Callable[[Body], Any]:
-    """The script of an answering stage: ``said`` is given the question and the options by letter."""
+    """Script the answering stage: ``said`` gets the question and the options by letter."""
 
     def reply(request: Body) -> dict[str, str] | Reply:
         lines = field_of(request, "options").splitlines()
@@ -56,7 +56,7 @@ def report_of(run: Path) -> dict[str, Any]:
 
 
 def scripted(query: str, options: dict[str, str]) -> str:
-    """Right wherever the lighting, the door and the wall are; else "A"; of the sign it says nothing usable."""
+    """Answer right about lighting, door and wall, nothing usable about the sign, and otherwise "A"."""
     true = {"lighting": "High", "door": "Poor", "wall": "Yes"}
     for word, text in true.items():
         if word in query:
@@ -87,7 +87,7 @@ def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, caps
         assert by_name["2 00002.png"]["answer"] is None
 
         asked = len(server.requests)
-        main([*command, "--circular"])  # in the same folder: only what is missing is asked
+        main([*command, "--circular"])  # in the same folder: only missing answers are requested
         report = report_of(run)
         assert report["vanilla"]["right"] == 3
         assert report["circular"]["right"] == 3  # "A" is right in one of two rotations only
@@ -126,7 +126,7 @@ def test_plans_are_graded_field_by_field(tmp_path: Path) -> None:
     rows.append(own_plan(4, "Rate the mast.", query_scope=["mast"], plan=flags))
     archives.own(tmp_path, "own_plans.json", rows)
     run = tmp_path / "run"
-    with fake_server(by_stage({"plan": PLAN})) as server:  # which knows of no mast
+    with fake_server(by_stage({"plan": PLAN})) as server:  # its plan has no mast
         command = [*EVALUATE, "own-plans", "--root", str(tmp_path), "--out", str(run)]
         assert main([*command, *config_for(server, tmp_path / "c.yaml", "planner")]) == 0
         assert server.stages() == ["plan"] * 5  # nothing is measured or answered
@@ -182,7 +182,7 @@ def test_explanations_are_graded_and_unusable_grades_are_left_empty(tmp_path: Pa
         assert "It is noisy. Grain is seen." in field_of(judged[0], "description")
 
         scores["attributes"] = 0
-        assert main(command) == 0  # only what is missing is asked
+        assert main(command) == 0  # only missing grades are requested
         assert len(server.of("verdict")) == len(judged) + 4 * 2
         assert len(server.of("answer")) == 4
     report = report_of(run)

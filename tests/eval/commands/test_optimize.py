@@ -41,7 +41,7 @@ def labels(make_labels: MakeLabels) -> Path:
 
 
 def command(labels: Path, server: Server, folder: Path, *more: str, price: bool = False) -> list[str]:
-    """The command with a configuration in which only the scoring stage asks the model; its outcome is folder/tuned."""
+    """Return the command with a configuration in which only the scoring stage uses a model; it writes folder/tuned."""
     stage: dict[str, Any] = {"backend": model_at(server), "api_base": server.url, "max_retries": 0}
     if price:
         stage["price"] = {"input": 1, "output": 4}
@@ -125,7 +125,7 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
         reported = capsys.readouterr().out
         assert "USD" in reported
         assert "use --budget" in reported
-        limit = 0.22  # of which a reflection may take 0.18
+        limit = 0.22  # a reflection may take 0.18 of it
         assert main([*args, "--max-usd", str(limit), "--no-cache", "--exemplars", "3"]) in (0, 1)
         assert "Exemplars not tried" in capsys.readouterr().out
         search = header(tmp_path)["search"]
@@ -190,7 +190,7 @@ def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
     labels = make_labels(scenes=14)
 
     def analysis(request: Body) -> dict[str, Any]:
-        """Free text, other under another instruction, so that what stands behind it is asked again."""
+        """Return free text that depends on the instruction, so that later stages are requested again."""
         digest = hashlib.sha256(text_of(request["messages"][0]).encode()).hexdigest()
         finding = ANALYSIS["distortion_analysis"][0]
         return {"distortion_analysis": [{**finding, "explanation": f"Blocks show in the sky, at {digest[:8]}."}]}
@@ -231,7 +231,10 @@ def test_an_outage_ends_the_run_and_the_same_command_continues(
         assert not (tmp_path / "tuned" / "prompts.json").exists()
         broken = False
         assert main(args) == 0
-    assert header(tmp_path)["held_out"]["fused"]["unscored"] == {"before": 0, "after": 0}  # the outage is no answer
+    assert header(tmp_path)["held_out"]["fused"]["unscored"] == {
+        "before": 0,
+        "after": 0,
+    }  # the outage does not count as an answer
 
 
 def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:
@@ -255,7 +258,7 @@ def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:
         assert run.returncode == 130, reported
         assert "the same command continues from the results in" in reported
         before, assessed = len(reflections), len(server.of("assessment"))
-        environment["DSPY_CACHEDIR"] = str(tmp_path / "empty")  # what was found is in the run's folder alone
+        environment["DSPY_CACHEDIR"] = str(tmp_path / "empty")  # results are only in the folder of the run
         assert subprocess.run(whole, capture_output=True, env=environment, timeout=300, check=False).returncode == 0
         assert reflections[0] not in reflections[before:]
         again = {text_of(r["messages"][0]) + str(images_of(r)) for r in server.of("assessment")[:assessed]}
@@ -375,7 +378,7 @@ def answer(request: Body) -> dict[str, str]:
 
 
 def lesson(request: Body) -> str:
-    """A reflection that learns from a mark."""
+    """Return a reflection that adds the phrase."""
     return json.dumps({"new_instruction": field_of(request, "current_instruction") + f"\nAlways {PHRASE}."})
 
 

@@ -1,4 +1,4 @@
-"""Labels where lower is better are detected if levels, rated references or references show it."""
+"""Labels in which lower is better are detected from levels, rated references or SSIM to references."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ def mirrored(labels: list[LabeledImage]) -> list[LabeledImage]:
 def test_levels_show_the_direction(make_labels: MakeLabels) -> None:
     labels = read_labels(make_labels())
     scenes = [replace(label, content=label.name[:6]) for label in labels]
-    for known, pairs in ((scenes, 6), (labels, 12)):  # by content, and where every image counts as a content
+    for known, pairs in ((scenes, 6), (labels, 12)):  # grouped by content, and with every image as a separate content
         assert evidence_of_reversed_scores(known) is None
         shown = evidence_of_reversed_scores(mirrored(known)) or ""
         assert f"in {pairs} of {pairs} pairs the more damaged image has the higher score, such as scene0_2.png" in shown
@@ -51,7 +51,7 @@ def test_ssim_to_references_shows_the_direction(tmp_path: Path) -> None:
     assert "SSIM to the references and the scores have an SRCC of -" in (
         evidence_of_reversed_scores(mirrored(labels)) or ""
     )
-    assert evidence_of_reversed_scores(mirrored(labels[:19])) is None  # too few to say
+    assert evidence_of_reversed_scores(mirrored(labels[:19])) is None  # too few images
 
 
 @pytest.mark.parametrize("name", ["live_r2", "clive", "biq2021", "avt_ai"])

@@ -1,4 +1,4 @@
-"""The perceptual hash recognizes copies of one scene, and the warning names scenes that count as two."""
+"""The perceptual hash recognizes copies of one scene, and the warning names scenes that are counted twice."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ def labeled(path: Path, content: str, split: str | None = None, reference: Path 
 
 @pytest.fixture
 def photos(tmp_path: Path) -> dict[str, Path]:
-    """A photo, a small dim JPEG of it, two other photos, and a file that is no image."""
+    """A photo, a small dim JPEG of it, two other photos, and a file that is not an image."""
     paths = {name: tmp_path / name for name in ("photo.png", "copy.jpg", "other.png", "third.png", "broken.png")}
     for name, seed in (("photo.png", 1), ("other.png", 2), ("third.png", 3)):
         Image.fromarray(scene(200, 300, seed=seed)).save(paths[name])

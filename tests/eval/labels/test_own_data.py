@@ -1,4 +1,4 @@
-"""The user's own data gives the same labels in each form; declarations about them; one-line errors."""
+"""The user's own data: the same labels in each form, declarations about them, and one-line errors."""
 
 import io
 import json
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(**names: str) -> list[dict[str, object]]:
-    """The set's rows, with the given names in place of image, mos and split."""
+    """Return the rows of the set, with other names for the columns image, mos and split."""
     keys = [names.get(name, name) for name in ("image", "mos", "split")]
     return [dict(zip(keys, (name, MOS[name], SPLIT[name]), strict=True)) for name in MOS]
 
@@ -66,7 +66,7 @@ def saved(folder: Path) -> Path:
 
 
 def saved_by_split(folder: Path) -> Path:
-    """Two splits, which come one after the other."""
+    """Save the two splits one after the other."""
     whole = datasets.Dataset.from_parquet(str(parquet_of_images(folder))).remove_columns("split")
     parts = datasets.DatasetDict(train=whole.select([0, 2]), test=whole.select([1]))
     parts.save_to_disk(folder / "parts")
@@ -302,7 +302,7 @@ def test_a_second_table_in_a_folder_is_a_separate_set(folder: Path) -> None:
 
 
 def test_classes_are_read_by_their_names(folder: Path) -> None:
-    """A ClassLabel's codes follow the alphabet, so they are not scores; other classes are read as names, too."""
+    """The codes of a ClassLabel are in alphabetical order, so they are not scores; all classes are read as names."""
     levels = {"a.png": "good", "b.png": "Bad", "c.png": "excellent"}
     names = ["Bad", "excellent", "fair", "good", "poor"]
     columns = datasets.Features(

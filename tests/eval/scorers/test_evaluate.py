@@ -1,4 +1,4 @@
-"""``evaluate(program, task)`` in Python: the program, metrics, functions and pyiqa's metrics, all measured alike."""
+"""``evaluate(program, task)`` in Python: the program, metrics, functions and pyiqa's metrics, evaluated alike."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ MakeLabels = Callable[..., Path]
 
 
 def spread(image: np.ndarray) -> float:
-    """A real, if poor, measure: the standard deviation of the gray values."""
+    """Return the standard deviation of the gray values, a weak quality measure."""
     return float(image.mean(axis=2).std())
 
 
@@ -64,7 +64,7 @@ def test_embedded_metrics_are_measured_by_name_in_their_own_direction(make_label
     assert [row["raw_score"] for row in alone.rows] == [brisque(image) for image in pixels]
     references = [load(label.reference or "").pixels for label in labels]
     assert [row["raw_score"] for row in compared.rows] == list(map(gmsd, pixels, references))
-    assert srcc_of(compared.summary) > 0.8  # of GMSD lower is better
+    assert srcc_of(compared.summary) > 0.8  # GMSD is lower for better images
     assert {row["reference"] for row in alone.rows} == {None}
 
 
@@ -189,7 +189,7 @@ def test_a_direction_against_the_declared_one_is_refused(make_labels: MakeLabels
 
 
 class Tensor:
-    """As much of torch's tensor as is used."""
+    """The parts of a torch tensor that are used."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -202,7 +202,7 @@ class Tensor:
 
 
 class Darkness:
-    """With the attributes of what ``pyiqa.create_metric`` gives."""
+    """A metric with the attributes of the objects that ``pyiqa.create_metric`` returns."""
 
     metric_name, metric_mode, lower_better = "darkness", "NR", True
 

@@ -1,4 +1,4 @@
-"""Each data set's reader, on a tiny archive in its true layout; its errors and messages."""
+"""The reader of each data set, on a tiny archive with the official layout, and its error messages."""
 
 import hashlib
 import sys
@@ -26,7 +26,7 @@ TID_ROWS = [
 
 
 def read(name: str, root: Path) -> list[LabeledImage]:
-    """The tiny archive, which is a part of the set."""
+    """Read a tiny archive, which is a part of the set."""
     return read_task(TASKS[name], root, partial=True)
 
 
@@ -44,10 +44,13 @@ def test_kadid10k(tmp_path: Path) -> None:
     assert [label.content for label in labels] == ["I01", "I02", "I01", "I02"]
     first = labels[0]
     assert (first.name, first.image) == ("images/I01_01_01.png", folder / "images/I01_01_01.png")
-    assert (first.reference, first.mos_std) == (folder / "images/I01.png", 0.25)  # the column `var` holds no variance
+    assert (first.reference, first.mos_std) == (
+        folder / "images/I01.png",
+        0.25,
+    )  # the column `var` holds standard deviations
     assert (first.distortion, first.level) == ("01", "1")
     assert not missing_files(labels)
-    assert labels == read("kadid10k", folder)  # --root may be the archive's folder, too
+    assert labels == read("kadid10k", folder)  # --root may also be the folder of the archive
 
 
 def test_the_declared_scale_of_a_set_is_used(tmp_path: Path) -> None:
@@ -58,7 +61,7 @@ def test_the_declared_scale_of_a_set_is_used(tmp_path: Path) -> None:
 def test_live_r2_realigned(tmp_path: Path) -> None:
     folder = archives.live_r2(tmp_path)
     labels = read("live-r2", tmp_path)
-    assert len(labels) == 982 - 246  # undamaged copies are left out
+    assert len(labels) == 982 - 246  # without the undamaged copies
     first = labels[0]
     assert (first.name, first.content, first.distortion) == ("jp2k/img2.bmp", "house.bmp", "jp2k")
     assert first.reference == folder / "refimgs/house.bmp"
@@ -111,7 +114,7 @@ EXPECTED = {  # of each tiny archive: name, reference, MOS, its deviation, conte
         ("Distortion_4/A0185_06_03.bmp", "Train_Ref/A0185.bmp", 1037.5, None, "A0185", "06", None, "train"),
     ],
     "clive": [
-        ("Images/3.bmp", None, 21.7, 15.1, "3.bmp", None, None, None),  # t1 to t7 trained the raters
+        ("Images/3.bmp", None, 21.7, 15.1, "3.bmp", None, None, None),  # t1 to t7 were used to train the raters
         ("Images/1159.JPG", None, 87.1, 14.6, "1159.JPG", None, None, None),
     ],
     "koniq10k": [
@@ -153,7 +156,7 @@ def test_every_row_is_read_and_every_file_found(name: str, tmp_path: Path) -> No
         assert found == (*expected[:2], pytest.approx(expected[2]), *expected[3:])
     assert [label.image for label in labels] == [folder / label.name for label in labels]
     assert not missing_files(labels)
-    assert labels == read(name, folder)  # --root may be the archive's folder, too
+    assert labels == read(name, folder)  # --root may also be the folder of the archive
 
 
 def test_every_set_has_a_tiny_archive_here() -> None:
@@ -260,7 +263,7 @@ def test_the_hash_depends_on_the_labels_but_not_on_the_folder(tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_a_wrong_number_of_images_is_refused(name: str, tmp_path: Path) -> None:
-    """It is a part of the set or another set's table, as TID2008's under the name of TID2013."""
+    """The table is incomplete or belongs to another set, such as TID2008 instead of TID2013."""
     ARCHIVES[name](tmp_path)
     with pytest.raises(UserError, match=rf"^{name}: .* or add --partial to use these images$"):
         labeled_images(Path(name), tmp_path, None)
@@ -288,7 +291,7 @@ def test_a_repeated_image_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["pipal", "agiqa3k", "biq2021"])
 def test_a_mirrored_table_is_refused_by_a_known_score(name: str, tmp_path: Path) -> None:
-    """Where nothing in the archive shows the direction."""
+    """The archives of these sets do not show the direction."""
     ARCHIVES[name](tmp_path)
     task = TASKS[name]
     low, high = task.scale
@@ -308,7 +311,7 @@ def test_an_unofficial_label_file_is_reported(tmp_path: Path) -> None:
     assert shown.startswith("data.csv of agiqa3k differs from the official file (SHA-256 ")
     lines = (folder / "data.csv").read_bytes().replace(b"\r\n", b"\n")
     official = replace(TASKS["agiqa3k"], sha256={"data.csv": hashlib.sha256(lines).hexdigest()})
-    (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on some systems
+    (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on Windows
     assert other_files(official, tmp_path) is None
     assert other_files(TASKS["kadid10k"], archives.kadid10k(tmp_path / "other")) is None, "its hash is not known"
 
