@@ -1,6 +1,6 @@
-"""The order of the rooms: imports point only downward, and folders, files and import chains stay small.
+"""Check the layers of packages: imports only point to lower layers, and folders, files and import chains stay small.
 
-``pytest tests/test_floors.py -s`` prints the files per folder and per floor, the import depth and the deepest chain.
+``pytest tests/test_floors.py -s`` prints the files of each folder and layer, the import depth and the longest chain.
 """
 
 import json
@@ -25,8 +25,8 @@ FOLDERS = {
     "agenticiqa.eval": ROOT / "eval",
 }
 
-# From the bottom up. Rooms of one floor do not import each other, but for what ALSO allows.
-FLOORS = (
+# From the lowest layer up. Packages of one layer do not import each other, except as ALSO allows.
+LAYERS = (
     ("programs.errors", "programs.events"),
     ("configs", "signatures"),
     ("programs.images", "programs.questions"),
@@ -40,11 +40,11 @@ FLOORS = (
     ("programs.scale",),
     ("programs.cli",),
     ("eval",),
-    ("programs",),  # programs/__init__.py and the package's own module load what they offer when it is first asked for
+    ("programs",),  # programs/__init__.py and the top module load their public names on first use
     ("agenticiqa",),
-    ("eval.research",),  # at the top, as the wheel has none of it: it imports the product, and nothing imports it
+    ("eval.research",),  # not in the wheel; nothing imports it
 )
-FACES = {
+TOP_MODULES = {
     "agenticiqa": "agenticiqa",
     "agenticiqa.__main__": "agenticiqa",
     "agenticiqa.metrics": "agenticiqa",
@@ -54,20 +54,19 @@ ALSO = {
     "programs.assess": ("programs.result", "programs.saving"),
     "programs.graph": ("programs.assess", "programs.result"),
 }
-ROOMS = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+PACKAGES = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
 MOST_FILES = {"programs": 8, "eval": 9}
 MOST_LINES = 500
 MOST_DEPTH = 15
 EQUAL_NAMES = {
-    "Assessment": "the signature's is written into the prompt, and the result's is what users import",
-    "Scorer": "a stage of the program, and what evaluate measures: users import both",
+    "Assessment": "one is written into the prompt, users import the other from the result",
+    "Scorer": "one is a stage of the program, the other is measured by evaluate; users import both",
 }
 NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 
-# Lines of Python that each room may have; a file counts in the longest name that it lies in. A change that makes a room
-# smaller lowers its number. Raising one needs a reason beside it that a user would accept: those below came after the
-# removals.
+# The most lines of Python in each folder; a file counts for the longest name that contains it. Lower the number when a
+# folder gets smaller. Raise it only with a reason that a user would accept, in a comment beside it.
 BUDGET = {
     "signatures": 2_064,
     "signatures/answers": 1_593,  # one package reads what a model wrote, for files of four packages
@@ -90,86 +89,88 @@ BUDGET = {
     "tests": 51_202,  # lists every message and help text for review; sources to rewrite are named one a line
 }
 
-# What still breaks a rule, and why; an entry that no longer does has to go.
+# Known violations, with reasons; remove an entry that no longer breaks a rule.
 STILL: dict[str, str] = {}
 
 
 class Violation(NamedTuple):
-    """A file or folder that breaks a rule, and what to do about it."""
+    """A file or folder that breaks a rule, and a message."""
 
     where: str
     message: str
 
 
-def room_of(module: str) -> str:
-    """The room that a module lies in. Raises LookupError if it has none."""
-    if module in FACES:
-        return FACES[module]
+def package_of(module: str) -> str:
+    """Return the package of a module. Raises LookupError if it has none."""
+    if module in TOP_MODULES:
+        return TOP_MODULES[module]
     inner = module.removeprefix("agenticiqa.")
-    inside = [room for room in ROOMS if room not in FACES.values() and (inner + ".").startswith(room + ".")]
+    inside = [each for each in PACKAGES if each not in TOP_MODULES.values() and (inner + ".").startswith(each + ".")]
     if not inside:
-        raise LookupError(f"{module} is in none of the rooms of FLOORS: {', '.join(ROOMS)}")
+        raise LookupError(f"{module} is in no package of LAYERS: {', '.join(PACKAGES)}")
     return max(inside, key=len)
 
 
-def allowed(room: str) -> list[str]:
-    """The rooms that a room may import, the highest first."""
-    lower = [other for other in ROOMS if ROOMS[other] < ROOMS[room]]
-    return [*ALSO.get(room, ()), *sorted(lower, key=lambda other: -ROOMS[other])]
+def allowed(package: str) -> list[str]:
+    """Return the packages that a package may import, the highest first."""
+    lower = [other for other in PACKAGES if PACKAGES[other] < PACKAGES[package]]
+    return [*ALSO.get(package, ()), *sorted(lower, key=lambda other: -PACKAGES[other])]
 
 
 def upward_imports(code: Sources) -> Iterator[Violation]:
-    """Imports of a room that is not below; those for type checkers and those inside functions count, too."""
+    """Yield imports of a package that is not in a lower layer, also those for type checkers and inside functions."""
     for each in code.imports:
-        room, imported = room_of(each.by), room_of(each.of)
-        if room != imported and imported not in allowed(room):
+        package, imported = package_of(each.by), package_of(each.of)
+        if package != imported and imported not in allowed(package):
             file = file_of(code, each.by)
-            may = ", ".join(allowed(room)) or "nothing of ours"
-            yield Violation(file, f"{file}:{each.line}: {room} must not import {each.of}; it may import: {may}")
+            names = ", ".join(allowed(package)) or "no other package"
+            yield Violation(file, f"{file}:{each.line}: {package} must not import {each.of}; it may import: {names}")
 
 
 def circles(code: Sources) -> Iterator[Violation]:
-    """Modules or packages, side by side in one package, that import each other in a circle."""
+    """Yield circular imports between the children of one package."""
     for package, circle in code.circles().items():
         steps = "; ".join(f"{file_of(code, each.by)}:{each.line} imports {each.of}" for each in circle)
-        yield Violation(package.removeprefix("agenticiqa."), f"in {package} imports go in a circle: {steps}")
+        yield Violation(package.removeprefix("agenticiqa."), f"{package} has circular imports: {steps}")
 
 
 def long_chains(code: Sources) -> Iterator[Violation]:
-    """The longest chain of imports, if it is too long."""
+    """Yield the longest chain of imports, if it is too long."""
     chain = code.deepest()
     if len(chain) > MOST_DEPTH:
         steps = " > ".join(name.removeprefix("agenticiqa.") for name in chain)
-        yield Violation("depth", f"{len(chain)} modules import each other in a chain, at most {MOST_DEPTH}: {steps}")
+        yield Violation("depth", f"{len(chain)} modules form a chain of imports; the limit is {MOST_DEPTH}: {steps}")
 
 
 def large_files(code: Sources) -> Iterator[Violation]:
-    """Files with too many lines."""
+    """Yield files with too many lines."""
     for name, path in code.files.items():
         if (lines := lines_of(path)) > MOST_LINES:
-            yield Violation(file_of(code, name), f"{file_of(code, name)} has {lines} lines, at most {MOST_LINES}")
+            yield Violation(file_of(code, name), f"{file_of(code, name)} has {lines} lines; the limit is {MOST_LINES}")
 
 
 def equal_names() -> Iterator[Violation]:
-    """Classes of one name in two files: a reader could take one for the other."""
+    """Yield classes with the same name in two files, which a reader could confuse."""
     places: dict[str, list[str]] = {}
     for module, path in code().files.items():
         for name in re.findall(r"^class (\w+)", path.read_text(encoding="utf-8"), re.M):
             places.setdefault(name, []).append(file_of(code(), module))
     for name, files in places.items():
         if len(files) > 1 and name not in EQUAL_NAMES:
-            yield Violation(name, f"class {name} stands in {' and '.join(files)}: give one another name")
+            yield Violation(name, f"class {name} is defined in {' and '.join(files)}; rename one")
 
 
 def full_folders() -> Iterator[Violation]:
-    """Top folders with too many files of their own; data counts."""
+    """Yield top folders with too many files directly in them, data included."""
     for folder, most in MOST_FILES.items():
         if len(files := files_in(ROOT / folder)) > most:
-            yield Violation(folder, f"{folder}/ has {len(files)} files at its top, at most {most}: {', '.join(files)}")
+            yield Violation(
+                folder, f"{folder}/ has {len(files)} files directly in it; the limit is {most}: {', '.join(files)}"
+            )
 
 
 def heavy_metric() -> Iterator[Violation]:
-    """What a metric loads that no metric needs."""
+    """Yield the modules that a metric loads but does not need."""
     statement = "from agenticiqa.programs.tools import ssim"
     try:
         loaded = [name for name in NOT_FOR_A_METRIC if name in modules_after(statement)]
@@ -181,71 +182,71 @@ def heavy_metric() -> Iterator[Violation]:
 
 
 def over_budget(lines: Mapping[str, int], budget: Mapping[str, int]) -> Iterator[Violation]:
-    """Rooms with more lines than their budget."""
-    for room, found in lines.items():
-        if found > budget[room]:
-            yield Violation(room, f"{room} has {found:,} lines, at most {budget[room]:,}: see BUDGET")
+    """Yield folders with more lines than their budget."""
+    for package, found in lines.items():
+        if found > budget[package]:
+            yield Violation(package, f"{package} has {found:,} lines; the limit is {budget[package]:,}, see BUDGET")
 
 
-def lines_per_room(files: Iterable[str], budget: Mapping[str, int]) -> dict[str, int]:
-    """The lines of each room of the budget: a file belongs to the longest name that it lies in."""
+def lines_per_package(files: Iterable[str], budget: Mapping[str, int]) -> dict[str, int]:
+    """Return the lines of each folder of the budget; a file counts for the longest name that contains it."""
     found = dict.fromkeys(budget, 0)
     for file in files:
-        rooms = [room for room in budget if file.startswith(f"{room}/")]
-        if rooms:
-            found[max(rooms, key=len)] += lines_of(ROOT / file)
+        packages = [package for package in budget if file.startswith(f"{package}/")]
+        if packages:
+            found[max(packages, key=len)] += lines_of(ROOT / file)
     return found
 
 
 def python_files() -> list[str]:
-    """The Python files of the sources and tests, from their root."""
+    """Return the paths of all Python files of sources and tests, relative to the root."""
     tops = ("signatures", "configs", "programs", "eval", "tests")
     return [path.relative_to(ROOT).as_posix() for top in tops for path in (ROOT / top).rglob("*.py")]
 
 
 RULES = {
-    "imports point downward": lambda: upward_imports(code()),
-    "no circles": lambda: circles(code()),
+    "imports point to lower layers": lambda: upward_imports(code()),
+    "no circular imports": lambda: circles(code()),
     "short chains of imports": lambda: long_chains(code()),
     "small files": lambda: large_files(code()),
-    "within the budget": lambda: over_budget(lines_per_room(python_files(), BUDGET), BUDGET),
-    "few files at the top": full_folders,
-    "a class has a name of its own": equal_names,
+    "within the budget": lambda: over_budget(lines_per_package(python_files(), BUDGET), BUDGET),
+    "few files in a top folder": full_folders,
+    "class names are unique": equal_names,
     "a metric loads no model": heavy_metric,
 }
 
 
 @cache
 def code() -> Sources:
-    """The sources of the four folders and of the face."""
+    """Return the sources of all folders."""
     return sources(FOLDERS)
 
 
 @cache
 def broken(rule: str) -> tuple[Violation, ...]:
-    """What breaks a rule."""
+    """Return the violations of a rule."""
     return tuple(RULES[rule]())
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_order_of_the_rooms(rule: str) -> None:
-    """Every rule holds, but for what STILL lists."""
+def test_every_rule_holds(rule: str) -> None:
+    """No rule is broken, except as STILL lists."""
     found = [each.message for each in broken(rule) if each.where not in STILL]
     assert not found, "\n" + "\n".join(found)
 
 
-def test_what_still_breaks_a_rule_is_listed_no_longer_than_it_does() -> None:
-    """An entry of STILL that breaks no rule any more is taken out."""
+def test_known_violations_still_break_a_rule() -> None:
+    """An entry of STILL must be removed when it breaks no rule any more."""
     assert set(STILL) <= {each.where for rule in RULES for each in broken(rule)}
 
 
-def test_the_sources_are_all_read() -> None:
-    """Every Python file of the four folders is a module with a room, and most of them import another."""
+def test_all_sources_are_read() -> None:
+    """Every Python file of the four folders is a module in a package, and most modules import another."""
     found = {path for folder in ("programs", "configs", "signatures", "eval") for path in (ROOT / folder).rglob("*.py")}
     assert set(code().files.values()) == found
     assert len(found) > 100
     assert len({each.by for each in code().imports}) > len(found) / 2
-    assert {room_of(name) for name in code().files} == set(ROOMS)
+    assert {package_of(name) for name in code().files} == set(PACKAGES)
 
 
 @pytest.mark.parametrize(
@@ -277,16 +278,16 @@ def test_the_sources_are_all_read() -> None:
         ("eval.research.styles", "from agenticiqa.eval import metrics", False),
     ],
 )
-def test_an_import_upward_is_found_wherever_it_stands(
+def test_an_import_from_a_higher_layer_is_found_anywhere(
     tmp_path: Path, module: str, statement: str, breaks: bool
 ) -> None:
-    """At the top, in a function, for type checkers, relative or by name; downward and elsewhere is free."""
+    """Find it at the top, in a function, for type checkers, relative or by name; other imports are allowed."""
     made = small_tree(tmp_path, {module: statement})
     assert [each.where for each in upward_imports(made)] == [file_of(made, f"agenticiqa.{module}")] * breaks
 
 
-def test_circles_chains_and_long_files_are_found(tmp_path: Path) -> None:
-    """Siblings that import each other, also through a package; a chain and a file of one too many."""
+def test_circular_imports_long_chains_and_long_files_are_found(tmp_path: Path) -> None:
+    """Find siblings that import each other, also through a package, and a chain and a file over the limit by one."""
     one_way = {"programs.tools.tool": "import agenticiqa.programs.tools.metrics"}
     assert not list(circles(small_tree(tmp_path, one_way)))
     back = {
@@ -304,51 +305,55 @@ def test_circles_chains_and_long_files_are_found(tmp_path: Path) -> None:
     assert long.message.startswith(f"{MOST_DEPTH + 1} modules")
     lengths = {"programs.images.right": "\n" * MOST_LINES, "programs.images.long": "\n" * (MOST_LINES + 1)}
     (large,) = large_files(small_tree(tmp_path / "files", lengths))
-    assert large.message == f"programs/images/long.py has {MOST_LINES + 1} lines, at most {MOST_LINES}"
+    assert large.message == f"programs/images/long.py has {MOST_LINES + 1} lines; the limit is {MOST_LINES}"
 
 
-def test_a_room_over_its_budget_is_found() -> None:
-    """Each file counts in the longest name that it lies in, and one line too many is a violation."""
-    counted = lines_per_room(["tests/test_floors.py", "tests/docs/test_snippets.py"], {"tests": 1, "tests/docs": 1})
+def test_a_folder_over_its_budget_is_found() -> None:
+    """A file counts for the longest name that contains it, and one line over the limit is a violation."""
+    counted = lines_per_package(["tests/test_floors.py", "tests/docs/test_snippets.py"], {"tests": 1, "tests/docs": 1})
     assert counted == {
-        room: lines_of(ROOT / room / file)
-        for room, file in (("tests", "test_floors.py"), ("tests/docs", "test_snippets.py"))
+        package: lines_of(ROOT / package / file)
+        for package, file in (("tests", "test_floors.py"), ("tests/docs", "test_snippets.py"))
     }
     assert not list(over_budget({"tests": 7}, {"tests": 7}))
     (over,) = over_budget({"tests": 8, "eval": 3}, {"tests": 7, "eval": 3})
-    assert over == ("tests", "tests has 8 lines, at most 7: see BUDGET")
-    assert sum(lines_per_room(python_files(), BUDGET).values()) == sum(lines_of(ROOT / file) for file in python_files())
+    assert over == ("tests", "tests has 8 lines; the limit is 7, see BUDGET")
+    assert sum(lines_per_package(python_files(), BUDGET).values()) == sum(
+        lines_of(ROOT / file) for file in python_files()
+    )
 
 
-def test_the_modules_of_an_import_are_seen() -> None:
-    """The check of what a metric loads sees a module that is loaded, and an import that fails."""
+def test_the_modules_loaded_by_an_import_are_found() -> None:
+    """The check of a metric's imports finds loaded modules and reports an import that fails."""
     with pytest.raises(ImportError, match="no_such_metric"):
         modules_after("from agenticiqa.programs.tools import no_such_metric")
     assert "colorsys" in modules_after("import colorsys")
     assert "colorsys" not in modules_after("import json")
 
 
-def test_print_the_house() -> None:
-    """With ``-s``: files per folder and floor, the depth, and the deepest chain."""
+def test_print_the_layers() -> None:
+    """Print, with ``-s``, the files of each folder and layer, the import depth and the longest chain."""
     modules = code()
     folders = sorted({path.parent for path in modules.files.values()})
     print(f"\n{'folder':34} {'files':>5} {'lines':>6}")
     for folder in folders:
         lines = sum(lines_of(path) for path in folder.glob("*.py"))
         print(f"{folder.relative_to(ROOT)!s:34} {len(files_in(folder)):5} {lines:6}")
-    print("\nfloors, from the top (files, lines)")
-    for floor in reversed(FLOORS):
-        paths = {room: [path for name, path in modules.files.items() if room_of(name) == room] for room in floor}
-        print(" = ".join(f"{room} ({len(p)}, {sum(map(lines_of, p))})" for room, p in paths.items()))
+    print("\nlayers, from the top (files, lines)")
+    for layer in reversed(LAYERS):
+        paths = {
+            package: [path for name, path in modules.files.items() if package_of(name) == package] for package in layer
+        }
+        print(" = ".join(f"{package} ({len(p)}, {sum(map(lines_of, p))})" for package, p in paths.items()))
     chain = modules.deepest()
     print(f"\nimport depth {len(chain)}\n" + "\n".join(f"  {name}" for name in chain))
-    print(f"\nof {len(modules.files)} modules; still to do: {json.dumps(STILL, indent=2)}")
+    print(f"\n{len(modules.files)} modules; known violations: {json.dumps(STILL, indent=2)}")
     assert sum(len(files_in(folder)) for folder in folders) >= len(modules.files)
 
 
 def small_tree(folder: Path, contents: dict[str, str]) -> Sources:
-    """A tree of one module per room, and these."""
-    for module in (*ROOMS, "programs.offline.stages", "programs.stages.ask"):
+    """Return the sources of a tree with one module for each package, and modules with these contents."""
+    for module in (*PACKAGES, "programs.offline.stages", "programs.stages.ask"):
         write(folder, module.replace("agenticiqa", "programs.face"), "")
     for module, text in contents.items():
         write(folder, module, text)
@@ -356,7 +361,7 @@ def small_tree(folder: Path, contents: dict[str, str]) -> Sources:
 
 
 def write(folder: Path, module: str, text: str) -> None:
-    """Write a module; a room that is a folder in the sources is one here, too."""
+    """Write a module; it is a package if the sources have a folder of its name."""
     is_package = (ROOT / module.replace(".", "/")).is_dir()
     path = (
         folder / module.replace(".", "/") / "__init__.py" if is_package else folder / f"{module.replace('.', '/')}.py"
@@ -366,7 +371,7 @@ def write(folder: Path, module: str, text: str) -> None:
 
 
 def file_of(code: Sources, module: str) -> str:
-    """The path of a module in the sources, from their root."""
+    """Return the path of a module, relative to the root of the sources."""
     parts = code.files[module].parts
     return "/".join(
         parts[max(parts.index(top) for top in ("programs", "configs", "signatures", "eval") if top in parts) :]
@@ -374,17 +379,17 @@ def file_of(code: Sources, module: str) -> str:
 
 
 def files_in(folder: Path) -> list[str]:
-    """The names of the files directly in a folder; data counts."""
+    """Return the names of the files directly in a folder, data included."""
     return sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc")
 
 
 def lines_of(path: Path) -> int:
-    """The number of lines of a file."""
+    """Return the number of lines of a file."""
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def modules_after(statement: str) -> set[str]:
-    """The top modules that a new interpreter has loaded after a statement. Raises ImportError if that fails."""
+    """Return the top modules that a new interpreter loads for a statement. Raises ImportError if that fails."""
     script = (
         f"import sys, json\n{statement}\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
     )
