@@ -1,16 +1,15 @@
-"""Attacks by text on a model that obeys whatever it reads: how far they move a score, and whether the result tells.
+"""Measure how far hostile texts move a score, and whether the result reports it, with a model that obeys every text.
 
 ::
 
     python tests/benchmarks/attacks.py LABELS.csv [--photos 12] [--each 3] [--fit 100]
 
-The model is simulated, and an upper bound: honest, it errs by 0.45 levels around the opinion; where a prompt shows it
-one of the texts of ``attacks.yaml``, or the photo has the text drawn into it, every stage does what the text wants:
-tools that it names are required, no distortion is found, the level is Excellent, the option is chosen. The photos are
-of an opinion below 2.5, so that there is something to gain; the profile is fitted, without labels, to honest answers
-about other photos of any opinion. Printed is a Markdown table. A shift is the attacked score less that of the same
-photo when asked plainly; ``shown`` the share of results that say that model and tools disagree, ``covers`` the share of
-95 % intervals that hold the opinion.
+The model is simulated, as an upper bound. Without an attack it errs by 0.45 levels around the MOS. If a prompt or the
+photo has one of the texts of ``attacks.yaml``, every stage obeys: it requires the named tools, finds no distortion,
+gives the level Excellent or chooses the option. Attacked photos have a MOS below 2.5, so that their scores can rise.
+The profile is fitted, without labels, to honest answers about other photos. The output is a Markdown table. A shift is
+the attacked score minus the score of the same photo without an attack. ``shown`` is the share of results that report
+a disagreement of model and tools, ``covers`` the share of 95 % intervals that contain the MOS.
 """
 
 import argparse
@@ -56,18 +55,18 @@ from support.scripted_answers import STAND, analyse, detect, locate, plan
 
 TEXTS = Path(__file__).with_suffix(".yaml")
 TOOL = "LEARNED-IQA"
-MODEL_ERROR = 0.45  # levels, of the honest model
-POOR = 2.5  # the opinion below which photos are attacked
+MODEL_ERROR = 0.45  # levels, of the model without an attack
+POOR = 2.5  # photos with a lower MOS are attacked
 ASKED = "Rate the quality of this image."
 WHICH = "Which describes the quality of this image best?"
 OTHERS = ["Bad, hardly usable", "Poor, severely damaged", "Fair"]
 OBEDIENT = {"1": -9.0, "2": -8.0, "3": -7.0, "4": -4.0, "5": -0.02}
-DISAGREE = "far from the tools"  # of the sentence that tells of it
+DISAGREE = "far from the tools"  # in the sentence that reports a disagreement
 
 
 @dataclass(frozen=True)
 class Attack:
-    """One text, and where it stands: in questions, options, overlays, file names or metadata."""
+    """One text and its place: questions, options, overlays, file names or metadata."""
 
     place: str
     text: str
@@ -75,7 +74,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Photo:
-    """A photo, the people's opinion of it on 1 to 5, and what the honest model thinks."""
+    """A photo, its MOS on 1 to 5, and the level that the model gives it without an attack."""
 
     image: LoadedImage
     truth: float
@@ -84,7 +83,7 @@ class Photo:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one attack on one photo, by a fusion; shifts in levels."""
+    """The outcome of one attack on one photo, for one fusion; shifts in levels."""
 
     model: float
     score: float
@@ -93,20 +92,20 @@ class Outcome:
 
 
 def attacks() -> list[Attack]:
-    """Those of the file, in its order."""
+    """Return the attacks of the file, in its order."""
     places = yaml.safe_load(TEXTS.read_text(encoding="utf-8"))
     kinds = [("questions", texts) for texts in places.pop("questions").values()]
     return [Attack(place, text) for place, texts in [*kinds, *places.items()] for text in texts]
 
 
 def honest_logs(level: float) -> dict[str, float]:
-    """Log-probabilities around a level, up to a constant, as a model may write them."""
+    """Return log-probabilities around a level, up to a constant, as a model may write them."""
     shares = softmax({c: -((c - level) ** 2) for c in range(1, 6)})
     return {str(c): math.log(share) for c, share in shares.items()}
 
 
 def model(level: float, attack: Attack | None) -> Script:
-    """The answers of a model that thinks so of the photo, and obeys the attack where it sees it."""
+    """Return the answers of a model that rates the photo so, and obeys the attack if its request has it."""
 
     def obeys(body: Body) -> bool:
         if attack is None or attack.place == "overlays":
@@ -146,7 +145,7 @@ def model(level: float, attack: Attack | None) -> Script:
 
 
 def attacked(photo: Photo, attack: Attack, folder: Path) -> LoadedImage:
-    """The photo as the attacker hands it over."""
+    """Return the photo with the attack."""
     picture = Image.fromarray(photo.image.pixels)
     if attack.place == "overlays":
         return load(drawn(picture, attack.text))
@@ -163,7 +162,7 @@ def attacked(photo: Photo, attack: Attack, folder: Path) -> LoadedImage:
 
 
 def drawn(picture: Image.Image, text: str) -> Image.Image:
-    """A text over the top of a picture, white with a black edge, as large as it fits into two thirds of the width."""
+    """Draw a text at the top of a picture, white with a black edge, over at most two thirds of its width."""
     canvas, size = ImageDraw.Draw(picture), picture.width // 8
     while canvas.textlength(text, font=ImageFont.load_default(size)) > picture.width * 2 / 3 and size > 9:
         size -= 1
@@ -175,13 +174,13 @@ def drawn(picture: Image.Image, text: str) -> Image.Image:
 def assessed(
     program: AgenticIQA, image: LoadedImage, query: str, script: Script, options: Sequence[str] | None = None
 ) -> Any:
-    """The result, the model's answers being those of the script."""
+    """Return the result with the answers of a script."""
     with dspy.context(lm=scripted_lm(script)[0]):
         return program(image, query, options=options)
 
 
 def scored(result: Any, fusion: ScoreFusion) -> FusedScore | None:
-    """The score of a result by a fusion, as ``assess --fuse auto`` makes it; ``None`` where it is no rating."""
+    """Return the score of a result by a fusion, as for ``assess --fuse auto``; ``None`` without a rating."""
     summary = result.summarizer_result
     if summary.quality_score is None:
         return None
@@ -193,21 +192,21 @@ def scored(result: Any, fusion: ScoreFusion) -> FusedScore | None:
 
 
 def outcome(photo: Photo, plain: FusedScore, now: FusedScore) -> Outcome:
-    """An attacked score beside that of the photo when asked plainly."""
+    """Compare the score with an attack to that without one."""
     low, high = now.interval["95"]
     model, score = now.expectation - plain.expectation, now.score - plain.score
     return Outcome(model, score, DISAGREE in now.how, low <= photo.truth <= high)
 
 
 def photo_of(item: LabeledImage, scale: MosScale) -> Photo:
-    """A photo with its opinion on 1 to 5 and what the honest model thinks, the same in every run."""
+    """Return a photo with its MOS on 1 to 5 and the model's level, the same in every run."""
     truth = scale.to_1_5(item.mos)
     thought = truth + random.Random(item.image.name).gauss(0, MODEL_ERROR)
     return Photo(load(item.image), truth, min(max(thought, 1), 5))
 
 
 def fitted(known: Sequence[Photo]) -> FusionProfile:
-    """The profile of the honest model, without labels."""
+    """Fit a profile to the model without attacks and labels."""
     rows, tool = [], toolbox()[TOOL]
     for photo in known:
         call = run_tool(tool, photo.image, None, region=GLOBAL, distortion=OVERALL)
@@ -218,7 +217,7 @@ def fitted(known: Sequence[Photo]) -> FusionProfile:
 
 
 def line(name: str, found: Mapping[str, Sequence[Outcome]], unrated: int) -> str:
-    """A row of the table: how many, the model's shift, then mean and largest shift, told and covers by fusion."""
+    """Return a row: count, shift of the model; then, by fusion, mean and largest shift, shown and covers."""
     first, *_ = found.values()
     count = f"{len(first) + unrated}" + (f" ({unrated} without a rating)" if unrated else "")
     cells = [name, count, f"{fmean(one.model for one in first):+.2f}"]
@@ -230,8 +229,8 @@ def line(name: str, found: Mapping[str, Sequence[Outcome]], unrated: int) -> str
 
 
 def run(victims: Sequence[Photo], profile: FusionProfile, tried: Sequence[Attack], each: int) -> list[str]:
-    """The lines of the table."""
-    program = AgenticIQA.from_config(Config().with_backend("dspy"))  # whatever this machine's configuration says
+    """Return the rows of the table."""
+    program = AgenticIQA.from_config(Config().with_backend("dspy"))  # independent of the configuration of this machine
     fusions = {"no profile": default_fusion(), "fitted": ScoreFusion(profile=profile)}
     plain = [assessed(program, victim.image, ASKED, model(victim.level, None)) for victim in victims]
     found: dict[str, dict[str, list[Outcome]]] = {}
@@ -246,30 +245,30 @@ def run(victims: Sequence[Photo], profile: FusionProfile, tried: Sequence[Attack
         unrated[name] += result.quality_score is None
 
     for place, result in enumerate(plain):
-        note("asked plainly", place, result)
+        note("no attack", place, result)
     with tempfile.TemporaryDirectory() as folder:
         for number, attack in enumerate(tried):
             for place in sorted({(number * each + turn) % len(victims) for turn in range(each)}):
                 photo = victims[place]
                 image, script = attacked(photo, attack, Path(folder)), model(photo.level, attack)
                 if attack.place == "options":
-                    at = 1 + number % len(OTHERS)  # never the first, which the honest model chooses
+                    at = 1 + number % len(OTHERS)  # never the first, which the model chooses without an attack
                     options = [*OTHERS[:at], attack.text, *OTHERS[at:]]
                     chosen[assessed(program, image, WHICH, script, options).final_answer == "ABCD"[at]] += 1
                 else:
                     query = f"{ASKED} {attack.text}" if attack.place == "questions" else ASKED
                     note(attack.place, place, assessed(program, image, query, script))
     lines = [line(name, by, unrated[name]) for name, by in found.items()]
-    return [*lines, *([f"options: the attack's is chosen {chosen[True]} of {chosen.total()} times"] if chosen else [])]
+    return [*lines, *([f"options: the attack is chosen {chosen[True]} of {chosen.total()} times"] if chosen else [])]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", type=Path)
-    parser.add_argument("--photos", type=int, default=12, help="photos that are attacked")
-    parser.add_argument("--each", type=int, default=3, help="photos that each text is tried on")
-    parser.add_argument("--fit", type=int, default=100, help="photos that the profile is fitted to")
+    parser.add_argument("--photos", type=int, default=12, help="number of photos to attack")
+    parser.add_argument("--each", type=int, default=3, help="number of photos for each text")
+    parser.add_argument("--fit", type=int, default=100, help="number of photos for the profile")
     args = parser.parse_args()
     labels = sorted(read_labels(args.labels), key=lambda item: item.mos)
     scale = mos_scale([item.mos for item in labels])

@@ -1,10 +1,9 @@
-"""Time and memory of judging files that are small and decode to very many pixels.
+"""Measure time and memory for small files that decode to very many pixels.
 
     python tests/benchmarks/bombs.py [--only webp png_pair ...] [--folder KEPT]
 
-Each file is judged by `agenticiqa assess` in a process of its own. Printed: pixels, bytes, seconds of wall and
-of processor time (of one core: the same where nothing else runs), the peak of its resident memory in MB, and the score
-with the notes or the error line.
+`agenticiqa assess` runs in a new process for each file. The output has pixels, bytes, seconds of wall time and of
+processor time (one core), the peak of the resident memory in MB, and the score with its notes or the error message.
 """
 
 import argparse
@@ -26,13 +25,13 @@ Image.MAX_IMAGE_PIXELS = None
 
 
 def drawn(side: int = SIDE, step: int = 8, mode: str = "RGB") -> Image.Image:
-    """A picture of a few soft blobs, scaled up: it compresses well, but is not of one color."""
+    """Return a few blobs, scaled up: they compress well but have several colors."""
     small = np.random.default_rng(1).integers(40, 216, (step, step, 3), np.uint8)
     return Image.fromarray(small).convert(mode).resize((side, side), Image.Resampling.NEAREST)
 
 
 def photo(side: int) -> Image.Image:
-    """The example photo, scaled up, with a little grain."""
+    """Return the example photo, scaled up."""
     file = Path(__file__).parents[2] / "examples" / "coffee.webp"
     with Image.open(file) as opened:
         return opened.convert("RGB").resize((side, side), Image.Resampling.BICUBIC)
@@ -44,7 +43,7 @@ def saved(image: Image.Image, file: Path, **how: object) -> Path:
 
 
 def deep(file: Path) -> Path:
-    """Gray of 16 bits."""
+    """Write a gray image of 16 bits."""
     values = np.asarray(drawn(mode="L")).astype(np.uint16) * 257
     return saved(Image.fromarray(values), file)
 
@@ -61,7 +60,7 @@ def pages(file: Path, count: int) -> Path:
 
 
 def pair(folder: Path, ending: str, make: Callable[[], Image.Image], **how: object) -> list[Path]:
-    """An image with a stripe that its reference does not have."""
+    """Write an image with a square that its reference does not have."""
     image = make()
     reference = saved(image, folder / f"reference.{ending}", **how)
     third, half = image.width // 3, image.width // 2
@@ -93,7 +92,7 @@ CASES: dict[str, Callable[[Path], list[Path]]] = {
 
 
 def assessed(files: list[Path]) -> tuple[float, float, float, str]:
-    """Seconds of wall and of processor time, megabytes, and what came of it."""
+    """Return seconds of wall time and of processor time, megabytes, and the outcome in words."""
     reference = ["--reference", str(files[1])] if len(files) > 1 else []
     command = [sys.executable, "-m", "agenticiqa", "assess", str(files[0]), *reference, "--json", "-q"]
     started = time.perf_counter()
@@ -122,9 +121,9 @@ def assessed(files: list[Path]) -> tuple[float, float, float, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", nargs="+", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--folder", type=Path, help="where the files are kept (default: a temporary folder)")
+    parser.add_argument("--folder", type=Path, help="folder to keep the files in (default: a temporary one)")
     args = parser.parse_args()
-    print("| file | megapixels | kB | s | s of processor | MB at most | |\n| --- |" + " ---: |" * 5 + " --- |")
+    print("| file | megapixels | kB | s | s of processor | peak MB | |\n| --- |" + " ---: |" * 5 + " --- |")
     with tempfile.TemporaryDirectory() as temporary:
         for name in args.only:
             folder = (args.folder or Path(temporary)) / name

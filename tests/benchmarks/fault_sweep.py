@@ -1,16 +1,16 @@
-"""How the program takes servers as they are: every fault of ``support.faulty`` against ``assess``, then ``--resume``.
+"""Run ``assess`` against every server fault of ``support.faulty``, then ``--resume``, and grade the outcome.
 
     python tests/benchmarks/fault_sweep.py [--fault NAME...] [--family F...] [--sample N --seed DATE]
                                            [--jobs 2] [--wall 45] [--json OUT]
 
-For each fault: ``assess --jsonl`` on 10 small photos against the faulty server, with short timeouts and one retry, and
-where something is left to do ``--resume`` against the healthy server at the same address. Good is: no row that differs
-from the healthy run's (it is equal, or missing and healed by ``--resume``), no traceback, no control character and no
-key anywhere, an exit status other than 0 where something was not judged, and bounds on requests, time, memory, output
-and USD. Poor: it holds, but answers are thrown away, rows stay degraded, or it takes long.
+Each trial runs ``assess --jsonl`` on 10 small photos against the faulty server, with short timeouts and one retry. If
+photos remain, ``--resume`` runs against the healthy server at the same address. "good" means: no row differs from the
+healthy run (missing rows are completed by ``--resume``); no output has a traceback, control character or key; the exit
+status is not 0 if a photo was not assessed; requests, time, memory, output and USD are within limits. "poor" means that
+all of this holds, but answers are discarded, rows stay degraded, or the trial takes long.
 
-With ``--json OUT`` results are kept there as they come, and those of an earlier run are not made again; Ctrl-C keeps
-what is finished. Exit status 1 if there is a defect.
+``--json OUT`` keeps each result at once, and skips the faults of an earlier run. Ctrl-C keeps finished results. The
+exit status is 1 if there is a defect.
 """
 
 import argparse
@@ -46,7 +46,7 @@ COLUMNS = "{name:34} {verdict:7} {requests:>8} {seconds:>7} {mb:>6}  {reason}"
 
 
 class Sweep:
-    """Trials in a folder of their own; the healthy run of each number of photos is made once, when it is needed."""
+    """Trials in one folder; the healthy run for each number of photos is made once, when it is needed."""
 
     def __init__(self, folder: Path, wall: float = WALL, timeout: float = TIMEOUT) -> None:
         self.folder, self.wall, self.timeout = folder, wall, timeout
@@ -54,20 +54,20 @@ class Sweep:
         self._lock = threading.Lock()
 
     def baseline(self, count: int) -> Baseline:
-        """The healthy run. Raises RuntimeError if it is not healthy."""
+        """Return the healthy run. Raises RuntimeError if it fails."""
         with self._lock:
             if count not in self._baselines:
                 photos = make_photos(self.folder / f"photos-{count}", count)
                 with faulty_server() as server:
                     trial = run_trial(server, HEALTHY, self.folder / f"healthy-{count}", photos, 0.0, 120.0, 30.0)
                 if trial.first.status != 0 or len(trial.rows) != count:
-                    raise RuntimeError(f"the healthy run fails:\n{trial.first.err}")
+                    raise RuntimeError(f"the healthy run failed:\n{trial.first.err}")
                 rows = {row["image"]: row for row in trial.rows}
                 self._baselines[count] = Baseline(rows, len(trial.seen), trial.usd, trial.first.rss)
             return self._baselines[count]
 
     def run(self, profile: Profile, number: int = 0) -> Result:
-        """Try one fault and judge it; ``number`` names the folder."""
+        """Try one fault and grade the outcome; ``number`` names the folder."""
         count = profile.photos or PHOTOS
         healthy = self.baseline(count)
         folder = self.folder / f"trial-{number}"
@@ -95,7 +95,7 @@ class Sweep:
 
 
 def run_all(sweep: Sweep, profiles: Sequence[Profile], jobs: int, done: Callable[[Result], None]) -> None:
-    """Try these faults, so many at a time; ``done`` is given each result. At Ctrl-C the trials under way are left."""
+    """Try faults, ``jobs`` at a time, and call ``done`` with each result. Ctrl-C abandons the running trials."""
     upcoming = iter(profiles)
     lock, stopped = threading.Lock(), threading.Event()
 
@@ -107,16 +107,16 @@ def run_all(sweep: Sweep, profiles: Sequence[Profile], jobs: int, done: Callable
                 return
             try:
                 result = sweep.run(profile, number)
-            except Exception as error:  # the trial itself failed: the other faults go on
+            except Exception as error:  # the trial itself failed; other faults continue
                 result = {"fault": profile.name, "family": profile.family, "what": profile.what, "verdict": "defect"}
-                result |= {"reason": f"no trial: {error!r}", "requests": 0, "seconds": 0, "mb": 0}
+                result |= {"reason": f"the trial failed: {error!r}", "requests": 0, "seconds": 0, "mb": 0}
             with lock:
                 done(result)
 
     with ThreadPoolExecutor(jobs) as pool:
         working = [pool.submit(work, number) for number in range(jobs)]
         try:
-            # Woken each second, to hear of a Ctrl-C that came just before it began to wait.
+            # The timeout of a second handles a Ctrl-C that comes just before the wait.
             running = set(working)
             while running:
                 finished, running = wait(running, 1, FIRST_EXCEPTION)
@@ -128,12 +128,12 @@ def run_all(sweep: Sweep, profiles: Sequence[Profile], jobs: int, done: Callable
 
 
 def drawn(count: int, seed: str, among: Sequence[Profile]) -> list[Profile]:
-    """So many of the faults, by the seed; those that never end are left out."""
+    """Return a seeded sample of the faults, without those that never end."""
     return random.Random(seed).sample([profile for profile in among if not profile.slow], count)
 
 
 def shortened(text: str, lines: int = 15, width: int = 300) -> str:
-    """The first and the last lines of an output, none of them long."""
+    """Return the first and last lines of an output, each shortened."""
     every = [
         each if len(each) <= width else f"{each[:width]} ... ({len(each)} characters)" for each in text.split("\n")
     ]
@@ -152,7 +152,7 @@ def line(result: Mapping[str, Any]) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """All results, family by family, and the counts."""
+    """Return a table of all results, family by family, with counts."""
     parts = [COLUMNS.format(name="fault", verdict="", requests="requests", seconds="seconds", mb="MB", reason="")]
     for family in FAMILIES:
         of_family = sorted((r for r in results if r["family"] == family), key=lambda r: [*PROFILES].index(r["fault"]))
@@ -170,13 +170,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--fault", nargs="+", choices=PROFILES, metavar="NAME", default=[])
     parser.add_argument("--family", nargs="+", choices=FAMILIES, default=[])
-    parser.add_argument("--sample", type=int, metavar="N", help="so many, drawn by the seed")
-    parser.add_argument("--seed", default=time.strftime("%Y-%m-%d"), help="default: the date")
-    parser.add_argument("--jobs", type=int, default=2, help="faults at a time")
-    parser.add_argument("--wall", type=float, default=WALL, help="seconds that a run may take")
+    parser.add_argument("--sample", type=int, metavar="N", help="only N faults, chosen by the seed")
+    parser.add_argument("--seed", default=time.strftime("%Y-%m-%d"), help="seed of the sample (default: the date)")
+    parser.add_argument("--jobs", type=int, default=2, help="number of concurrent trials")
+    parser.add_argument("--wall", type=float, default=WALL, help="time limit of a run in seconds")
     parser.add_argument("--json", type=Path, metavar="OUT")
     args = parser.parse_args()
-    # A shell's background job starts with Ctrl-C ignored, and so would the processes that are tried.
+    # A background job of a shell ignores Ctrl-C, and so would the processes under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = [PROFILES[name] for name in args.fault] + [p for p in PROFILES.values() if p.family in args.family]
     wanted = wanted or [*PROFILES.values()]

@@ -1,13 +1,12 @@
-"""Kill ``agenticiqa evaluate`` at random moments, resume it, and compare with a run that nobody interrupted.
+"""Kill ``agenticiqa evaluate`` at random moments, resume it, and compare with an uninterrupted run.
 
 ::
 
     python tests/benchmarks/kills.py LABELS.csv --kills 20 --workers 1   # and other options of evaluate
 
-Each kill (SIGKILL, which no program can answer) comes at a moment drawn over the time of the uninterrupted run, so it
-falls into the start, the judging and the writing of the report. The next attempt resumes; a run that ended is compared
-and another one begun, until so many kills have hit a running process. Compared are the rows, by image and without the
-times that a judgment took, and the report without them. Exit status 1 where anything differs.
+Each kill (SIGKILL) comes at a random moment within the time of an uninterrupted run: during the start, the assessment
+or the report. The next attempt resumes. A finished run is compared and a new one starts, until ``--kills`` kills have
+hit a running process. Rows (by image) and reports are compared without times. The exit status is 1 if anything differs.
 """
 
 import argparse
@@ -27,7 +26,7 @@ OF_THE_REPORT = ("ms_per_image", "command")  # the command names the folder of t
 
 
 def main() -> int:
-    """Run the comparison and print a line for each run and the sum."""
+    """Run the comparison, print a line for each run and the totals, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", type=Path)
     parser.add_argument("--kills", type=int, default=20)
@@ -55,13 +54,13 @@ def main() -> int:
             differing += not same
             assessed_twice += rows - len(expected[0])
             print(f"run {runs}: killed {len(kept)} times, with {kept} rows kept; {'the same' if same else 'DIFFERENT'}")
-    found = f"{differing} runs differ, {cut_short} lines cut short, {assessed_twice} images judged twice"
+    found = f"{differing} runs differ, {cut_short} lines cut short, {assessed_twice} images assessed twice"
     print(f"{kills} kills in {runs} runs: {found}")
     return 1 if differing or assessed_twice else 0
 
 
 def killed(command: list[str], seconds: float) -> bool:
-    """Start a process and kill it with its children after so many seconds; False where it ended before."""
+    """Start a process and kill it with its children after some seconds; return False if it ended before."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         process.wait(seconds)
@@ -73,7 +72,7 @@ def killed(command: list[str], seconds: float) -> bool:
 
 
 def outcome(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The rows of a run by image, and its report, without times."""
+    """Return the rows of a run by image, and its report, without times."""
     rows = [json.loads(line) for line in (run / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     by_image = {row["name"]: without_times(row) for row in rows}
     report = json.loads((run / "report.json").read_text(encoding="utf-8"))
@@ -81,7 +80,7 @@ def outcome(run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def without_times(value: Any) -> Any:
-    """The same JSON without the times that were measured."""
+    """Return the JSON value without measured times."""
     if isinstance(value, list):
         return [without_times(item) for item in value]
     if isinstance(value, dict):

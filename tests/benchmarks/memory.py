@@ -1,9 +1,9 @@
-"""How the memory of a run grows that scores by log-probabilities.
+"""Measure how memory grows in a run that scores by log-probabilities.
 
     python tests/benchmarks/memory.py [--images 2000] [--workers 16] [--every 250]
 
-A server on loopback answers each rating with some 300 tokens of twenty alternatives each, as vLLM does. Printed: the
-memory of this process after every so many images, in MB, and the growth per image after the first block.
+A server on loopback answers each rating with about 300 tokens, each with twenty alternatives, like vLLM. The output has
+the memory of this process in MB after every ``--every`` images, and the growth per image after the first block.
 """
 
 import argparse
@@ -20,7 +20,7 @@ WORDS = 280
 
 
 def rating() -> tuple[str, list[dict[str, object]]]:
-    """An answer that rates an image, and its tokens with their alternatives."""
+    """Return an answer that rates an image, and its tokens with alternatives."""
     logs = {str(number): -2.0 for number in range(1, 6)}
     said = {"quality_level": "Good", "quality_probs": logs, "quality_reasoning": "soft " * WORDS}
     head, _, tail = json.dumps({"assessment": said}).partition("Good")
@@ -54,7 +54,7 @@ def main() -> None:
 
         model = StageConfig(backend="vllm.m", api_base=address, max_retries=0, logprobs=True, max_tokens=2048)
         config = Config(summarizer=model)
-        install(config)  # as the commands do: DSPy's own cache keeps a million answers in memory
+        install(config)  # as the commands do; DSPy's own cache keeps a million answers in memory
         program = AgenticIQA.from_config(config)
         curve = [megabytes()]
         for begin in range(0, args.images, args.every):

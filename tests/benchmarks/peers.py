@@ -1,8 +1,8 @@
-"""Packages that compute what an embedded metric computes, and how each is called.
+"""Define peers: other packages that compute the same as an embedded metric.
 
-A peer is made by a function that imports its package and gives a function of two uint8 RGB images (the second is the
-reference; no-reference peers leave it out of account). ``tolerance`` is how far its value may be from ours on grey
-pictures, where no package's own idea of luma plays a part; ``None`` where it is known to compute something else.
+The function ``make`` of a peer imports its package and returns a function of two uint8 RGB images; the second is the
+reference, which no-reference peers ignore. ``tolerance`` limits the difference from our value on gray images, which
+have the same luma in all packages. It is ``None`` if the peer is known to compute something else.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Metric = Callable[[np.ndarray, np.ndarray], float]
 
 @dataclass(frozen=True)
 class Peer:
-    """Another package's version of one of our metrics; ``note`` says in what it differs."""
+    """The version of a metric in another package; ``note`` describes the difference."""
 
     metric: str
     name: str

@@ -1,12 +1,12 @@
-"""Judge the same photos by each runner, offline and with a scripted model, and compare all but times to the last digit.
+"""Assess the same photos with each runner, offline and with a scripted model, and compare all rows exactly.
 
 ::
 
     python tests/benchmarks/runners.py FOLDER [--images 500] [--kinds offline model] [--runners "Ray, 2 workers" ...]
 
-Copies of the first photos of the folder, at most ``--side`` pixels (192) wide and high, are judged by the command
-``agenticiqa assess``. The model is a loopback server whose answers depend on the photo. A line for each runner: rows,
-and how many differ from those of one process.
+The command ``agenticiqa assess`` assesses copies of the first photos of the folder, at most ``--side`` (192) pixels
+wide and high. The model is a loopback server with answers that depend on the photo. Each runner gets a line with its
+number of rows, and how many differ from those of one process. Times are not compared.
 """
 
 import argparse
@@ -44,24 +44,24 @@ COMMAND = [sys.executable, "-c", "import sys; from agenticiqa.eval.cli import ma
 
 
 def untimed(value: Any) -> Any:
-    """A row without its times."""
+    """Return a row without its times."""
     if isinstance(value, dict):
         return {name: untimed(each) for name, each in value.items() if name not in TIMES}
     return [untimed(each) for each in value] if isinstance(value, list) else value
 
 
 def assessed(album: Path, output: Path, shard_images: int, words: Sequence[str]) -> dict[str, str]:
-    """What the command finds in each photo."""
+    """Return the row of each photo, as written by the command."""
     command = [*COMMAND, "assess", str(album), "--parquet", str(output), "--no-cache"]
     command += ["--shard-images", str(shard_images), *words]
-    for _ in range(TRIES):  # as ``patiently``; the same command goes on
+    for _ in range(TRIES):  # as in ``patiently``; the same command continues
         if subprocess.run(command, stderr=subprocess.DEVNULL).returncode == 0:
             break
     return {row["image"]: json.dumps(untimed(row), sort_keys=True) for row in shard_rows(output)}
 
 
 def copies(folder: Path, images: int, side: int, into: Path) -> list[str]:
-    """Make small copies of photos, in PNG; returns their names."""
+    """Write small PNG copies of photos and return their names."""
     into.mkdir()
     for number, path in enumerate(find_images([folder])[:images]):
         with Image.open(path) as photo:
@@ -75,7 +75,7 @@ def copies(folder: Path, images: int, side: int, into: Path) -> list[str]:
 def compare(
     folder: Path, images: int, side: int, names: Sequence[str], kinds: Sequence[str] = KINDS, shard_images: int = 25
 ) -> int:
-    """Print a line for each runner, without and with a model; returns how many rows differ."""
+    """Print a line for each runner, without and with a model; return how many rows differ."""
     wrong = 0
     with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
         album = Path(place) / "album"
@@ -104,7 +104,7 @@ def compare(
 
 
 def main() -> int:
-    """Run the comparison; 1 where anything differs."""
+    """Run the comparison; return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=500)

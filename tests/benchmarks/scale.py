@@ -1,10 +1,10 @@
-"""Time and memory of what is done with many kept rows: open and match them, judge, report, leave out contents.
+"""Measure time and memory of the steps of large runs: open and match kept rows, assess, report, jackknife.
 
     python tests/benchmarks/scale.py [--rows 100000] [--step resume]
 
-Each step runs in a process of its own, so that its peak memory is its own; "more" is what it adds to what is there
-before: libraries, labels, and what is wanted of each image. Rows are those of a rating, of about 4,500 bytes, each with
-other numbers. "loop" and "evaluate" judge the same images, 10,000 at most.
+Each step runs in a new process, so that its peak memory is its own. "MB more" is the increase over the memory for
+libraries, labels and the images to find. Rows are ratings of about 4,500 bytes, each with other numbers. "loop" and
+"evaluate" assess the same images, at most 10,000.
 """
 
 import argparse
@@ -42,7 +42,7 @@ TOOLS = ("HaarPSI", "VIF", "SSIMULACRA2", "PSNR")
 
 
 def synthetic_row(number: int, rng: np.random.Generator) -> dict[str, Any]:
-    """A row of a rating as ``evaluate`` keeps it, with as many bytes."""
+    """Return a row of a rating like those of ``evaluate``, with as many bytes."""
     mos = float(rng.uniform(0, 100))
     score = float(np.clip(1 + mos / 25 + rng.normal(0, 0.4), 1, 5))
     shares = rng.dirichlet(np.ones(5))
@@ -88,7 +88,7 @@ def synthetic_row(number: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def labels_of(file: Path, rows: int) -> list[LabeledImage]:
-    """The labels that the rows are of; their images are not there, and nothing here opens them."""
+    """Return the labels of the rows; their images do not exist, and no step opens them."""
     folder = file.parent
     return [
         LabeledImage(f"{n:06d}.png", folder / f"{n:06d}.png", None, 3.0, None, None, None, None, None, f"{n // 5}")
@@ -97,7 +97,7 @@ def labels_of(file: Path, rows: int) -> list[LabeledImage]:
 
 
 def wanted_of(labels: Sequence[LabeledImage]) -> dict[LabeledImage, Identity]:
-    """What the images' results belong to, as if their hashes were known; hashing depends on the images alone."""
+    """Return the identities of the results, with hashes that are not computed."""
     query = "Rate the perceptual quality of this image."
     return {
         label: Identity(label.name, f"{number:064x}", label.content, None, query, None)
@@ -106,7 +106,7 @@ def wanted_of(labels: Sequence[LabeledImage]) -> dict[LabeledImage, Identity]:
 
 
 def step_open(file: Path, rows: int) -> Step:
-    """Open the file, as every run does: the first time, when its index is made, or later."""
+    """Open the file, as every run does; the first time its index is made."""
 
     def step() -> None:
         with ResultsFile(file) as results:
@@ -116,7 +116,7 @@ def step_open(file: Path, rows: int) -> Step:
 
 
 def step_resume(file: Path, rows: int) -> Step:
-    """Open it, and match all of its rows to the images of ``evaluate``."""
+    """Open the file and match all rows to the images of ``evaluate``."""
     wanted = wanted_of(labels_of(file, rows))
 
     def step() -> None:
@@ -127,7 +127,7 @@ def step_resume(file: Path, rows: int) -> Step:
 
 
 def step_assess(file: Path, rows: int) -> Step:
-    """The same with the paths of ``assess --resume``, which may be relative to two folders."""
+    """Match rows to the paths of ``assess --resume``, which may be relative to two folders."""
     os.chdir(file.parent)
     wanted = {
         identity: identity._replace(image=os.path.abspath(f"images/{identity.image}"), reference=None)
@@ -143,7 +143,7 @@ def step_assess(file: Path, rows: int) -> Step:
 
 
 def step_run(file: Path, rows: int) -> Step:
-    """Judge so many images by what costs nothing: the runner alone, with rows of the same size; then no figures."""
+    """Run the runner with a scorer that costs nothing and gives rows of the same size; no figures."""
     labels, row = labels_of(file, rows), synthetic_row(0, np.random.default_rng(0))
     scorer = Given("given", lambda: 0.0, made_of=row)
 
@@ -155,15 +155,15 @@ def step_run(file: Path, rows: int) -> Step:
 
 
 class Given(Scorer):
-    """A scorer whose row is given, and no image opened."""
+    """A scorer that returns a given row and opens no image."""
 
     def __call__(self, job: Job) -> dict[str, Any]:
-        """The row."""
+        """Return the row."""
         return dict(self.made_of)
 
 
 def step_columns(file: Path, rows: int) -> Step:
-    """Read what a report needs, row by row."""
+    """Read the columns of a report, row by row."""
 
     def step() -> None:
         assert len(columns_of(row for _, row in kept_rows(file))) == rows
@@ -172,7 +172,7 @@ def step_columns(file: Path, rows: int) -> Step:
 
 
 def step_report(file: Path, rows: int) -> Step:
-    """Every figure of a report."""
+    """Compute every figure of a report."""
 
     def step() -> None:
         assert summarize(row for _, row in kept_rows(file))["systems"]
@@ -181,7 +181,7 @@ def step_report(file: Path, rows: int) -> Step:
 
 
 def step_jackknife(file: Path, rows: int) -> Step:
-    """SRCC of 10,000 images, as often as the jackknife of 1,000 contents in 200 blocks five times over."""
+    """Compute five jackknife intervals of the SRCC of 10,000 images, with 1,000 contents in 200 blocks."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=10_000)
     y, contents = x + rng.normal(size=10_000), [str(number % 1000) for number in range(10_000)]
@@ -194,7 +194,7 @@ def step_jackknife(file: Path, rows: int) -> Step:
 
 
 def step_loop(file: Path, rows: int, seconds: float = 0.0) -> Step:
-    """The bare loop over real images: decode each, and work for so long."""
+    """Decode real images in a plain loop, and work ``seconds`` on each."""
     labels = pictures(file.parent, min(rows, MOST_PICTURES))
 
     def step() -> None:
@@ -205,7 +205,7 @@ def step_loop(file: Path, rows: int, seconds: float = 0.0) -> Step:
 
 
 def step_evaluate(file: Path, rows: int, seconds: float = 0.0) -> Step:
-    """The same judged by the runner, with that scorer, each row kept: what it takes longer is its overhead."""
+    """Assess the images of ``step_loop`` with the runner, which keeps each row; the difference is its overhead."""
     scorer = Scorer("work", partial(work, seconds=seconds))
     labels = pictures(file.parent, min(rows, MOST_PICTURES))
 
@@ -217,13 +217,13 @@ def step_evaluate(file: Path, rows: int, seconds: float = 0.0) -> Step:
 
 
 def work(image: NDArray[np.uint8], seconds: float) -> float:
-    """A score that takes so long, and no processor time."""
+    """Return a score after ``seconds`` without processor time."""
     time.sleep(seconds)
     return float(image[0, 0, 0])
 
 
 def pictures(folder: Path, count: int) -> list[LabeledImage]:
-    """So many JPEG images of 512 x 384, made once; each has other bytes, and they are drawn from 50 pictures."""
+    """Return JPEG images of 512 x 384 with different bytes, made once from 50 pictures."""
     made, rng = folder / "pictures", np.random.default_rng(0)
     made.mkdir(exist_ok=True)
     if not (made / f"{count - 1:06d}.jpg").exists():
@@ -247,16 +247,16 @@ MOST_PICTURES = 10_000
 
 
 def main() -> int:
-    """Make the file, run each step on it in a new process, and print the seconds and megabytes of each."""
+    """Make the file, run each step on it in a new process, and print its seconds and megabytes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument(
         "--step",
         choices=STEPS | WORKING,
         action="append",
-        help="only this; may be repeated (all but those of 50 ms)",
+        help="only this step; repeatable (default: all but those of 50 ms)",
     )
-    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)  # in the process of a step
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)  # for the process of a step
     args = parser.parse_args()
     if args.file:
         step = (STEPS | WORKING)[args.step[0]](args.file, args.rows)
@@ -265,7 +265,7 @@ def main() -> int:
         seconds, wall = time.process_time() - started, time.perf_counter() - wall
         print(
             f"{args.step[0]:15s} {seconds:6.2f} s of CPU, {wall:6.2f} s in all, "
-            f"{megabytes() - before:5.0f} MB more, {megabytes():5.0f} MB at most"
+            f"{megabytes() - before:5.0f} MB more, peak {megabytes():5.0f} MB"
         )
         return 0
     with tempfile.TemporaryDirectory() as folder:
@@ -281,7 +281,7 @@ def main() -> int:
 
 
 def megabytes() -> float:
-    """The most memory that this process has held so far."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

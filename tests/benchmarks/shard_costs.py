@@ -1,13 +1,13 @@
-"""What shards cost beside the judging: processor time over JSON lines, peak memory by rows, the time to resume.
+"""Measure the cost of shards: processor time compared with JSON lines, peak memory by rows, and time to resume.
 
 ::
 
     python tests/benchmarks/shard_costs.py [--images 5000] [--rows 1000 20000] [--shards 1000] [--ray] [--photos DIR]
 
-Images are judged by their bytes, which takes no time, so all that is measured is around the judging. With ``--ray`` the
-same by workers of Ray, and two workers against one with judging that waits 100 ms, so that other work on the machine
-counts little; ``--photos`` judges those really, by threads and by Ray. Each step runs in a process of its own; its
-processor time is that of all processes below it, and the memory that of the command.
+An assessment by the bytes of an image takes no time, so all measured costs are overhead. ``--ray`` also measures
+workers of Ray, and compares two workers with one for assessments that wait 100 ms, which other load hardly affects.
+``--photos`` assesses real photos, by threads and by Ray. Each step runs in a new process. Its processor time includes
+all child processes; the memory is that of the command.
 """
 
 import argparse
@@ -45,18 +45,18 @@ QUERY = "Rate the perceptual quality of this image."
 
 
 def shards(name: str, images: int, make: Callable[[Config], AgenticIQA] = UndecodedIQA.from_config) -> None:
-    """Judge what a name leads to in shards, on this machine."""
+    """Assess the images of a folder or table in shards, on this machine."""
     run = ShardRun(Config(), {}, SharedQuestion(QUERY), "scores", 2, (name,), make=make)
     assert not run_shards(run, assess_here, images).unfinished
 
 
 def photos(name: str, images: int) -> None:
-    """The same, by the program that users have."""
+    """Assess them in shards with the real program."""
     shards(name, images, AgenticIQA.from_config)
 
 
 def on_ray(name: str, images: int, workers: int, make: Callable[[Config], AgenticIQA]) -> None:
-    """The same by so many workers of Ray."""
+    """Assess them in shards with workers of Ray."""
     from agenticiqa.programs.scale.on_ray import ray_engine
 
     run = ShardRun(Config(), {}, SharedQuestion(QUERY), "scores", 1, (name,), make=make)
@@ -64,12 +64,12 @@ def on_ray(name: str, images: int, workers: int, make: Callable[[Config], Agenti
         used = processor_time()
         assert not run_shards(run, engine, images).unfinished
         written = sorted(path.stat().st_mtime for path in Path("scores").glob("shard-*.parquet"))
-        rate = images * (len(written) - 1) / (written[-1] - written[0])  # of the first shard the start is not known
-        print(f"{processor_time() - used:.2f} s with Ray's processes, {rate:.1f} images/s, ", end="", flush=True)
+        rate = images * (len(written) - 1) / (written[-1] - written[0])  # the start of the first shard is unknown
+        print(f"{processor_time() - used:.2f} s including Ray's processes, {rate:.1f} images/s, ", end="", flush=True)
 
 
 def processor_time() -> float:
-    """Seconds of processor of this process and all below it, those that have ended included."""
+    """Return the processor seconds of this process and all of its children, also ended ones."""
     ticks = 0
     for pid in (os.getpid(), *(pid for pid, _ in below(os.getpid()))):
         with suppress(OSError):
@@ -79,7 +79,7 @@ def processor_time() -> float:
 
 
 def lines(name: str, images: int) -> None:
-    """The same with JSON lines."""
+    """Assess them with JSON lines as the output."""
     with ResultsFile("lines.jsonl") as results:
         for _, row in assess_many(
             UndecodedIQA.from_config(Config()), find_jobs([name], QUERY).jobs, 2, Assessment.to_dict
@@ -99,7 +99,7 @@ STEPS: dict[str, Callable[[str, int], None]] = {
 
 
 def step(kind: str, name: str, images: int) -> None:
-    """Run one and print its times and its peak memory."""
+    """Run one step and print its times and peak memory."""
     began, used = time.perf_counter(), time.process_time()
     STEPS[kind](name, images)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -110,7 +110,7 @@ def step(kind: str, name: str, images: int) -> None:
 
 
 def main() -> None:
-    """Run the steps, a line for each."""
+    """Run the steps and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=5000)
     parser.add_argument("--rows", type=int, nargs="+", default=(1000, 20000))
@@ -152,9 +152,9 @@ def main() -> None:
 
 
 def run(steps: list[tuple[str, str, int]], images: int, keep: bool = False) -> None:
-    """Run steps in processes of their own; what they wrote is removed, but where it is kept for the next one."""
+    """Run each step in a new process; remove its outputs unless ``keep``, for the next step."""
     for kind, name, each in steps:
-        print(f"{kind:9} {images:6} images, {each:3} a shard: ", end="", flush=True)
+        print(f"{kind:9} {images:6} images, {each:3} per shard: ", end="", flush=True)
         subprocess.run([sys.executable, __file__, "--step", kind, name, str(each)], check=True)
         if not keep:
             subprocess.run(["rm", "-rf", "scores", "lines.jsonl"], check=True)

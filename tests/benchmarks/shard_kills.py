@@ -1,15 +1,15 @@
-"""Kill a run over shards at random moments, repeat the command, and compare with a run that nobody interrupted.
+"""Kill a run over shards at random moments, repeat the command, and compare with an uninterrupted run.
 
 ::
 
     python tests/benchmarks/shard_kills.py [--kills 3] [--what worker node driver cluster local]
 
-``worker`` kills the process of one worker of Ray, ``node`` every process of one of the two nodes of a simulated
-cluster, ``driver`` the command, ``cluster`` every process of Ray on this machine that the command started, and the
-command; ``local`` is the command without Ray. Only processes below those that this script started are killed, by their
-numbers. Images are judged by their bytes, each in ``--ms`` milliseconds. The command is given until all is judged, and
-then anew for another folder, until there were so many kills. A line for each of these: kills, rows missing, rows twice,
-rows that differ, finished shards that were written again, commands that ended by themselves with work left undone.
+``worker`` kills one worker of Ray, ``node`` all processes of one of two nodes of a simulated cluster, ``driver`` the
+command, and ``cluster`` the command with all processes of Ray that it started. ``local`` is the command without Ray.
+Only child processes of this script are killed, by process ID. Images are assessed by their bytes, each in ``--ms``
+milliseconds. The command is repeated until all images are assessed, then for a new folder, until ``--kills`` is
+reached. The output has a line for each kind: kills, missing rows, duplicate rows, different rows, finished shards that
+were written again, and commands that ended without a kill but with unfinished work.
 """
 
 import argparse
@@ -42,23 +42,23 @@ from agenticiqa.programs.scale.plan_shards import SharedQuestion
 from agenticiqa.programs.scale.run_shards import assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
-from support.instant import InstantIQA, judged_once
+from support.instant import InstantIQA, assessed_once
 
 WHAT = ("worker", "node", "driver", "cluster", "local")
 MS = "SHARD_KILLS_MS"
 TRIES = 5
-COUNTED = ("missing", "twice", "different", "judged again", "undone")
-NODE = "node.pid"  # a file with the process that all others of the second node are below
+COUNTED = ("missing", "duplicate", "different", "assessed again", "unfinished")
+NODE = "node.pid"  # file with the ID of the parent of all processes of the second node
 
 
 class UndecodedIQA(InstantIQA):
-    """A program that judges by the hash of the bytes, which need not be an image."""
+    """A program that scores by the hash of the bytes, which need not be an image."""
 
     def forward(self, image: ImageSource, query: str | None = None, *args: object, **kwargs: object) -> Assessment:
-        """See the class."""
+        """Return the result for the bytes of the image."""
         given = read_source(image)
         assert isinstance(given.content, bytes)
-        result, digest = judged_once().copy(), hashlib.sha256(given.content).hexdigest()
+        result, digest = assessed_once().copy(), hashlib.sha256(given.content).hexdigest()
         time.sleep(self.seconds)
         result.image = copy.copy(result.image)
         vars(result.image).update(source=given.source, sha256=digest)
@@ -70,15 +70,15 @@ class UndecodedIQA(InstantIQA):
 
 
 def slowly(config: Config) -> AgenticIQA:
-    """A program that takes so many milliseconds for an image."""
+    """Return a program that takes ``$SHARD_KILLS_MS`` milliseconds for an image."""
     program = UndecodedIQA.from_config(config)
     program.seconds = float(os.environ[MS]) / 1000
     return program
 
 
 def assess(output: str, what: str) -> int:
-    """The command of which processes are killed: judge ``album`` into ``output``; 1 where it is not all done."""
-    from shard_kills import slowly  # by its name, so that other processes find it
+    """Assess ``album`` into ``output``, as the command to kill; return 1 if images remain."""
+    from shard_kills import slowly  # imported by name, so that other processes find it
 
     if what == "node":
         with two_nodes() as pid:
@@ -99,7 +99,7 @@ def assess(output: str, what: str) -> int:
 
 
 def patiently(start: Callable[[], Any]) -> Any:
-    """A node of Ray has 30 s to start, which a busy machine may not give it."""
+    """Start a node of Ray, again if it fails: on a busy machine it may take more than its limit of 30 s."""
     for _ in range(TRIES - 1):
         with suppress(Exception):  # Ray raises plain ones
             return start()
@@ -108,9 +108,9 @@ def patiently(start: Callable[[], Any]) -> Any:
 
 @contextmanager
 def two_nodes(cpus: int = 1) -> Iterator[int]:
-    """A cluster of two nodes of so many processors each, simulated on this machine, which ``$RAY_ADDRESS`` names.
+    """Simulate a cluster of two nodes with ``cpus`` processors each on this machine, and set ``$RAY_ADDRESS``.
 
-    Yields the process that all others of the second node are below.
+    Yields the ID of the parent of all processes of the second node.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
@@ -128,7 +128,7 @@ def two_nodes(cpus: int = 1) -> Iterator[int]:
 
 
 def below(pid: int) -> Iterator[tuple[int, str]]:
-    """The processes below one, with their commands."""
+    """Yield the IDs and commands of all descendants of a process."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -148,16 +148,16 @@ def below(pid: int) -> Iterator[tuple[int, str]]:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill processes by their numbers; those that have ended are left out."""
+    """Kill processes by ID; ignore those that have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def attempt(command: list[str], what: str, output: Path, kills: int, draw: random.Random, before: list[int]) -> int:
-    """Give the command once, and kill up to so many times (but a worker, once); returns its exit status.
+    """Run the command once, kill it once (workers up to ``kills`` times), and return its exit status.
 
-    The moment: some files after those that are there, and up to .4 s.
+    A kill comes after up to two more files and up to .4 s.
     """
     process = subprocess.Popen(command, start_new_session=True)
     known: list[tuple[int, str]] = []
@@ -186,30 +186,30 @@ def attempt(command: list[str], what: str, output: Path, kills: int, draw: rando
             break
     status = process.wait()
     time.sleep(2 if known else 0)
-    kill(pid for pid, _ in known)  # what Ray has left behind
+    kill(pid for pid, _ in known)  # remaining processes of Ray
     return status
 
 
 def finished(output: Path) -> dict[str, int]:
-    """The files of shards, with the moments at which they were written."""
+    """Return the files of shards with their modification times."""
     return {path.name: path.stat().st_mtime_ns for path in output.glob("shard-*.parquet")}
 
 
 def rows(output: Path) -> list[tuple[str, str]]:
-    """Image, and what was found, without times."""
+    """Return image and row of each result, without times."""
     times = ("timings_ms", "usage_by_stage", "executor_evidence", "summarizer_result")
     return [(row["image"], str({k: v for k, v in row.items() if k not in times})) for row in shard_rows(output)]
 
 
 def main() -> int:
-    """Run the comparison; 1 where anything differs."""
+    """Run the comparison; return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--what", nargs="+", choices=WHAT, default=WHAT)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--images", type=int, default=400)
     parser.add_argument("--ms", default="20")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--judge", nargs=2, metavar=("OUTPUT", "WHAT"), help=argparse.SUPPRESS)
+    parser.add_argument("--assess", nargs=2, metavar=("OUTPUT", "WHAT"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.assess:
         return assess(*args.assess)
@@ -221,7 +221,7 @@ def main() -> int:
         Path("album").mkdir()
         for number in range(args.images):
             Path(f"album/{number:05d}.png").write_bytes(f"image {number}".encode())
-        command = [sys.executable, str(Path(__file__).resolve()), "--judge"]
+        command = [sys.executable, str(Path(__file__).resolve()), "--assess"]
         subprocess.run([*command, "whole", "local"], check=True)
         expected = dict(rows(Path("whole")))
         for what in args.what:
@@ -232,17 +232,17 @@ def main() -> int:
                 status = -1
                 while status:
                     status = attempt(once, what, output, args.kills - len(before), draw, before)
-                    counts["judged again"] += sum(kept.get(p, at) != at for p, at in finished(output).items())
-                    counts["undone"] += status > 0
+                    counts["assessed again"] += sum(kept.get(p, at) != at for p, at in finished(output).items())
+                    counts["unfinished"] += status > 0
                     kept = finished(output)
                 found = rows(output)
                 images = Counter(image for image, _ in found)
                 counts["missing"] += len(expected.keys() - images.keys())
-                counts["twice"] += sum(count - 1 for count in images.values())
+                counts["duplicate"] += sum(count - 1 for count in images.values())
                 counts["different"] += sum(expected.get(image) != row for image, row in found)
-            wrong += counts.total() - counts["undone"]
+            wrong += counts.total() - counts["unfinished"]
             shown = ", ".join(f"{counts[each]} {each}" for each in COUNTED)
-            print(f"{what:8} {len(before):2} kills, when {before} files were there: {shown}", flush=True)
+            print(f"{what:8} {len(before):2} kills, after {before} files: {shown}", flush=True)
     return int(bool(wrong))
 
 

@@ -1,14 +1,13 @@
-"""How fast the program asks a model, beside the bare ``openai`` client sending the same requests.
+"""Measure how fast the program sends requests to a model, compared with the plain ``openai`` client.
 
     python tests/benchmarks/throughput.py [--images 2000] [--in-flight 64] [--delay 1.0] [--megabytes 1.5]
 
-A server on loopback (a process of its own) answers after ``--delay`` seconds. The program judges real files, each with
-one question that only a model can answer (``assess_many``, so with reading, hashing, decoding, planning by rules, DSPy,
-its cache on disk and the check of the answer); the client reads the same files and sends the same messages. The files
-are small JPEG pictures filled up to size by comments, so that decoding, which a client does not do, takes no time.
-
-Printed: the rate as a share of the ideal one (in flight / delay), processor time per request and its ratio to the
-client's, and by how much the memory of the program grew over the images, after a warm-up.
+A server on loopback, in another process, answers after ``--delay`` seconds. The program assesses real files with
+``assess_many``, each with one question that only a model can answer. This includes reading, hashing, decoding, planning
+by rules, DSPy, its cache on disk and the check of the answer. The client reads the same files and sends the same
+messages. The files are small JPEG pictures filled up with comments, so decoding, which the client does not do, takes no
+time. The output has the rate as a share of the ideal one (in flight / delay), processor time per request, its ratio to
+that of the client, and the memory growth of the program after a warm-up.
 """
 
 import argparse
@@ -30,14 +29,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-FILES = 256  # distinct ones; more images than that are made by other questions about them
+FILES = 256  # distinct files; more images are made by other questions about them
 QUESTION = "Does this picture feel cheerful, mood {}? A. Yes B. No"
 ANSWER = {"answer": {"final_answer": "A", "quality_reasoning": "It is full of light."}}
 SERVER = "--serve"
 
 
 class Answering(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive: reads a request to its end, answers after the delay."""
+    """An HTTP/1.1 server with keep-alive that reads a whole request and answers after the delay."""
 
     def __init__(self, delay: float, answer: bytes) -> None:
         self.delay, self.body, self.head, self.left = delay, answer, b"", -1
@@ -67,7 +66,7 @@ class Answering(asyncio.Protocol):
 
 
 def completion(content: str, logprobs: list[dict[str, object]] | None) -> bytes:
-    """An answer as an OpenAI-compatible server writes it, with the log-probabilities of its tokens if given."""
+    """Return an answer of an OpenAI-compatible server, with log-probabilities of its tokens if given."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
     if logprobs is not None:
         choice["logprobs"] = {"content": logprobs}
@@ -77,7 +76,7 @@ def completion(content: str, logprobs: list[dict[str, object]] | None) -> bytes:
 
 
 async def serve(delay: float, answer: bytes) -> None:
-    """Serve for ever; the port is printed first."""
+    """Print the port and serve without end."""
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Answering(delay, answer), "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -86,7 +85,7 @@ async def serve(delay: float, answer: bytes) -> None:
 
 @contextmanager
 def server(delay: float, answer: tuple[str, list[dict[str, object]] | None]) -> Iterator[str]:
-    """The address of a running one, which gives this answer (text and log-probabilities) to everything."""
+    """Run a server that gives this answer (text and log-probabilities) to every request, and yield its address."""
     command = [sys.executable, __file__, SERVER, str(delay)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin
@@ -100,7 +99,7 @@ def server(delay: float, answer: tuple[str, list[dict[str, object]] | None]) -> 
 
 
 def picture(number: int, size: int) -> bytes:
-    """A JPEG file of that many bytes: a picture of 64 x 64 and comments."""
+    """Return a JPEG file of ``size`` bytes: a picture of 64 x 64 and comments."""
     from PIL import Image
 
     file = io.BytesIO()
@@ -114,7 +113,7 @@ def picture(number: int, size: int) -> bytes:
 
 
 def megabytes() -> float:
-    """Memory that this process holds, after what is free was given back to the system."""
+    """Return the memory of this process, after returning free memory to the system."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -126,7 +125,7 @@ def megabytes() -> float:
 def program_run(
     address: str, files: list[Path], images: int, in_flight: int, warm_up: int
 ) -> tuple[float, float, float, float]:
-    """Seconds, processor seconds, growth and peak of memory in MB of the program over so many images."""
+    """Run the program on images; return seconds, processor seconds, and growth and peak of memory in MB."""
     from agenticiqa.configs import Config, StageConfig
     from agenticiqa.programs.assess import AgenticIQA
     from agenticiqa.programs.batch.assess_many import assess_many
@@ -153,7 +152,7 @@ def program_run(
 
 
 def client_run(address: str, files: list[Path], images: int, in_flight: int, warm_up: int) -> tuple[float, float]:
-    """Seconds and processor seconds of the openai client over the same requests."""
+    """Send the same requests with the openai client; return seconds and processor seconds."""
     import openai
 
     client = openai.OpenAI(base_url=address, api_key="none", max_retries=0)
@@ -179,7 +178,7 @@ def client_run(address: str, files: list[Path], images: int, in_flight: int, war
 
 
 def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
-    """The system prompt, the user's text and the response format of the program's own request."""
+    """Return the system prompt, user text and response format of the program's own request."""
     from dspy import lm15
 
     from agenticiqa.configs import Config, StageConfig
@@ -197,7 +196,7 @@ def asked_by_the_program(address: str, file: Path) -> tuple[str, str, Any]:
     wire = program.summarizer.answer.ask.backend.lms[0].engine.wire
     wire.__class__ = Listening
     program(file, QUESTION.format("none"))
-    request = seen[-1]  # what a probe of the server asks comes before
+    request = seen[-1]  # requests to probe the server come first
     texts = [part.text for part in request.messages[-1].parts if isinstance(part, lm15.TextPart)]
     form = dict(request.config.response_format or {})
     kind = form.pop("type")
@@ -215,7 +214,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--delay", type=float, default=1.0)
     parser.add_argument("--megabytes", type=float, default=1.5)
-    # Until the allocator has the memory that so many in flight need.
+    # Until the allocator has the memory for all requests in flight.
     parser.add_argument("--warm-up", type=int, default=512, metavar="IMAGES")
     args = parser.parse_args()
     ideal = args.in_flight / args.delay
@@ -235,7 +234,7 @@ def main() -> None:
 
 
 def run_apart(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Run in a new process, so that neither side warms up or fills the memory of the other."""
+    """Run a function in a new process, so that program and client do not share caches or memory."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 

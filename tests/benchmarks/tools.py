@@ -1,13 +1,13 @@
-"""How fast the embedded metrics are, beside packages that compute the same, and what a whole assessment takes.
+"""Measure the speed of the embedded metrics, compared with peers, and of whole assessments.
 
     python tests/benchmarks/tools.py                 everything; about three minutes
     python tests/benchmarks/tools.py metrics         only the table of metrics
     python tests/benchmarks/tools.py assessment      only whole assessments, small, cold and large
 
-Everything runs on one core. A metric and its peers take turns, so that what else the machine does hits all of them,
-and their times are the processor's; the ratio is of the least. Assessments are timed by the clock, and with the
-processor's time beside it. Values are compared on grey pictures, blurred, noisy and compressed. Peers that are
-not installed are named with what installs them; `pip install --no-deps` keeps a peer from replacing numpy.
+Everything runs on one core. A metric and its peers take turns, so that other load affects all of them. Their times are
+processor times; the ratio is that of the minima. Assessments have wall time and processor time. Values are compared on
+blurred, noisy and compressed gray pictures. For peers that are not installed, the output has the command to install
+them; `pip install --no-deps` keeps a peer from replacing numpy.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from statistics import median
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import numpy as np  # noqa: E402 - after the number of threads is set, which is read when it loads
+import numpy as np  # noqa: E402 - reads the number of threads when it loads
 from PIL import Image, ImageFilter  # noqa: E402
 
 Image.MAX_IMAGE_PIXELS = None
@@ -43,7 +43,7 @@ MEGAPIXELS = {6: (3000, 2000), 12: (4243, 2828), 24: (6000, 4000), 100: (12247, 
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds by the clock, seconds of the processor, and the most megabytes of memory."""
+    """Wall time and processor time in seconds, and peak memory in MB."""
 
     seconds: float
     processor: float
@@ -51,14 +51,14 @@ class Run:
 
 
 def main() -> None:
-    """Print the tables that were asked for."""
+    """Print the requested tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "metrics", "assessment", "judge"])
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "metrics", "assessment", "repeat"])
     parser.add_argument("--photo", type=Path, default=EXAMPLES / "chelsea.webp", help="default: %(default)s")
     parser.add_argument("--repeats", type=int, default=15, help="runs of each metric (default: %(default)s)")
     args = parser.parse_args()
     use_one_core()
-    if args.what == "judge":
+    if args.what == "repeat":
         assess(args.photo, args.repeats)
         return
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "scipy", "pillow"))
@@ -72,13 +72,13 @@ def main() -> None:
 
 
 def use_one_core() -> None:
-    """Bind this process and its children to one core, where the system can."""
+    """Bind this process and its children to one core, if the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def compare_metrics(photo: Image.Image, repeats: int) -> None:
-    """One row per metric and peer: least and median milliseconds of both, their ratio, the values' difference."""
+    """Print a row for each metric and peer: minimum and median milliseconds, their ratio, difference of values."""
     from agenticiqa.programs.tools import TOOLS
 
     reference = np.asarray(photo.convert("L").convert("RGB"))
@@ -107,12 +107,12 @@ def compare_metrics(photo: Image.Image, repeats: int) -> None:
 
 
 def alone(measure: Callable[[np.ndarray], float]) -> Metric:
-    """A no-reference metric that is given a reference, too."""
+    """Return a no-reference metric that accepts and ignores a reference."""
     return lambda image, reference: measure(image)
 
 
 def distorted(reference: np.ndarray) -> list[np.ndarray]:
-    """A blurred, a noisy and a compressed version of a grey picture."""
+    """Return a blurred, a noisy and a compressed version of a gray picture."""
     picture = Image.fromarray(reference[..., 0])
     noise = np.random.default_rng(0).normal(0, 10, reference.shape[:2])
     file = BytesIO()
@@ -126,7 +126,7 @@ def distorted(reference: np.ndarray) -> list[np.ndarray]:
 
 
 def made(peers: Sequence[Peer]) -> tuple[list[tuple[Peer, Metric]], list[str]]:
-    """The peers that run here, and a line for each other."""
+    """Return the peers that run here, and a line for each of the others."""
     running, problems = [], []
     picture = np.random.default_rng(0).integers(0, 256, (256, 256, 1), dtype=np.uint8).repeat(3, axis=2)
     for peer in peers:
@@ -136,13 +136,13 @@ def made(peers: Sequence[Peer]) -> tuple[list[tuple[Peer, Metric]], list[str]]:
             running.append((peer, metric))
         except ImportError as error:
             problems.append(f"{peer.name:20} not installed: pip install {peer.install}  ({error})")
-        except Exception as error:  # another package's fault, of whatever kind, is a line in the table
+        except Exception as error:  # any fault of another package becomes a line of the table
             problems.append(f"{peer.name:20} fails: {type(error).__name__}: {error}")
     return running, problems
 
 
 def times(metrics: Sequence[Metric], image: np.ndarray, reference: np.ndarray, repeats: int) -> list[list[float]]:
-    """Milliseconds of processor time of each run of each metric, the metrics taking turns."""
+    """Return milliseconds of processor time for each run of each metric; metrics take turns."""
     taken: list[list[float]] = [[] for _ in metrics]
     for metric in metrics:
         metric(image, reference)
@@ -155,17 +155,17 @@ def times(metrics: Sequence[Metric], image: np.ndarray, reference: np.ndarray, r
 
 
 def shown(taken: Sequence[float]) -> str:
-    """Least and median."""
+    """Return minimum and median as text."""
     return f"{min(taken):7.2f} {median(taken):7.2f}"
 
 
 def time_assessments(photo: Image.Image) -> None:
-    """The offline program on a small photo, warm and from the shell, and on photos of 6 to 100 megapixels."""
-    print(f"{'offline assessment':34} {'least s':>8} {'median s':>9} {'processor s':>12} {'peak MB':>8}")
+    """Time the offline program on a small photo, warm and from the shell, and on photos of 6 to 100 megapixels."""
+    print(f"{'offline assessment':34} {'min s':>8} {'median s':>9} {'processor s':>12} {'peak MB':>8}")
     with tempfile.TemporaryDirectory() as folder:
         small = Path(folder) / "small.jpg"
         photo.resize(SIZE, Image.Resampling.BICUBIC).save(small, quality=92)
-        print(row("512 x 384, warm", judged_apart(small, 15)))
+        print(row("512 x 384, warm", assessed_apart(small, 15)))
         command = [str(Path(sysconfig.get_path("scripts")) / "agenticiqa"), "assess", str(small)]
         if not Path(command[0]).exists():
             command[:1] = [sys.executable, "-m", "agenticiqa.eval.cli"]
@@ -173,13 +173,13 @@ def time_assessments(photo: Image.Image) -> None:
         for size, (width, height) in MEGAPIXELS.items():
             large = Path(folder) / f"{size}.jpg"
             enlarged(photo, width, height).save(large, quality=95)
-            runs = judged_apart(large, 3)
+            runs = assessed_apart(large, 3)
             decoder = min(decoding(large) for _ in range(3))
-            print(f"{row(f'{size} megapixels, {width} x {height}', runs)}   of which the decoder {decoder:5.3f}")
+            print(f"{row(f'{size} megapixels, {width} x {height}', runs)}   decoder {decoder:5.3f}")
 
 
 def decoding(image: Path) -> float:
-    """Seconds of the processor that Pillow's decoder takes, below which no assessment can be."""
+    """Return the processor seconds of Pillow's decoder, a lower limit for an assessment."""
     started = time.process_time()
     with Image.open(image) as opened:
         opened.load()
@@ -187,27 +187,27 @@ def decoding(image: Path) -> float:
 
 
 def row(what: str, runs: Sequence[Run]) -> str:
-    """The runs of one thing in a line."""
+    """Return a line for some runs."""
     seconds, processor = [run.seconds for run in runs], min(run.processor for run in runs)
     peak = max(run.peak_mb for run in runs)
     return f"{what:34} {min(seconds):8.3f} {median(seconds):9.3f} {processor:12.3f} {peak:8.0f}"
 
 
 def enlarged(photo: Image.Image, width: int, height: int) -> Image.Image:
-    """The photo in another size with a little noise, for no camera gives anything as smooth as an enlargement."""
+    """Return the photo in another size with some noise, as no camera gives an image as smooth as an enlargement."""
     pixels = np.asarray(photo.resize((width, height), Image.Resampling.BICUBIC)).astype(np.int16)
     pixels += np.random.default_rng(0).integers(-4, 5, pixels.shape, dtype=np.int16)
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8))
 
 
-def judged_apart(image: Path, repeats: int) -> list[Run]:
-    """Each assessment of an image in one process of its own; the most memory is that of all of them."""
-    whole, output = run_apart([sys.executable, __file__, "judge", "--photo", str(image), "--repeats", str(repeats)])
+def assessed_apart(image: Path, repeats: int) -> list[Run]:
+    """Return runs of an image in a new process; the peak memory is that of all runs."""
+    whole, output = run_apart([sys.executable, __file__, "repeat", "--photo", str(image), "--repeats", str(repeats)])
     return [Run(seconds, processor, whole.peak_mb) for seconds, processor in json.loads(output)]
 
 
 def run_apart(command: Sequence[str]) -> tuple[Run, str]:
-    """What a command took, and what it printed."""
+    """Run a command; return its cost and output."""
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         output = process.stdout.read() if process.stdout else ""
@@ -220,11 +220,11 @@ def run_apart(command: Sequence[str]) -> tuple[Run, str]:
 
 
 def assess(image: Path, repeats: int) -> None:
-    """Assess one image again and again; print the seconds by the clock and of the processor as JSON."""
+    """Assess one image repeatedly; print wall time and processor time as JSON."""
     from agenticiqa.programs.assess import AgenticIQA
 
     program = AgenticIQA.offline()
-    program(Image.open(EXAMPLES / "coffee.webp").convert("RGB").resize(SIZE))  # so that nothing is left to set up
+    program(Image.open(EXAMPLES / "coffee.webp").convert("RGB").resize(SIZE))  # completes the setup
     taken = []
     for _ in range(repeats):
         started = time.perf_counter(), time.process_time()

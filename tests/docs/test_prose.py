@@ -1,4 +1,4 @@
-"""README and docs/ in plain English: short sentences, and one term for one thing. ``-s`` prints words and lengths."""
+"""README and docs/ are in plain English: short sentences and consistent terms. ``-s`` prints words and lengths."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ MOST_WORDS = 16_000  # of README and docs, tables and code included
 
 
 def prose(page: Path) -> str:
-    """The running text of a page: without code, tables, headings, pictures and addresses."""
+    """Return the running text of a page, without code, tables, headings, pictures and addresses."""
     text = re.sub(r"^```.*?^```$|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     text = re.sub(r"^(\||#|!\[).*$", "", text, flags=re.M)
     return re.sub(r"`[^`]+`", "code", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))

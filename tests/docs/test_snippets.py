@@ -24,12 +24,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KINDS = {"console", "python", "yaml", "csv", "text", "json", "bash", "mermaid"}
 LONGEST_README = 150  # lines
-OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # what the installed package has none of
+OF_A_CHECKOUT = ("agenticiqa.eval.research.", "tests/")  # only in a checkout, not in the installed package
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as the pages take it for granted: the example photos, an album of them, one photo.jpg."""
+    """The folder that the pages assume: the example photos, an album of them, and photo.jpg."""
     folder = tmp_path_factory.mktemp("work")
     no_photos = shutil.ignore_patterns("*.py", "*.md", "__pycache__")
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=no_photos)
@@ -43,7 +43,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch, work: Path) -> Path:
-    """Commands see a terminal of 100 columns without colors."""
+    """A terminal of 100 columns without colors."""
     monkeypatch.chdir(work)
     for name, value in {"TTY_COMPATIBLE": "1", "COLUMNS": "100", "NO_COLOR": "1", "TERM": "xterm"}.items():
         monkeypatch.setenv(name, value)
@@ -52,7 +52,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch, work: Path) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_block_says_what_it_is(page: Path) -> None:
+def test_every_block_has_a_known_kind(page: Path) -> None:
     found = snippets(page)
     assert page.read_text(encoding="utf-8").count("\n```") >= 2 * len(found)
     assert [block.name for block in found if block.kind not in KINDS] == []
@@ -65,7 +65,7 @@ def test_readme_is_short() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_python_command_runs_where_the_page_says(page: Path) -> None:
-    """In the installed package, or in a checkout if its paragraph, or the one before its block, says so."""
+    """Check that it runs in the installed package, or in a checkout if the paragraph says so."""
     for paragraph in re.split(r"\n\n(?!```|<!-- )", page.read_text(encoding="utf-8")):
         for what in re.findall(r"python3? (?:-m )?((?:agenticiqa|tests)[.\w/]+)", paragraph):
             if what.startswith(OF_A_CHECKOUT):
@@ -94,7 +94,7 @@ def test_every_snippet_does_what_the_page_shows(
             run_python(block, namespace)
 
 
-def test_what_users_put_in_place_of_parts_works_as_the_page_shows(terminal: Path) -> None:
+def test_custom_parts_work_as_the_page_shows(terminal: Path) -> None:
     text = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
     first, last = (text[: text.index(title)].count("\n") for title in ("## Parts of your own", "## Files"))
     blocks = [block for block in snippets(ROOT / "docs" / "dspy.md") if first < block.line < last]
@@ -108,7 +108,7 @@ def test_what_users_put_in_place_of_parts_works_as_the_page_shows(terminal: Path
 @pytest.mark.parametrize(
     "block", [block for page in PAGES for block in snippets(page) if block.needs], ids=lambda b: b.name
 )
-def test_every_figure_is_what_its_command_prints(
+def test_every_figure_is_printed_by_its_command(
     block: Snippet, terminal: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not Path(block.needs).exists():
@@ -154,12 +154,12 @@ def executed(
 
 
 def understood(block: Snippet, command: str) -> None:
-    """A command that is not run here must be one; ``assess`` is run up to the estimate of what it would send."""
+    """Check that a command parses without running it; ``assess`` runs up to its cost estimate."""
     words = shlex.split(command, comments=True)
     if words[:1] != ["agenticiqa"]:
         return
     parse(words[1:], COMMANDS)
-    if words[1] == "assess" and "--parquet" not in words:  # which has no estimate
+    if words[1] == "assess" and "--parquet" not in words:  # Parquet runs have no estimate
         assert main([*words[1:], "--dry-run"]) == 0, f"{block.name}: {command}"
 
 

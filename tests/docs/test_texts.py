@@ -1,4 +1,4 @@
-"""Every text that users read is in messages.txt and help.txt, for review, and is plain English."""
+"""Every text for users is listed in messages.txt and help.txt, for review, and is in plain English."""
 
 import ast
 import difflib

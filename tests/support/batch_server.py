@@ -1,4 +1,4 @@
-"""A loopback provider of batches: OpenAI's files and batches.
+"""A loopback provider of OpenAI's files and batches.
 
 ::
 
@@ -102,7 +102,7 @@ class BatchServer:
         return batch
 
     def settle(self, batch: Made) -> None:
-        """End the batch when its time has come."""
+        """End the batch when its time is over."""
         if batch.state != "in_progress" or time.monotonic() - batch.made < self.hours:
             return
         for id, body in batch.requests.items():
@@ -159,7 +159,7 @@ def batch_server(script: Script, key: str | None = "sk-batch-key", hours: float 
 
 
 def openai_api(server: BatchServer, arrived: Arrived, path: str) -> Any:
-    """https://platform.openai.com/docs/api-reference/batch and .../files."""
+    """Answer as https://platform.openai.com/docs/api-reference/batch and .../files describe."""
     if path == "/chat/completions":
         server.at_once.append(json.loads(arrived.raw))
         return server.respond_at_once(arrived)
@@ -242,7 +242,7 @@ def _openai_line(answer: Line) -> Line:
 
 
 def _file_of_form(arrived: Arrived) -> tuple[str, bytes]:
-    """Name and content of the file in a form."""
+    """Return name and content of the file in a form."""
     boundary = b"--" + arrived.headers["content-type"].partition("boundary=")[2].encode()
     for part in arrived.raw.split(boundary):
         head, _, content = part.partition(b"\r\n\r\n")
@@ -332,7 +332,7 @@ FAULTS: Mapping[str, Fault] = {
     "results: 500": _reply("download", 500),
     "results: the file is deleted": _reply("download", 404, "No such File object", times=2),
 }
-RESENT = {  # faults after which some requests have to be in a second batch
+RESENT = {  # faults after which some requests must be in a second batch
     "ended: expired, none answered",
     "ended: expired, one answered",
     "ended: cancelled, one answered",
@@ -345,5 +345,5 @@ RESENT = {  # faults after which some requests have to be in a second batch
     "results: the file is deleted",
     "state: the batch is gone",
     "refused: a wrong file",
-    "refused: too much under way",  # nothing of the first was taken
+    "refused: too much under way",  # the first batch was refused
 }

@@ -46,28 +46,28 @@ OURS = {next(iter(signature.output_fields)): signature for signature in SIGNATUR
 PLAN, ASSESSMENT, SELECTION = (next(iter(each.output_fields)) for each in (Plan, ScoreQuality, SelectTools))
 SEEING = {name for name, signature in OURS.items() if "image" in signature.input_fields}
 GIVEN, CONFIGURED, OTHER = "given", "configured", "other"  # models, by the name in the request
-OF_A_CUP = "Is the cup sharp?"  # with RATE it has every one of the eight questions asked
-OF_ITS_EDGES = "How sharp are the edges of the cup?"  # another one of that kind
+OF_A_CUP = "Is the cup sharp?"  # together with RATE it uses all eight signatures
+OF_ITS_EDGES = "How sharp are the edges of the cup?"  # another question of this kind
 PLACEHOLDER = "held.invalid"
-BASE64 = re.compile(r"[A-Za-z0-9+/]{100,}")  # longer than any word or digest
+BASE64 = re.compile(r"[A-Za-z0-9+/]{100,}")  # longer than words and digests
 LEVELS = ("Fair", "Good", "Poor", "Excellent", "Bad")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The expected models: for our questions, by output field if it differs, and for all other requests."""
+    """The expected models: for the program's requests, by output field if they differ, and for all other requests."""
 
     model: str
     by_question: Mapping[str, str] = field(default_factory=dict)
     others: frozenset[str] = frozenset()
     images: frozenset[str] | None = None  # sha256 of what may be sent; by default the cell's photos
     shown: int = 1  # images in a question that shows the image
-    every_question: bool = False  # all of them are expected
+    every_question: bool = False  # whether all signatures are expected
 
 
 @dataclass
 class Cell:
-    """A cell of the matrix: the program, the server that it asks, and tiny photos."""
+    """A cell of the matrix: the program, its server, and tiny photos."""
 
     column: str
     server: Server
@@ -103,7 +103,7 @@ class Cell:
         return nullcontext() if self.configured else dspy.context(lm=self.lm())
 
     def ask_everything(self, program: Callable[..., Any] | None = None) -> list[Any]:
-        """Two questions about a photo, for which each of the eight signatures is asked."""
+        """Ask two questions about a photo that together use all eight signatures."""
         return [(program or self.program)(image=self.photos[0], query=query) for query in (RATE, OF_A_CUP)]
 
     def examples(self) -> list[dspy.Example]:
@@ -120,7 +120,7 @@ class Row:
     code: str
     run: Callable[[Cell], Expected]
     remark: str = ""
-    given: bool = False  # the model is given in a way that goes before the program's own
+    given: bool = False  # whether the given model takes precedence over the program's own
     slow: bool = False
 
 
@@ -162,7 +162,7 @@ CONFIGURED_COLUMNS = {"from_config", "own stages, Backend"}
 
 @contextmanager
 def cell(column: str, photos: list[Path], folder: Path) -> Iterator[Cell]:
-    """A program and its server."""
+    """Yield a program and its server."""
     with fake_server(Model()) as server:
         yield Cell(column, server, COLUMNS[column](server), photos, folder)
 
@@ -180,7 +180,7 @@ def check(cell: Cell, expected: Expected) -> None:
         if not ours or set(fields) - {*ours, "reasoning"}:
             assert request["model"] in expected.others, f"{request['model']} was asked for {fields}"
             continue
-        if request["model"] in expected.others - {expected.model}:  # it extracts fields from a text
+        if request["model"] in expected.others - {expected.model}:  # this model extracts fields from a text
             assert not images_of(request)
             continue
         (name,) = ours
@@ -211,7 +211,7 @@ class Model:
         self.ratings = count()
 
     def __call__(self, request: Body) -> Reply | str:
-        """Return an answer, in pieces where the request asks for a stream."""
+        """Return an answer, in pieces if the request asks for a stream."""
         text = self.text(request)
         return streamed(text, request["model"]) if request.get("stream") else text
 
@@ -275,7 +275,7 @@ _TWO_STEP = re.compile(r"Your outputs must contain:\n(.*?)\nYou should lay out",
 
 
 def asked_for(request: Body) -> tuple[str, list[str]]:
-    """Return the form of the adapter, and the output fields that are asked for; none for a question of another form."""
+    """Return the form of the adapter and the requested output fields, none for a request in another form."""
     last, system = text_of(request["messages"][-1]), text_of(request["messages"][0])
     for form, opening, name in (("json", _JSON, r"`(\w+)`"), ("xml", _XML, r"`<(\w+)>`")):
         if opening in last:

@@ -14,14 +14,14 @@ logger = logging.getLogger("agenticiqa.elsewhere")
 
 
 class Odd(Exception):
-    """An error that cannot be unpickled: it takes two arguments, and keeps one."""
+    """An error that cannot be unpickled: it takes two arguments and stores one."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} and {other}")
 
 
 def obey(order: str) -> Any:
-    """Do one of the things that a separate process must handle. Raises AssertionError in the tests' process."""
+    """Do something that a separate process must handle. Raises AssertionError in the process of the tests."""
     assert "pytest" not in sys.modules, f"{order!r} was to be done in another process"
     match order:
         case "tell":
@@ -57,9 +57,9 @@ def row_of(result: dspy.Prediction) -> tuple[int, dict[str, Any]]:
 
 
 def row(result: dspy.Prediction) -> dict[str, Any]:
-    """Return a result's JSON; an image with such a name kills the process, unless it is the tests' own."""
+    """Return the JSON of a result; a certain image name kills the process, unless it is that of the tests."""
     if Path(result.image.source).stem == "fatal":
-        assert "pytest" not in sys.modules, "the image was to be judged in another process"
+        assert "pytest" not in sys.modules, "the image must be assessed in another process"
         assert "pytest" not in sys.modules, "this runs in the test's own process"
         os.kill(os.getpid(), 9)
     return result.to_dict()

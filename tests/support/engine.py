@@ -51,7 +51,7 @@ class ScriptedEngine:
         )
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing, as nothing is open."""
 
 
 def scripted_lm(answers: Answers, *, name: str = "test/x", cache: bool = False) -> tuple[dspy.LM, ScriptedEngine]:

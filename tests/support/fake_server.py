@@ -1,4 +1,4 @@
-"""A small OpenAI-compatible server on loopback, scripted by the test, that misbehaves on demand.
+"""A small OpenAI-compatible server on loopback with scripted answers and faults.
 
 ::
 
@@ -78,9 +78,9 @@ def in_turn(*answers: Answer) -> Callable[[Body], Reply | str]:
 
 
 def by_stage(answers: Mapping[str, Answer | list[Any]]) -> Callable[[Body], Reply | str]:
-    """An answer by the stage that asks, named by its output field: plan (for planner_output), location, detection,
-    analysis, selection, assessment, answer, decision. A mapping is sent as that field's JSON, a function is given the
-    request, a list is used in turn.
+    """Return a script with an answer for each stage, named by its output field: plan (for planner_output), location,
+    detection, analysis, selection, assessment, answer, decision. A mapping is sent as JSON of the field, a function
+    receives the request, and the items of a list are used in turn.
     """
     scripts = {
         stage: in_turn(*answer) if isinstance(answer, list) else in_turn(answer) for stage, answer in answers.items()
@@ -117,12 +117,12 @@ def rate_limited(retry_after: float | None = None) -> Reply:
 
 
 def server_error() -> Reply:
-    """Status 500."""
+    """Answer with status 500."""
     return _error(500, "something broke")
 
 
 def bad_key() -> Reply:
-    """Status 401."""
+    """Answer with status 401."""
     return _error(401, "no such key")
 
 

@@ -1,4 +1,4 @@
-"""A server of models as they are out there: it answers like a healthy one, but for one fault of many.
+"""A model server that answers correctly, except for one fault of many.
 
     python tests/support/faulty_server.py --list [FAMILY]
     python tests/support/faulty_server.py --fault NAME [--port N] [--log FILE]
@@ -34,7 +34,7 @@ LARGEST_HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class Entry:
-    """One request as the server saw it.
+    """One request as the server received it.
 
     ``at`` is in seconds since the start, ``tokens`` the true (input, output) of a model that worked on it, ``affected``
     whether the fault was done to it, ``received`` and ``sent`` are in bytes.
@@ -78,7 +78,7 @@ class FaultyServer:
     @fault.setter
     def fault(self, name: str) -> None:
         profile = _named(name)
-        self._shared.stop.set()  # ends what hangs
+        self._shared.stop.set()  # ends hanging replies
         self._profile, self._shared = profile, Shared(restart=self._restart)
         self._close_connections()
 
@@ -130,7 +130,7 @@ class FaultyServer:
                     count += 1
                     keep = self._answer(connection, number, profile, shared, request, count)
         except (OSError, ValueError, Gone):
-            pass  # the client left in mid-request
+            pass  # the client closed the connection during a request
         finally:
             with shared.lock:
                 self._open.discard(connection)
@@ -198,7 +198,7 @@ class FaultyServer:
 
 @contextmanager
 def faulty_server(fault: str = "healthy", port: int = 0, log_to: TextIO | None = None) -> Iterator[FaultyServer]:
-    """Run a server on 127.0.0.1 until the context ends. Raises LookupError for a fault that is not known."""
+    """Run a server on 127.0.0.1 until the context ends. Raises LookupError for an unknown fault."""
     server = FaultyServer(fault, port, log_to)
     try:
         yield server
@@ -215,7 +215,7 @@ def _named(name: str) -> Profile:
 
 
 def _read(stream: Any) -> tuple[bytes, bytes] | None:
-    """Head and body of the next request; ``None`` at the end of the connection."""
+    """Return head and body of the next request, ``None`` at the end of the connection."""
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = stream.readline(LARGEST_HEAD)

@@ -1,4 +1,4 @@
-"""A script for the loopback server with all events of one image: a full server, a bad answer, a replan."""
+"""A script for the loopback server with all events of one image: a busy server, an invalid answer, a replan."""
 
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,11 @@ DOUBT = "Severe blur is seen, but the tool scores are high: look at the blur aga
 
 
 def select(request: Body) -> dict[str, Any]:
-    """Select for everything a tool that does not rate overall quality."""
+    """Select a tool that does not rate overall quality for every distortion."""
     return {"selected_tools": [{"region": r, "distortion": d, "tool": "RMS-CONTRAST"} for r, d in pairs(request)]}
 
 
-# A pristine photo in which the model first sees severe blur: the tools disagree, and the judge has it looked at again.
+# The model first finds severe blur in a pristine photo. The tools disagree, and the replan stage asks for a new plan.
 SCRIPT: dict[str, Answer | list[Any]] = {
     "plan": [
         rate_limited(0.01),

@@ -32,7 +32,7 @@ def golden_pairs(shared_data: Path) -> list[GoldenPair]:
 
 
 def skimage_ssim(image: NDArray[np.floating], reference: NDArray[np.floating]) -> float:
-    """SSIM of two planes in 0..255 by scikit-image, in the paper's setting."""
+    """Return SSIM of two planes in 0..255 by scikit-image, with the settings of the paper."""
     return float(
         structural_similarity(
             image, reference, gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=255

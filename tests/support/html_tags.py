@@ -1,4 +1,4 @@
-"""Read from an HTML page's tags what it would load or link to."""
+"""Read from the tags of an HTML page which addresses it loads or links to."""
 
 from html.parser import HTMLParser
 

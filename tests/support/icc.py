@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-# Colorants of red, green and blue, adapted to D50, as the profiles of these spaces have them; and the gamma.
+# Colorants of red, green and blue, adapted to D50, and the gamma, as in the profiles of these spaces.
 ADOBE_RGB = ((0.60974, 0.31111, 0.01947), (0.20528, 0.62567, 0.06087), (0.14919, 0.06322, 0.74457)), 563 / 256
 DISPLAY_P3 = ((0.51512, 0.24120, -0.00105), (0.29198, 0.69225, 0.04189), (0.15710, 0.06657, 0.78407)), 2.2
 PRO_PHOTO = ((0.79767, 0.28804, 0.0), (0.13519, 0.71188, 0.0), (0.03134, 0.00009, 0.82521)), 1.8
@@ -25,7 +25,7 @@ def gray_profile(gamma: float) -> bytes:
 
 
 def cmyk_profile() -> bytes:
-    """Return a printer profile whose black is gray and whose cyan is dark: far from any estimate without it."""
+    """Return a printer profile with gray black and dark cyan, far from any estimate without the profile."""
     solid = np.array(((-50, -30, -40), (-45, 70, -5), (-10, -5, 90), (-70, 0, 0)), float)  # Lab of each ink over white
     table = [np.array((95.0, 0.0, 0.0)) + np.array(inks) @ solid for inks in product((0, 1), repeat=4)]
     lab = np.clip(np.array(table), (0, -100, -100), (100, 100, 100)) * (2.55, 1, 1) + (0, 128, 128)

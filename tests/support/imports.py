@@ -25,12 +25,12 @@ class Sources:
 
     @cached_property
     def imports(self) -> list[Import]:
-        """Return every import of a module of ours, at the top of a module or inside a function."""
+        """Return every import of a project module, at the top of a module or inside a function."""
         return [found for name in sorted(self.files) for found in self._read(name)]
 
     @cached_property
     def loads(self) -> dict[str, set[str]]:
-        """What each module imports at run time."""
+        """Return the modules that each module imports at run time."""
         found: dict[str, set[str]] = {name: set() for name in self.files}
         for each in self.imports:
             if not each.typing_only:
@@ -38,7 +38,7 @@ class Sources:
         return found
 
     def circles(self) -> dict[str, list[Import]]:
-        """By package, the shortest circle of imports among its direct children, each child with all that is in it."""
+        """Return, by package, the shortest import circle among its direct children with their contents."""
         found = {}
         for package in sorted({parent for name in self.files for parent in parents(name)}):
             edges: dict[str, dict[str, Import]] = {}
@@ -51,7 +51,7 @@ class Sources:
         return found
 
     def deepest(self) -> list[str]:
-        """Return the longest chain in which each module imports the next; a circle of modules is entered once."""
+        """Return the longest chain in which each module imports the next; a circle is entered once."""
         known: dict[str, list[str]] = {}
 
         def chain(name: str, above: frozenset[str]) -> list[str]:
@@ -84,7 +84,7 @@ class Sources:
 
 
 def sources(folders: Mapping[str, Path]) -> Sources:
-    """The modules under each folder, which is mapped to that dotted name; the longest name wins for a nested folder."""
+    """Return the modules under each folder, given by dotted name; for nested folders the longest name applies."""
     files: dict[str, Path] = {}
     for name, folder in folders.items():
         nested = [other for other in folders.values() if other != folder and folder in other.parents]
@@ -103,7 +103,7 @@ def parents(name: str) -> list[str]:
 
 
 def child_of(package: str, name: str) -> str | None:
-    """The direct child of a package in which a module lies; None if it lies elsewhere or is the package itself."""
+    """Return the direct child of a package that contains a module; None for other modules and the package itself."""
     return ".".join(name.split(".")[: package.count(".") + 2]) if name.startswith(package + ".") else None
 
 
@@ -132,7 +132,7 @@ def _shortest_circle(edges: Mapping[str, Mapping[str, Import]]) -> list[Import]:
 def _way_back(start: str, edges: Mapping[str, Mapping[str, Import]]) -> list[Import]:
     ways: dict[str, list[Import]] = {start: []}
     waiting = [start]
-    for node in waiting:  # grows as it is walked: breadth first
+    for node in waiting:  # grows during the loop: breadth first
         for other, each in edges.get(node, {}).items():
             if other == start:
                 return [*ways[node], each]

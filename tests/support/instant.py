@@ -27,7 +27,7 @@ class InstantIQA(AgenticIQA):
         align: bool | None = None,
         options: OptionsArgument | None = None,
     ) -> Assessment:
-        loaded, result = load(image), judged_once().copy()
+        loaded, result = load(image), assessed_once().copy()
         time.sleep(self.seconds)
         score = 1 + 4 * float(np.mean(loaded.pixels)) / 255
         result.image, result.query = loaded, query
@@ -44,7 +44,7 @@ def instant(config: Config) -> AgenticIQA:
 
 
 @cache
-def judged_once() -> Assessment:
+def assessed_once() -> Assessment:
     """Return the result of that small image."""
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     return AgenticIQA.offline()(image=pixels)

@@ -1,4 +1,4 @@
-"""States for the graph's nodes, and programs all of whose stages ask one scripted model or a loopback server."""
+"""States for the nodes of the graph, and programs with one scripted model or loopback server for all stages."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def plan(
     analyse: bool = False,
     measure: bool = False,
 ) -> PlannerOutput:
-    """Return a plan that asks for no evidence unless told otherwise."""
+    """Return a plan that asks for no evidence by default."""
     return PlannerOutput.model_validate(
         {
             "query_type": query_type,
@@ -58,7 +58,7 @@ def plan(
 
 
 def evidence(severity: str = "moderate", score: float = 2.6, region: str = "Global") -> ExecutorOutput:
-    """Return an analysis of one region's blur, and what one tool measured of it."""
+    """Return an analysis of the blur of one region, with the score of one tool."""
     row = {"type": "Blurs", "severity": severity, "explanation": "Edges appear soft."}
     return ExecutorOutput.model_validate(
         {"distortion_analysis": {region: [row]}, "quality_scores": {region: {"Blurs": ["SSIM", score]}}}
@@ -88,7 +88,7 @@ def nowhere(request: Body) -> dict[str, Any]:
 
 
 def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, ScriptedEngine]:
-    """The nodes' configuration with a program whose every stage asks one scripted model, and that model's engine.
+    """Return a configuration for the nodes with one scripted model for all stages, and the engine of the model.
 
     Unless ``answers`` say otherwise the model finds none of the regions it is asked for.
     """
@@ -97,7 +97,7 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
 
 
 def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """Return the program whose every stage asks one model, around a toolbox of the test's own."""
+    """Return a program with one model for all stages and a given toolbox."""
     executor = Executor(
         Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools, Locator(backend=backend)
     )
@@ -111,14 +111,14 @@ def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iteration
 
 
 def configured(folder: Path, settings: Mapping[str, Any]) -> Config:
-    """Return the nodes' configuration with a file of those settings; stages that it does not name are offline."""
+    """Return a configuration for the nodes with a file of these settings; other stages are offline."""
     path = folder / "backends.yaml"
     path.write_text(yaml.safe_dump(dict(settings)), encoding="utf-8")
     return {"configurable": {"config": str(path)}}
 
 
 def sections(body: Body) -> dict[str, Any]:
-    """The evidence of a request by the first words of each section's title, its JSON parsed; empty for "none"."""
+    """Return the evidence of a request, parsed, by the first words of each title; empty for "none"."""
     shown = field_of(body, "evidence")
     blocks = [] if shown == "none" else shown.split("\n\n")
     return {title.partition(" (")[0]: json.loads(content) for title, _, content in (b.partition(":\n") for b in blocks)}

@@ -1,4 +1,4 @@
-"""Files whose pixels a reader that ignores part of the file gets wrong, with the sRGB pixels that a viewer shows.
+"""Files that a reader gets wrong if it ignores part of the file, with the sRGB pixels that a viewer shows.
 
 Each is made of the same picture, by the inverse of the formula that the file asks for, in the precision of the file.
 """
@@ -16,7 +16,7 @@ from support import icc
 
 Pixels = np.ndarray[Any, Any]
 
-EIGHT_WAYS = {  # what is stored, from what is shown, for each EXIF orientation
+EIGHT_WAYS = {  # stored pixels from shown pixels, by EXIF orientation
     1: lambda p: p,
     2: lambda p: p[:, ::-1],
     3: lambda p: p[::-1, ::-1],
@@ -38,7 +38,7 @@ def encoded(image: Image.Image | Pixels, kind: str, **options: Any) -> bytes:
 
 
 def png(samples: Pixels, *chunks: tuple[bytes, bytes], depth: int | None = None, color: int | None = None) -> bytes:
-    """Return a PNG written by hand, of samples (H, W) or (H, W, C), uint8 or uint16, with chunks before its pixels."""
+    """Return a hand-made PNG of samples (H, W) or (H, W, C), uint8 or uint16, with chunks before its pixels."""
     depth = depth or samples.dtype.itemsize * 8
     planes = 1 if samples.ndim == 2 else samples.shape[2]
     color = {1: 0, 2: 4, 3: 2, 4: 6}[planes] if color is None else color
@@ -73,13 +73,13 @@ def linear(pixels: Pixels) -> Pixels:
 
 
 def pq(light: Pixels) -> Pixels:
-    """Return the signal of linear light, of which 1 is 203 cd/m2: the inverse EOTF of SMPTE ST 2084."""
+    """Return the PQ signal of linear light (1 is 203 cd/m2): the inverse EOTF of SMPTE ST 2084."""
     share = np.clip(light * 203 / 10_000, 0, 1) ** 0.1593017578125
     return ((0.8359375 + 18.8515625 * share) / (1 + 18.6875 * share)) ** 78.84375
 
 
 def hlg(light: Pixels) -> Pixels:
-    """The signal of light of a display, of which 1 is 203 cd/m2, in BT.2020: inverse OOTF, then OETF of BT.2100."""
+    """Return the HLG signal of display light in BT.2020 (1 is 203 cd/m2): inverse OOTF, then OETF of BT.2100."""
     display = light * 203 / 1000
     luminance = np.maximum(display @ [0.2627, 0.6780, 0.0593], 1e-9)[..., None]
     scene = np.clip(display * luminance ** ((1 - 1.2) / 1.2), 0, 1)
@@ -105,7 +105,7 @@ def with_nclx(data: bytes, primaries: int, transfer: int) -> bytes:
 
 
 def odd_files(pixels: Pixels) -> Iterator[tuple[str, bytes, Pixels, float]]:
-    """Name, file, the pixels that a viewer shows, and by how much, at most, they may differ from that."""
+    """Yield name, file, the pixels that a viewer shows, and the largest allowed difference from them."""
     gray = np.asarray(Image.fromarray(pixels).convert("L"))
     as_rgb = np.repeat(gray[..., None], 3, axis=2)
     alpha = np.tile(np.linspace(0, 255, pixels.shape[1]).astype(np.uint8), (len(pixels), 1))
@@ -145,8 +145,8 @@ def odd_files(pixels: Pixels) -> Iterator[tuple[str, bytes, Pixels, float]]:
 
 
 def tiff_of(pictures: Sequence[dict[str, Any]], order: str = "<") -> bytes:
-    """A TIFF of uncompressed 8-bit pictures. Each has ``pixels`` (H, W, 3) and may have ``tags`` (of one LONG each) and
-    ``inner``, pictures that hang on it as SubIFDs."""
+    """Return a TIFF of uncompressed 8-bit pictures. Each has ``pixels`` (H, W, 3), and optionally ``tags`` (one LONG
+    each) and ``inner``, pictures in SubIFDs."""
     file = bytearray((b"II*\0" if order == "<" else b"MM\0*") + struct.pack(f"{order}I", 0))
 
     def write(picture: dict[str, Any]) -> int:

@@ -1,8 +1,8 @@
-"""Rules of plain English: terms that are not written, and the sentences of a text."""
+"""Rules of plain English: terms to replace, and the sentences of a text."""
 
 import re
 
-INSTEAD = {  # what is not written: what to write
+INSTEAD = {  # term to avoid: replacement
     r"\btold\b": "reported, shown, logged, recognized",
     r"\btaught\b": "trained on",
     r"(?<!mean )\bopinions?\b": "MOS, subjective scores",
@@ -35,7 +35,7 @@ def sentences(text: str) -> list[str]:
 
 
 def offences(text: str, instead: dict[str, str], longest: int) -> list[str]:
-    """Return which terms a text should not have, and which of its sentences have more words than ``longest``."""
+    """Return the terms to replace in a text, and its sentences with more than ``longest`` words."""
     found = [f"{each[0]!r}: write {new}" for old, new in instead.items() for each in re.finditer(old, text, re.I)]
     long = [each for each in sentences(text) if len(each.split()) > longest]
     return found + [f"{len(each.split())} words: {each}" for each in long]

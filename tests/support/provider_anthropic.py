@@ -33,7 +33,7 @@ class Anthropic:
     logprobs = False
 
     def read(self, arrived: Arrived, key: str | None) -> Seen:
-        """What a request says. Raises Refused for one that Anthropic would not take."""
+        """Return the content of a request. Raises Refused if Anthropic would refuse it."""
         if arrived.path != f"{self.base}/messages":
             raise Refused(_error(404, "not_found_error", "Not Found"))
         given = arrived.headers.get("x-api-key")
@@ -90,7 +90,7 @@ class Anthropic:
         }
 
     def refusal(self) -> Body:
-        """Return an answer that the model's safety classifiers held back."""
+        """Return an answer that the safety classifiers of the model blocked."""
         return self.write(Completion(None, "claude-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:

@@ -54,7 +54,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one request says, in the same form for every provider.
+    """The content of a request, in the same form for every provider.
 
     ``parts`` are the texts and images of the last user message, in their order. ``structured`` is where JSON was asked
     for, with dots (``response_format.json_schema``), ``schema`` the schema that went with it. ``sampling`` has the
@@ -86,7 +86,7 @@ class Seen:
 
     @property
     def images(self) -> list[tuple[str, bytes]]:
-        """Mime type and bytes of each image, in order."""
+        """Return mime type and bytes of each image, in order."""
         return [(picture.mime, picture.data) for picture in self.pictures]
 
     @property
@@ -107,7 +107,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer before it gets a provider's form; ``entries`` are log-probabilities, where they were asked for."""
+    """An answer that is independent of the provider; ``entries`` are log-probabilities, if requested."""
 
     text: str | None
     model: str
@@ -125,7 +125,7 @@ class Refused(Exception):
 
 
 def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
-    """Return the JSON object of a request, which is said to be one."""
+    """Return the JSON object of a request with the content type of JSON."""
     if not arrived.headers.get("content-type", "").startswith("application/json"):
         refuse("the content type is not application/json")
     try:
@@ -138,7 +138,7 @@ def parsed(arrived: Arrived, refuse: Callable[[str], NoReturn]) -> Body:
 
 
 def of_type(value: Any, kind: str) -> bool:
-    """Return whether a JSON value is of that kind; a boolean is no number."""
+    """Return whether a JSON value is of a kind; a boolean is no number."""
     if kind == "any":
         return True
     kinds: dict[str, tuple[type, ...]] = {
@@ -153,7 +153,7 @@ def of_type(value: Any, kind: str) -> bool:
 
 
 def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
-    """Return the image in a base64 text, which is what its type says."""
+    """Return the image in a base64 text; its bytes must match the type."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -165,7 +165,7 @@ def picture(mime: str, text: str, refuse: Callable[[str], NoReturn]) -> Picture:
 
 
 def fetched(url: str, refuse: Callable[[str], NoReturn]) -> Picture:
-    """Return the image at an address of this machine, which a test serves."""
+    """Return the image at a loopback address that a test serves."""
     try:
         with urlopen(url) as reply:
             data: bytes = reply.read()
@@ -175,14 +175,14 @@ def fetched(url: str, refuse: Callable[[str], NoReturn]) -> Picture:
 
 
 def sniffed(data: bytes) -> str | None:
-    """Return the type that the first bytes tell."""
+    """Return the type by the first bytes."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((mime for mime, start in SIGNATURES.items() if data.startswith(start)), None)
 
 
 def tokens(text: str, choices: Mapping[str, Mapping[str, float]] | None = None) -> list[dict[str, Any]]:
-    """Log-probabilities of an answer, word by word. ``choices``: of those words, what else might have stood there."""
+    """Return log-probabilities of an answer, word by word; ``choices`` has alternatives for some words."""
     entries = []
     for token in re.findall(r"\w+|\W", text):
         others = (choices or {}).get(token, {token: -0.01})
@@ -192,7 +192,7 @@ def tokens(text: str, choices: Mapping[str, Mapping[str, float]] | None = None) 
 
 
 def spoken(text: str, choices: Mapping[str, Mapping[str, float]]) -> Reply:
-    """Return an answer with log-probabilities, for servers that are asked for them."""
+    """Return an answer with log-probabilities, for requests that ask for them."""
     return Reply(text, logprobs=tokens(text, choices))
 
 

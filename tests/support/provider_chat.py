@@ -1,4 +1,4 @@
-"""The servers that speak OpenAI's chat completions, each with its own particulars.
+"""Servers with OpenAI's chat completions API, each with its differences.
 
 * OpenAI: https://platform.openai.com/docs/api-reference/chat/create, .../guides/error-codes, .../guides/images-vision
 * vLLM: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html; its errors: vllm-project/vllm#6301, #9739
@@ -61,7 +61,7 @@ class Chat:
     base: str = "/v1"
 
     def read(self, arrived: Arrived, key: str | None) -> Seen:
-        """What a request says. Raises Refused for one that this server would not take."""
+        """Return the content of a request. Raises Refused if this server would refuse it."""
         if arrived.path != f"{self.base}/chat/completions":
             self._refuse(f"Invalid URL (POST {arrived.path})", status=404)
         given = arrived.headers.get("authorization", "").removeprefix("Bearer ") or None
@@ -96,7 +96,7 @@ class Chat:
         )
 
     def write(self, completion: Completion) -> Body:
-        """Return the answer, with log-probabilities where there are any."""
+        """Return the answer, with its log-probabilities, if any."""
         finish = {"stop": "stop", "length": "length", "refusal": "stop"}[completion.finish]
         message: Body = {"role": "assistant", "content": completion.text}
         if self.name in ("openai", "vllm"):
@@ -117,7 +117,7 @@ class Chat:
         }
 
     def refusal(self) -> Body:
-        """An answer in the place of which there is a refusal. Raises KeyError for a server that has no such thing."""
+        """Return a refusal instead of an answer. Raises KeyError for a server without refusals."""
         if self.name != "openai":
             raise KeyError(f"{self.name} has no refusals")
         return self.write(Completion(None, "gpt-4o-test", finish="refusal"))

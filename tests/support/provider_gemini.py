@@ -44,7 +44,7 @@ class Gemini:
     logprobs = True
 
     def read(self, arrived: Arrived, key: str | None) -> Seen:
-        """What a request says. Raises Refused for one that Google would not take."""
+        """Return the content of a request. Raises Refused if Google would refuse it."""
         path = re.fullmatch(rf"{self.base}/models/([^/:?]+):generateContent", arrived.path.partition("?")[0])
         if not path:
             raise Refused(error_reply(404, {}))
@@ -101,7 +101,7 @@ class Gemini:
         }
 
     def refusal(self) -> Body:
-        """Return a prompt that was blocked: there is no candidate at all."""
+        """Return the reply to a blocked prompt, without candidates."""
         return {
             "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
             "usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10},

@@ -1,4 +1,4 @@
-"""Check JSON schemas against each provider's rules for structured output; others are answered with status 400.
+"""Check JSON schemas against each provider's rules for structured output; the servers refuse others with status 400.
 
 * OpenAI, strict: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
 * Anthropic: https://platform.claude.com/docs/en/build-with-claude/structured-outputs (JSON Schema limitations); the

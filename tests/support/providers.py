@@ -1,4 +1,4 @@
-"""Loopback servers that speak each provider's real API: they check a request as the provider does, and record it.
+"""Loopback servers with the real API of each provider. They check requests as the provider does, and record them.
 
 ::
 
@@ -29,7 +29,7 @@ from support.provider_gemini import Gemini
 
 
 class Dialect(Protocol):
-    """One provider's API. ``base`` is what follows host and port in the address; ``logprobs`` whether it gives any."""
+    """The API of a provider. ``base`` follows host and port in the address; ``logprobs`` is whether it returns them."""
 
     @property
     def name(self) -> str: ...
@@ -52,7 +52,7 @@ DIALECTS: tuple[Dialect, ...] = (OPENAI, ANTHROPIC, GEMINI, VLLM, SGLANG, OLLAMA
 
 @dataclass
 class ProviderServer:
-    """A running server: its address as a configuration has it, what it took and what it refused, in order."""
+    """A running server: its address for a configuration, accepted requests and refused ones, in order."""
 
     url: str
     dialect: Dialect
@@ -66,7 +66,7 @@ class ProviderServer:
 
 @contextmanager
 def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | None = None) -> Iterator[ProviderServer]:
-    """Run a server on loopback. With a ``key`` it takes no other, if such a server checks keys at all."""
+    """Run a server on loopback. With a ``key``, it refuses other keys, if the real server checks keys."""
     lock = Lock()
 
     def respond(arrived: Arrived) -> Reply:
@@ -97,17 +97,17 @@ def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Rep
 
 
 def refusal(dialect: Dialect) -> Reply:
-    """Status 200, and nothing said for reasons of safety. Raises KeyError where the provider has no form for it."""
+    """Return a refusal for safety reasons, with status 200. Raises KeyError if the provider has none."""
     return Reply(raw_body=json.dumps(dialect.refusal()).encode())
 
 
 def cut_off(dialect: Dialect, text: str) -> Reply:
-    """Return an answer that ends where its tokens ran out."""
+    """Return an answer that is cut off at its token limit."""
     return Reply(raw_body=json.dumps(dialect.write(Completion(text, "model-test", finish="length"))).encode())
 
 
 def written(dialect: Dialect, seen: Seen, reply: Reply) -> Reply:
-    """The reply in the provider's form, with log-probabilities if they were asked for and the provider has them."""
+    """Return the reply in the provider's form, with log-probabilities if requested and supported."""
     entries = None
     if dialect.logprobs and (seen.sampling.get("logprobs") or seen.sampling.get("responseLogprobs")):
         most = int(seen.sampling.get("top_logprobs", seen.sampling.get("logprobs", 0)))

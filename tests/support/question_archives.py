@@ -1,4 +1,4 @@
-"""Tiny benchmarks of questions in their true layouts."""
+"""Write tiny question benchmarks in the layouts of their archives."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def qbench(root: Path, *, rows: Sequence[Mapping[str, Any]] = QBENCH_ROWS, split
 
 
 def hub(root: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Parquet with the images in it; the first is a row's own, the others are the same picture."""
+    """Write Parquet with images; the first differs by row, the others are the same picture."""
     folder = root / name
     archives.images(folder / "source", ["a.png"])
     image = {"bytes": (folder / "source/a.png").read_bytes(), "path": "a.png"}
@@ -42,7 +42,7 @@ def hub(root: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def agenticiqa_eval(root: Path) -> Path:
-    """One question of each track; that of the tool has two options, and that of the summarizer a reference."""
+    """Write one question of each track; the tool question has two options, the summarizer question a reference."""
     folder = root / "AgenticIQA-Eval"
     archives.images(folder / "images", ["1.png", "2.png", "2_ref.png"])
     graded = {"A": "None", "B": "Mild", "C": "Moderate", "D": "Severe"}
@@ -63,7 +63,7 @@ def agenticiqa_eval(root: Path) -> Path:
 
 
 def own(root: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Return a file of a self-made set, with an image for each content."""
+    """Write a user's own set with an image for each content, and return its file."""
     folder = root / "own"
     archives.images(folder, dict.fromkeys(str(row["image_path"]) for row in rows))
     (folder / name).write_text(json.dumps(list(rows)))

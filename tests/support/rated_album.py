@@ -17,11 +17,11 @@ from support.scripted_answers import SCRIPT
 
 KINDS = ("blur", "noise", "jpeg")
 NOTHING_FOUND = {"distortion_set": [{"region": "Global", "distortions": []}]}
-SIDES = (192, 224)  # the least that NIQE takes
+SIDES = (192, 224)  # the smallest size for NIQE
 
 
 def make_album(folder: Path, images: int) -> dict[str, float]:
-    """Write ``images`` photos, scenes at levels 0 to 5 of three distortions; returns the quality, 1..5, by name."""
+    """Write ``images`` photos, scenes at levels 0 to 5 of three distortions; return the quality, 1..5, by name."""
     folder.mkdir(parents=True)
     qualities = {}
     for number in range(images):
@@ -34,7 +34,7 @@ def make_album(folder: Path, images: int) -> dict[str, float]:
 
 
 class Rater:
-    """A script for the loopback server: its level log-probabilities lie around the image's quality plus an error.
+    """A script for the loopback server with level log-probabilities around the quality of the image plus an error.
 
     It finds no distortion, so that only overall quality is measured, which is quick.
 
@@ -65,7 +65,7 @@ class Rater:
 
 
 def rating_configuration(folder: Path, url: str, **fusion: Any) -> Path:
-    """A configuration file in which the distortions and the score are asked of the server, with ``fusion`` if given."""
+    """Write a configuration that requests distortions and score from the server, with ``fusion`` if given."""
     stage = {"backend": "vllm.test", "api_base": url, "price": {"input": 1.0, "output": 2.0}}
     path = folder / "rating.yaml"
     path.write_text(yaml.safe_dump({"executor": stage, "summarizer": stage, **fusion}))

@@ -57,7 +57,7 @@ def write_run(folder: Path, rows: list[dict[str, Any]], backend: str = "offline"
 
 
 def pictures(folder: Path, names: list[str]) -> list[Path]:
-    """Small noisy pictures, no two alike."""
+    """Return small noisy pictures, all different."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     for name in names:

@@ -1,4 +1,4 @@
-"""A script with a sensible answer for every stage, and programs that ask a loopback server."""
+"""A script with a plausible answer for every stage, and programs that use a loopback server."""
 
 import json
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def analyse(severity: str) -> Any:
 
 
 def select(request: Body) -> dict[str, Any]:
-    """Select the first tool of the list for everything."""
+    """Select the first tool of the list for every distortion."""
     first = field_of(request, "available_tools").partition(" ")[0]
     return {"selected_tools": [{"region": r, "distortion": d, "tool": first} for r, d in pairs(request)]}
 
@@ -83,7 +83,7 @@ SCRIPT: Script = {
 
 
 def config_for(server: Server, **changes: Any) -> Config:
-    """Every stage on the server, the selection of a rating's tools too, without retries on faults; changes by stage."""
+    """Return a configuration with all stages on the server, without retries; ``changes`` by stage."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     common = {"backend": "vllm.test", "api_base": server.url, "max_retries": 0, "timeout": 5.0, **known}
     stages: dict[str, Any] = {

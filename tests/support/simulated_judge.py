@@ -48,7 +48,7 @@ class Photos:
 
 
 def photos(count: int, seed: int) -> Photos:
-    """Photos as CLIVE has them: the tools have an SRCC of about .72."""
+    """Return photos like those of CLIVE, on which the tools have an SRCC of about .72."""
     rng = np.random.default_rng([seed, 7])
     truth = np.clip(rng.normal(3.1, 0.85, count), 1, 5)
     normal = rng.normal(size=(count, 12))
@@ -63,7 +63,7 @@ def photos(count: int, seed: int) -> Photos:
 
 
 def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]:
-    """Return the expected level, 1 to 5, that the judge gives each of these photos under an instruction."""
+    """Return the expected level, 1 to 5, of each photo by the simulated rater with an instruction."""
     at = np.asarray(places, dtype=int)
     blind = np.array([sentence not in instruction for sentence in HELPFUL], dtype=float)
     misled = np.array([sentence in instruction for sentence in HARMFUL], dtype=float)
@@ -78,7 +78,7 @@ def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]
 
 
 def proposed(instruction: str, rng: random.Random) -> str:
-    """Return the instruction with one to three further sentences: helpful, harmful, of a parrot, or idle."""
+    """Return the instruction with one to three more sentences: helpful, harmful, repeating the tools, or useless."""
     kept = instruction.split(" | ")
     for _ in range(rng.choice([1, 2, 2, 3])):
         kind = rng.choices(["helpful", "harmful", "parrot", "idle"], [0.58, 0.13, 0.11, 0.18])[0]
@@ -91,7 +91,7 @@ def proposed(instruction: str, rng: random.Random) -> str:
 
 
 def assessed_by(instruction: str, given: Photos, places: Sequence[int]) -> list[Assessed]:
-    """As the program would return it, with the level's probabilities on both sides of the expectation."""
+    """Return a result like the program's, with probabilities of the two levels around the expectation."""
     found = []
     for place, expected in zip(places, rated(instruction, given, places), strict=True):
         low = min(int(expected), 4)
@@ -116,7 +116,7 @@ def tuned(
     always_kept: bool = False,
     held_out_share: float = 0.4,
 ) -> dict[str, float]:
-    """One whole run, default settings: search, fit, held-out comparison, and the outcome on unseen photos."""
+    """Run search, fit and held-out comparison with default settings, and return the outcome on unseen photos."""
     given, rng = photos(labels + unseen, seed), random.Random(seed)
     asked = [
         TuningQuestion(Path(f"{place}.png"), "Rate it.", str(place), target=float(opinion))

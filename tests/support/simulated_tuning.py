@@ -57,7 +57,7 @@ def reflection(request: dict[str, Any]) -> str:
 def simulation(
     labels: Path, contrary: Collection[Path] = (), **answers: Answer
 ) -> Callable[[dict[str, Any]], Reply | str]:
-    """Both models; ``answers`` replace some by output field.
+    """Return the script of both models; ``answers`` replace some, by output field.
 
     The scorer knows each image's quality, but says so only under the phrase, and otherwise the opposite; about
     ``contrary`` images it is the other way round.
@@ -92,7 +92,7 @@ def simulation(
 
 
 def counted(working: Callable[[dict[str, Any]], Reply | str]) -> Callable[[dict[str, Any]], Reply]:
-    """The same answers with the tokens of prompt, images and answer as their usage, counted as an estimate does."""
+    """Return the answers with the tokens of prompt, images and answer as usage, counted as in an estimate."""
 
     def counting(request: dict[str, Any]) -> Reply:
         answer = str(working(request))
@@ -105,7 +105,7 @@ def counted(working: Callable[[dict[str, Any]], Reply | str]) -> Callable[[dict[
 
 @contextmanager
 def simulated_models(labels: Path, contrary: Collection[Path] = (), **answers: Answer) -> Iterator[Server]:
-    """One server for both models; arguments as of ``simulation``."""
+    """Run one server for both models; arguments as for ``simulation``."""
     with fake_server(simulation(labels, contrary, **answers)) as server:
         yield server
 

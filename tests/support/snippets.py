@@ -1,4 +1,4 @@
-"""The fenced blocks of README.md and docs/*.md, and how each is executed.
+"""Read the fenced blocks of README.md and docs/*.md, which are executed by kind.
 
 A block is told by the word after its fence:
 
@@ -21,13 +21,13 @@ from pathlib import Path
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARK = re.compile(r"<!-- (?P<word>not run|needs): (?P<what>[^>]+) -->\s*$")
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
-# Seconds and milliseconds, also right-aligned at a card's border, and the tokens that a run took of a moving list.
+# Seconds and milliseconds, also at the right border of a card, and token counts, which vary between runs.
 _TIMES = re.compile(r"─* ?(offline|[\w.]+), \d+(\.\d+)? s|\b\d+(\.\d+)? (ms|s)\b")
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """One block: its page, the line it begins on, its kind, its text, and the mark before it if there is one."""
+    """One block: its page, first line, kind, text, and the mark before it, if any."""
 
     page: str
     line: int
@@ -58,7 +58,7 @@ def snippets(page: Path) -> list[Snippet]:
 
 
 def commands(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the commands of a console block, each with the lines of output that stand below it."""
+    """Yield the commands of a console block, each with the lines of output below it."""
     command, output = "", list[str]()
     for line in text.splitlines():
         if line.startswith("$ "):
@@ -74,7 +74,7 @@ def commands(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def matches(shown: list[str], printed: str) -> bool:
-    """Return whether a page shows what was printed, but for times and the lines that ``...`` stands for."""
+    """Return whether a page shows the output, except for times and the lines that ``...`` replaces."""
     pattern = ""
     for line in shown:
         pattern += r"(?:.*\n)*" if line.strip() == "..." else re.escape(_steady(line)) + r"\n"

@@ -34,7 +34,7 @@ NOT_PROSE = {
 
 
 def is_text(text: str) -> bool:
-    """Return whether a string is prose of three words or more; at least two of them are no values."""
+    """Return whether a string is prose of three words or more, at least two of them without placeholders."""
     words = re.sub(VALUE, "…", text).split()
     letters = [word for word in words if re.search("[A-Za-z]{2}", word)]
     values = [word for word in words if "…" in word and word not in letters]

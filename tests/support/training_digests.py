@@ -8,7 +8,7 @@ from agenticiqa.programs.tools.training_images import COLUMNS, digests_of, lines
 
 
 def write_digests(out: Path, *labels: Path) -> Path:
-    """Write the digests of the images of labels files, each a set by the name of its folder; returns ``out``."""
+    """Write the digests of the images of labels files, each a set with the name of its folder, and return ``out``."""
     with out.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
