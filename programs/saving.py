@@ -155,7 +155,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     absent = sorted(saved.keys() - here.keys())
     why = "; ".join(
         [f"{', '.join(other)}: saved for other fields"] * bool(other)
-        + [f"{', '.join(absent)}: not used by this program"] * bool(absent)
+        + [f"{', '.join(absent)}: this program has no such predictor"] * bool(absent)
     )
     if not fits:
         raise StateError(

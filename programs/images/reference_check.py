@@ -147,7 +147,7 @@ def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
     if match is None:
         return f"{refused}; give one of that size, or set resize_reference"
     if relation.turn:
-        return f"{refused}, which shows the image {relation.turn}; turn or mirror one of them"
+        return f"{refused}, which shows the image {relation.turn}; rotate or mirror one of them"
     if kind == "another picture":
         return f"{refused}, which shows another picture; give the image's own reference"
     place = place_in_words(kind, match)
@@ -174,7 +174,7 @@ def place_in_words(kind: Kind, match: Match) -> str:
     start, end = match.in_reference()
     if start.min() >= -1 and (end <= np.add(match.reference.size, 1)).all():
         size = f" at {1 / scale:.3g} times its size" if is_resized else ""
-        return f"The image is the part {list(_box(match))} of its reference{size}"
+        return f"The image shows only the part {list(_box(match))} of its reference{size}"
     size = f", at {scale:.3g} times its size" if is_resized else ""
     return f"The reference shows only the part {[round(end) for end in match.overlap.flat]} of the image{size}"
 

@@ -195,7 +195,7 @@ class CheckedPredict(StageModule, Generic[A]):
         wanted = f"{self.field_name}: {_name_of_type(self.answer_type)}"
         shown = ", ".join(f"{name}: {_name_of_type(kind)}" for name, kind in given.items()) or "none"
         raise StateError(
-            f"{self.stage}: the replaced signature has no output field {wanted}; its output fields are {shown}. Keep "
+            f"{self.stage}: the new signature has no output field {wanted}; its output fields are {shown}. Keep "
             "the name of the field, and its type or a subclass"
         )
 

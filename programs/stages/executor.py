@@ -42,7 +42,7 @@ from agenticiqa.signatures.types import (
 R = TypeVar("R", bound=StageResult)
 GENERATED_NOTE = (
     "The image was recognized as AI-generated and scored as observers rate such images. "
-    "1 or 2 of 100 photos are wrongly recognized; their scores are then off by about half a level."
+    "1 or 2 of 100 photos are recognized so by mistake; their scores are then off by about half a level."
 )
 
 

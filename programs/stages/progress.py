@@ -46,7 +46,7 @@ def planned(plan: PlannerOutput, seconds: float) -> None:
     flags = plan.plan.model_dump()
     _log(
         "planned",
-        "planned in %.2f s: query type %s, scope %s, %s, tools named: %s, to do: %s",
+        "planned in %.2f s: query type %s, scope %s, %s, tools named: %s, sub-tasks: %s",
         *(seconds, plan.query_type, ", ".join(plan.regions), plan.reference_mode, ", ".join(plan.tools) or "none"),
         ", ".join(name for name, on in flags.items() if on) or "nothing",
         query_type=plan.query_type,

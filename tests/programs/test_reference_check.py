@@ -87,7 +87,10 @@ def test_align_is_an_argument_a_key_of_the_configuration_and_an_option(
     assert main(["assess", str(files["crop"]), "--reference", str(files["reference"]), "--align", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reference_check"]["relation"] == "part"
     assert main(["assess", str(files["crop"]), "--reference", str(files["reference"])]) == 2
-    assert "the image is the part [0, 0, 300, 200] of its reference; set align (--align)" in capsys.readouterr().err
+    assert (
+        "the image shows only the part [0, 0, 300, 200] of its reference; set align (--align)"
+        in capsys.readouterr().err
+    )
     with pytest.raises(ValueError, match="resize_reference"):
         configured(**pair, align=False)
 

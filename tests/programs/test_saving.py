@@ -115,7 +115,7 @@ def test_missing_and_further_predictors_are_skipped(saved: Path, caplog: pytest.
     del program.judge
     saving.load(program, saved)
     assert program.answer.predict.signature.instructions == "Look twice, naïvely."
-    assert "not used: judge.predict: not used by this program" in caplog.text
+    assert "not used: judge.predict: this program has no such predictor" in caplog.text
     saving.save(tuned(), saved, {}, ["answer.predict"])
     whole = Program()
     assert saving.load(whole, saved) == ["answer.predict"]
@@ -156,7 +156,7 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
         assert dict(loaded.named_predictors())[saving.SCORER].signature.instructions == "Weigh the blur."
         assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
     assert "planner.ask.predict: saved for other fields" in caplog.text
-    with pytest.raises(StateError, match="not used by this program"):
+    with pytest.raises(StateError, match="this program has no such predictor"):
         AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 
 

@@ -135,9 +135,12 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(
     ("made", "shown"),
     [
-        (crop_of, r"the image is the part \[56, 40, 400, 280\] of its reference; set align \(--align\)"),
+        (crop_of, r"the image shows only the part \[56, 40, 400, 280\] of its reference; set align \(--align\)"),
         (half_size, r"the reference shows the same scene at 2 times the size; set resize_reference .* or align"),
-        (zoomed_part, r"the image is the part \[50, 40, 450, 296\] of its reference at 1.25 times its size; set align"),
+        (
+            zoomed_part,
+            r"the image shows only the part \[50, 40, 450, 296\] of its reference at 1.25 times its size; set align",
+        ),
         (lambda pixels: crop_of(pixels)[::-1], r"the reference shows only the part \[56, 40, 400, 280\] of the image"),
         (lambda pixels: (pixels, resized(CAT, 300, 300)), r"which shows another picture; give the image's own"),
         (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image rotated by 90 degrees"),
