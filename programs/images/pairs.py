@@ -124,10 +124,7 @@ def _aligned(
     right, bottom = (math.floor(at + WHOLE) for at in end)
     size = right - left, bottom - top
     if min(size) < SMALLEST_SIDE:
-        refuse(
-            reference.source,
-            "expected a reference that shows the same scene, found too little overlap; give the image's own",
-        )
+        refuse(reference.source, "expected the image's own reference, found too little overlap; give another one")
     box = [left, top, right, bottom]
     span, how = match.in_reference(np.reshape(box, (2, 2))), "resampled (Lanczos)"
     if match.one_scale and np.abs(span - span.round()).max() <= WHOLE:
