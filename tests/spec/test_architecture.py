@@ -1,4 +1,4 @@
-"""The architecture document has no scenarios: what its interfaces promise, the edge of the graph and ScoreFusion."""
+"""The architecture document has no scenarios; these tests check its interfaces, the graph's edge and ScoreFusion."""
 
 import math
 from pathlib import Path
@@ -31,10 +31,10 @@ LEVELS = range(1, 6)
         (True, 0, 0, "__end__"),
     ],
 )
-def test_the_edge_goes_back_to_the_planner_only_when_asked_and_below_the_limit(
+def test_the_graph_replans_only_on_request_and_below_the_limit(
     photo: Path, need_replan: bool | None, count: int | None, limit: int | None, goes_to: str
 ) -> None:
-    """No result, no wish for a new plan, or the limit reached (two by default): each of these ends the graph."""
+    """The graph ends without a result, without a request for a new plan, or at the limit (two by default)."""
     given = state(photo)
     if need_replan is not None:
         given["summarizer_result"] = SummarizerOutput(
@@ -48,10 +48,8 @@ def test_the_edge_goes_back_to_the_planner_only_when_asked_and_below_the_limit(
 
 
 @pytest.mark.parametrize(("limit", "plans"), [(0, 1), (1, 1), (2, 2), (4, 4)])
-def test_the_nodes_in_a_loop_end_at_the_limit_and_each_new_plan_is_told_why(
-    photo: Path, limit: int, plans: int
-) -> None:
-    """Evidence that never suffices is planned anew until the limit, and the planner is shown the reason each time."""
+def test_replanning_ends_at_the_limit_and_each_new_plan_gets_the_reason(photo: Path, limit: int, plans: int) -> None:
+    """Insufficient evidence leads to new plans until the limit, and the planner receives the reason each time."""
     # The analysis is never usable, so that the gap stays.
     script: dict[str, Any] = {"analysis": "no idea", "selection": select, "assessment": ASSESSMENT}
     config, engine = scripted({"plan": PLAN, **script})
@@ -70,8 +68,8 @@ def test_the_nodes_in_a_loop_end_at_the_limit_and_each_new_plan_is_told_why(
     assert 1 <= given["summarizer_result"].quality_score <= 5  # type: ignore[operator]
 
 
-def test_what_was_not_planned_is_never_missing() -> None:
-    """Regions without analysis and missing scores are gaps of a plan that asked for them, and of no other."""
+def test_evidence_that_was_not_planned_is_not_missing() -> None:
+    """Regions without analysis and missing scores are gaps only if the plan asked for them."""
     everything = plan(scope=["sky", "sea"], distortions={"sky": ["Noise"]}, analyse=True, measure=True)
     assert [gap for gap in gaps(everything, ExecutorOutput()) if "analysis" in gap and "sky" in gap and "sea" in gap]
     assert [gap for gap in gaps(everything, ExecutorOutput()) if "scores" in gap and "sky: Noise" in gap]
@@ -79,8 +77,8 @@ def test_what_was_not_planned_is_never_missing() -> None:
     assert gaps(plan(analyse=True, measure=True), evidence()) == []
 
 
-def test_fusion_has_eta_one_and_five_levels_unless_told_otherwise() -> None:
-    """The defaults are the paper's; both can be given."""
+def test_fusion_has_eta_one_and_five_levels_by_default() -> None:
+    """The defaults are those of the paper; both can be changed."""
     fusion = ScoreFusion()
     assert (fusion.eta, list(fusion.quality_levels)) == (1.0, [*LEVELS])
     assert list(ScoreFusion(eta=0.5, quality_levels=[1, 2, 3]).compute_perceptual_weights([2.0])) == [1, 2, 3]
@@ -88,8 +86,8 @@ def test_fusion_has_eta_one_and_five_levels_unless_told_otherwise() -> None:
 
 @pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 4.0])
 @pytest.mark.parametrize("scores", [[1.0], [2.6], [2.6, 4.2, 5.0]])
-def test_perceptual_weights_are_a_normalised_bell_around_the_tools_mean(eta: float, scores: list[float]) -> None:
-    """Each weight is exp(-eta (mean - c)^2) over the sum of all."""
+def test_perceptual_weights_are_a_normalized_bell_around_the_mean_of_the_tools(eta: float, scores: list[float]) -> None:
+    """Each weight is exp(-eta (mean - c)^2) divided by the sum of all."""
     mean = sum(scores) / len(scores)
     bell = {c: math.exp(-eta * (mean - c) ** 2) for c in LEVELS}
     expected = {c: weight / sum(bell.values()) for c, weight in bell.items()}
@@ -99,8 +97,8 @@ def test_perceptual_weights_are_a_normalised_bell_around_the_tools_mean(eta: flo
 @pytest.mark.parametrize(
     "said", [{"quality_probs": LOG_PROBS}, {"quality_reasoning": "Fair quality."}, "Fair quality.", "No idea.", {}]
 )
-def test_probabilities_are_a_distribution_whatever_the_model_says(said: dict[str, Any] | str) -> None:
-    """Numbers, a level in words, or nothing of either: there are five probabilities and they sum to one."""
+def test_probabilities_are_a_distribution_for_any_answer(said: dict[str, Any] | str) -> None:
+    """For numbers, a level in words or neither, there are five probabilities with the sum one."""
     p = ScoreFusion().extract_vlm_probabilities(said)
     assert list(p) == [*LEVELS]
     assert math.isclose(sum(p.values()), 1)
@@ -109,7 +107,7 @@ def test_probabilities_are_a_distribution_whatever_the_model_says(said: dict[str
 
 @pytest.mark.parametrize("scores", [[1.0], [2.9871, 2.9871], [1.5, 4.5], [5.0]])
 def test_the_fused_score_is_the_weighted_mean_of_the_levels(scores: list[float]) -> None:
-    """The product of weight and probability, normalised, is what the levels are averaged with; fuse is the same."""
+    """The levels are averaged with the normalized products of weight and probability; fuse gives the same."""
     fusion = ScoreFusion()
     p = fusion.extract_vlm_probabilities({"quality_probs": LOG_PROBS})
     weights = fusion.compute_perceptual_weights(scores)
@@ -120,8 +118,8 @@ def test_the_fused_score_is_the_weighted_mean_of_the_levels(scores: list[float])
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_sure_model_and_agreeing_tools_give_their_level_and_its_letter(level: int) -> None:
-    """When tools and model say the same level the score is that level, and its letter runs from E (1) to A (5)."""
+def test_a_certain_model_and_agreeing_tools_give_their_level_and_its_letter(level: int) -> None:
+    """If tools and model agree on a level, the score is that level, with letters from E (1) to A (5)."""
     fusion = ScoreFusion()
     sure = {c: float(c == level) for c in LEVELS}
     assert fusion.fuse_scores([float(level)], sure) == level
@@ -131,8 +129,8 @@ def test_a_sure_model_and_agreeing_tools_give_their_level_and_its_letter(level: 
 @pytest.mark.parametrize(
     ("score", "letter"), [(1.49, "E"), (1.5, "D"), (2.73, "C"), (3.49, "C"), (4.5, "A"), (5.0, "A")]
 )
-def test_a_score_between_levels_has_the_letter_of_the_nearest(score: float, letter: str) -> None:
-    """Half-way counts for the better level; what is off the scale has none."""
+def test_a_score_has_the_letter_of_the_nearest_level(score: float, letter: str) -> None:
+    """A score half-way between levels has the letter of the better one; a score off the scale has none."""
     assert ScoreFusion().map_to_level(score) == letter
     for off in (0.9, 5.1):
         with pytest.raises(ValueError, match="score must lie in"):

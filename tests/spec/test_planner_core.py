@@ -31,7 +31,7 @@ OPEN: dict[str, Any] = {
 
 
 def ask(photo: Path, query: str, config: Config | None = None, reference: Path | None = None) -> PlannerOutput:
-    """The plan that the node makes; without a configuration it is the offline planner's."""
+    """Return the plan of the node, that of the offline planner without a configuration."""
     given: AgenticIQAState = {"query": query, "image_path": str(photo)}
     if reference:
         given["reference_path"] = str(reference)
@@ -41,7 +41,7 @@ def ask(photo: Path, query: str, config: Config | None = None, reference: Path |
 
 
 def test_valid_plan_json_structure(photo: Path) -> None:
-    """The documents' question gets the documents' plan, field for field, from a model and offline."""
+    """The question of the document gets the plan of the document, with a model and offline."""
     config, _ = scripted({"plan": PLAN})
     for plan in (ask(photo, BLURRY, config), ask(photo, BLURRY)):
         assert json.loads(plan.model_dump_json()) == PLAN
@@ -50,7 +50,7 @@ def test_valid_plan_json_structure(photo: Path) -> None:
 
 
 def test_explicit_distortion_handling(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A distortion that the question names is listed and not detected, whatever a model writes for the flags."""
+    """A distortion in the question is listed and not detected, independent of the flags that a model writes."""
     said = {**OPEN, "distortion_source": "Explicit", "distortions": {"Global": ["noisy"]}}
     config, engine = scripted({"plan": said})
     with caplog.at_level(logging.INFO, "agenticiqa"):
@@ -64,7 +64,7 @@ def test_explicit_distortion_handling(photo: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_inferred_distortion_handling(photo: Path) -> None:
-    """An open question has its distortions detected; a model that infers what the question names is asked again."""
+    """Distortions of an open question are detected; a model that only infers named ones is asked again."""
     wrong = {**OPEN, "plan": {**ALL_ON, "distortion_detection": False}}
     config, engine = scripted({"plan": wrong})
     for plan in (ask(photo, "What's wrong with this image?", config), ask(photo, "What's wrong with this image?")):
@@ -74,7 +74,7 @@ def test_inferred_distortion_handling(photo: Path) -> None:
     assert len(engine.bodies) == 1
 
     said = {**OPEN, "distortion_source": "Explicit", "distortions": {"Global": ["Noise"]}}
-    for second in (said, OPEN):  # a model that stands by its answer is believed
+    for second in (said, OPEN):  # a repeated answer is accepted
         config, engine = scripted({"plan": [OPEN, second]})
         assert ask(photo, "Is this image noisy?", config).distortion_source == second["distortion_source"]
         assert len(engine.bodies) == 2
@@ -82,7 +82,7 @@ def test_inferred_distortion_handling(photo: Path) -> None:
 
 
 def test_reference_mode_determination(photo: Path, reference: Path) -> None:
-    """The mode follows from whether a reference came, whatever a model writes for it."""
+    """The mode depends on whether a reference is given, not on the answer of a model."""
     full, none = ({**OPEN, "reference_mode": mode} for mode in ("Full-Reference", "No-Reference"))
     for given, wrong, right in ((reference, none, full), (None, full, none)):
         config, engine = scripted({"plan": wrong})
@@ -92,7 +92,7 @@ def test_reference_mode_determination(photo: Path, reference: Path) -> None:
 
 
 def test_query_scope_identification(photo: Path) -> None:
-    """Objects that the question names are a list; a question about the whole image has the scope "Global"."""
+    """Objects in the question become a list; a question about the whole image has the scope "Global"."""
     car = {**PLAN, "query_scope": ["car"], "distortions": {"car": ["Blurs"]}}
     config, _ = scripted({"plan": [car, OPEN]})
     for given in (config, None):
@@ -101,7 +101,7 @@ def test_query_scope_identification(photo: Path) -> None:
 
 
 def test_prompt_template_structure(photo: Path) -> None:
-    """The request has question, image and what a model alone knows of a plan, sampled as the shipped file says."""
+    """The request has question, image and the fields that only a model knows, with the sampling of the shipped file."""
     with fake_server(by_stage({"plan": PLAN})) as server:
         program = AgenticIQA.from_config(load_config("model_backends").with_backend("vllm.test", server.url))
         ask(photo, BLURRY, {"configurable": {"program": program}})
@@ -119,7 +119,7 @@ def test_prompt_template_structure(photo: Path) -> None:
 
 
 def test_prompt_with_reference_image(photo: Path, reference: Path, tmp_path: Path) -> None:
-    """Both images are in the request, each under its name, and the names are explained."""
+    """The request has both images, each with its name, and explains the names."""
     with fake_server(by_stage({"plan": {**PLAN, "reference_mode": "Full-Reference"}})) as server:
         config = configured(tmp_path, {"planner": {"backend": "vllm.test", "api_base": server.url}})
         ask(photo, BLURRY, config, reference)
@@ -141,7 +141,7 @@ def test_successful_json_parsing(photo: Path) -> None:
 
 
 def test_malformed_json_handling(photo: Path) -> None:
-    """What is no JSON is asked for again more strictly, and after the third time the error tells each fault."""
+    """Invalid JSON is requested again more strictly; after the third attempt the error lists each fault."""
     whole = json.dumps({"plan": PLAN})
     config, engine = scripted({"plan": [bad_json(), whole]})
     assert ask(photo, BLURRY, config).query_scope == ["vehicle"]
@@ -159,7 +159,7 @@ def test_malformed_json_handling(photo: Path) -> None:
 
 
 def test_schema_validation_failure(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Wrong types are told field by field, to the log and to the model, which then mends them."""
+    """Wrong types are reported for each field, to the log and to the model, which then corrects them."""
     wrong = {**PLAN, "query_type": "Maybe", "query_scope": 3, "required_tool": 4}
     config, engine = scripted({"plan": [wrong, PLAN]})
     assert ask(photo, BLURRY, config) == PlannerOutput.model_validate(PLAN)
@@ -170,7 +170,7 @@ def test_schema_validation_failure(photo: Path, caplog: pytest.LogCaptureFixture
 
 
 def test_planner_node_execution(photo: Path, reference: Path) -> None:
-    """The node sends the question with the images of the paths in its state, and gives back the plan alone."""
+    """The node sends the question with the images of its state, and returns only the plan."""
     for given in (None, reference):
         mode = "Full-Reference" if given else "No-Reference"
         config, engine = scripted({"plan": {**PLAN, "reference_mode": mode}})
@@ -186,7 +186,7 @@ def test_planner_node_execution(photo: Path, reference: Path) -> None:
 def test_planner_node_error_handling(
     photo: Path, tmp_path: Path, waits: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A missing file is a FileNotFoundError that names it; a failing server is tried three times more, ever later."""
+    """A missing file raises FileNotFoundError with its name; a failing server is retried three times."""
     config, engine = scripted({"plan": PLAN})
     with pytest.raises(FileNotFoundError, match=r"gone\.png"):
         ask(tmp_path / "gone.png", BLURRY, config)
@@ -202,7 +202,7 @@ def test_planner_node_error_handling(
 
 
 def test_configuration_loading(photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file's planner section gives the provider's model, and its settings are what is sent."""
+    """The planner section of the file names the model, and its settings are sent."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     section = {"backend": "openai.gpt-4o", "temperature": 0.25, "max_tokens": 333, "top_p": 0.5}
     (path,) = configured(tmp_path, {"planner": section})["configurable"].values()
@@ -221,7 +221,7 @@ def test_configuration_loading(photo: Path, tmp_path: Path, monkeypatch: pytest.
 def test_fallback_model_configuration(
     photo: Path, tmp_path: Path, waits: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """When the first model's retries are spent the second one plans, and the log says so; without a second it fails."""
+    """After the retries of the first model the second one plans, with a log line; without a second the node fails."""
     with fake_server(server_error()) as first, fake_server(by_stage({"plan": PLAN})) as second:
         alone = {"backend": "vllm.first", "api_base": first.url, "max_retries": 2}
         both = {**alone, "fallback_backend": "vllm.second", "fallback_api_base": second.url}

@@ -12,7 +12,7 @@ import yaml
 HERE = Path(__file__).resolve().parent
 TEXTS = HERE.parents[2] / "shared" / "spec"
 COUNTS = {"summarizer-core": 27, "summarizer-core-delta": 12, "planner-core": 14, "summarizer-state-models": 15}
-# Tests without a scenario: of this table, and of the document about the architecture, which has none.
+# Tests without a scenario: those of this table and of the architecture document.
 EXTRAS = {"test_scenarios.py", "test_architecture.py"}
 
 
@@ -39,7 +39,7 @@ def scenarios() -> list[Scenario]:
 
 
 def table() -> str:
-    """The scenarios as lines of document, scenario and test, aligned."""
+    """Return the scenarios as aligned lines of document, scenario and test."""
     rows = [("document", "scenario", "test"), *((row.document, row.title, row.test) for row in scenarios())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -48,13 +48,13 @@ def table() -> str:
 
 
 def name_of(row: Scenario, shared: bool) -> str:
-    """The test's name: the title in snake case, after its document's where two documents share it."""
+    """Return the name of a test: the title in snake case, after the document if two documents share the title."""
     words = re.sub(r"[^a-z0-9_]+", "_", row.title.lower().replace("'", "")).strip("_")
     return f"test_{row.document.replace('-', '_')}_{words}" if shared else f"test_{words}"
 
 
 def collected(session: pytest.Session, path: Path) -> list[pytest.Function]:
-    """The test functions that pytest finds in a file."""
+    """Return the test functions that pytest finds in a file."""
     found = pytest.Module.from_parent(session, path=path).collect()
     return [item for item in found if isinstance(item, pytest.Function)]
 
@@ -69,29 +69,29 @@ def test_the_list_has_every_documents_number_of_scenarios() -> None:
 
 
 def test_each_test_is_named_after_its_scenario() -> None:
-    """A test's name can be made from its scenario's title."""
+    """The name of a test follows from the title of its scenario."""
     titles = Counter(row.title for row in scenarios())
     misnamed = {row.test: name_of(row, titles[row.title] > 1) for row in scenarios()}
     assert {was: should for was, should in misnamed.items() if was != should} == {}
 
 
 def test_each_scenario_has_a_test_that_runs_and_each_test_a_scenario(request: pytest.FixtureRequest) -> None:
-    """What pytest collects from each document's file is what is listed: no more, no less, nothing set aside."""
+    """Pytest collects exactly the listed tests from the file of each document, and skips none."""
     for document in documents().values():
         items = collected(request.session, HERE / document["tests"])
         listed = {row.test for row in scenarios() if row.file == document["tests"]}
         assert {item.originalname for item in items} == listed, f"{document['tests']} differs from the list:\n{table()}"
         for item in items:
-            assert (item.function.__doc__ or "").endswith("."), f"{item.name} does not say what it claims"
+            assert (item.function.__doc__ or "").endswith("."), f"{item.name} has no docstring that ends with a period"
             for name in ("skip", "skipif", "xfail"):
-                assert item.get_closest_marker(name) is None, f"{item.name} is set aside by {name}"
-        assert "skip(" not in (HERE / document["tests"]).read_text(encoding="utf-8"), "a test sets itself aside"
+                assert item.get_closest_marker(name) is None, f"{item.name} is skipped by {name}"
+        assert "skip(" not in (HERE / document["tests"]).read_text(encoding="utf-8"), "a test skips itself"
     files = {path.name for path in HERE.glob("test_*.py")}
     assert files == EXTRAS | {document["tests"] for document in documents().values()}
 
 
 def test_the_titles_are_those_of_the_documents() -> None:
-    """Title by title and in order, the list is what the documents say; the architecture has no scenario."""
+    """The list has the titles of the documents in their order; the architecture has no scenario."""
     if not TEXTS.is_dir():
         pytest.skip(f"no requirement documents at {TEXTS}")
     texts = {path.name.partition("_")[0]: path.read_text(encoding="utf-8") for path in TEXTS.glob("*.txt")}

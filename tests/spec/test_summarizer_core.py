@@ -23,7 +23,7 @@ SAID: dict[str, Answer | list[Answer]] = {"answer": ANSWER, "assessment": ASSESS
 
 
 def test_use_explanation_qa_prompt_template(photo: Path) -> None:
-    """What is no rating is asked with the four steps of deciding, in their order, and for two fields."""
+    """The prompt for other questions than ratings has the four steps of a decision in order, and two fields."""
     steps = (
         "which visual information",
         "analysis or the tool scores already hold it",
@@ -46,7 +46,7 @@ def test_use_explanation_qa_prompt_template(photo: Path) -> None:
 
 
 def test_format_evidence_for_explanation_qa_mode(photo: Path, reference: Path) -> None:
-    """An answer is asked for with the analysis and the scores as JSON, the question, its options and both images."""
+    """The request for an answer has analysis and scores as JSON, the question, its options and both images."""
     config, engine = scripted(SAID)
     summarizer_node(state(photo, WORST, plan("Other"), evidence(), reference), config)
     (body,) = engine.bodies
@@ -58,7 +58,7 @@ def test_format_evidence_for_explanation_qa_mode(photo: Path, reference: Path) -
 
 
 def test_use_scoring_prompt_template(photo: Path) -> None:
-    """A rating is asked for over the five levels by number and name, and no letter is offered to choose."""
+    """The request for a rating has five levels by number and name, and no letters."""
     config, engine = scripted(SAID)
     result = summarizer_node(state(photo, RATE, plan("IQA"), evidence()), config)["summarizer_result"]
     (body,) = engine.bodies
@@ -75,7 +75,7 @@ def test_use_scoring_prompt_template(photo: Path) -> None:
 
 
 def test_summarizer_core_apply_score_fusion_in_scoring_mode(photo: Path) -> None:
-    """A rating is the fusion of tool scores, which the model sees too, with its levels; the reasoning tells the sum."""
+    """A rating fuses tool scores, which the model also receives, with its levels; the reasoning has the computation."""
     config, engine = scripted(SAID)
     result = summarizer_node(state(photo, found=evidence(score=3.8)), config)["summarizer_result"]
     expected = ScoreFusion().fuse_scores([3.8], softmax({int(level): log for level, log in LOG_PROBS.items()}))
@@ -87,7 +87,7 @@ def test_summarizer_core_apply_score_fusion_in_scoring_mode(photo: Path) -> None
 
 @pytest.mark.parametrize("query", [RATE, WHY])
 def test_format_distortion_analysis_for_vlm(photo: Path, query: str) -> None:
-    """The user's message has the analysis as JSON: region to records of type, severity and explanation."""
+    """The user message has the analysis as JSON: by region, records of type, severity and explanation."""
     config, engine = scripted(SAID)
     found = evidence(region="vehicle")
     summarizer_node(state(photo, query, plan(scope=["vehicle"]), found), config)
@@ -100,7 +100,7 @@ def test_format_distortion_analysis_for_vlm(photo: Path, query: str) -> None:
 
 @pytest.mark.parametrize("query", [RATE, WHY])
 def test_format_quality_scores_for_vlm(photo: Path, query: str) -> None:
-    """The user's message has the scores as JSON: region to distortion to the pair of tool and score."""
+    """The user message has the scores as JSON: by region and distortion, the pair of tool and score."""
     config, engine = scripted(SAID)
     summarizer_node(state(photo, query, plan(scope=["vehicle"]), evidence(region="vehicle")), config)
     (body,) = engine.bodies
@@ -111,7 +111,7 @@ def test_format_quality_scores_for_vlm(photo: Path, query: str) -> None:
 @pytest.mark.parametrize("found", [None, ExecutorOutput(), ExecutorOutput(distortion_analysis={}, quality_scores={})])
 @pytest.mark.parametrize("query", [RATE, WHY])
 def test_handle_missing_executor_evidence(photo: Path, query: str, found: ExecutorOutput | None) -> None:
-    """Without evidence the model is shown the image and no section of evidence, and the reasoning says so."""
+    """Without evidence the request has the image and no evidence section, and the reasoning says so."""
     config, engine = scripted(SAID)
     result = summarizer_node(state(photo, query, found=found), config)["summarizer_result"]
     (body,) = engine.bodies
@@ -121,7 +121,7 @@ def test_handle_missing_executor_evidence(photo: Path, query: str, found: Execut
 
 
 def test_detect_insufficient_evidence(photo: Path) -> None:
-    """A region without analysis, a distortion without a score and a contradiction are gaps; whole evidence is none."""
+    """A region without analysis, a distortion without a score and a contradiction are gaps."""
     yes = {"need_replan": True, "replan_reason": "Contradictory evidence: severe blur but high scores"}
     asked = plan(distortions={"Global": ["Blurs"]}, analyse=True, measure=True)
     wider = plan(scope=["sky", "sea"], analyse=True)
@@ -139,7 +139,7 @@ def test_detect_insufficient_evidence(photo: Path) -> None:
 
 
 def test_provide_replan_reason(photo: Path) -> None:
-    """The reason names the gap: which region lacks analysis, and which distortion of which region lacks a score."""
+    """The reason names each gap: regions without analysis, and distortions of regions without a score."""
     config, _ = scripted(SAID)
     planned = plan(scope=["vehicle", "road"], distortions={"vehicle": ["Noise"]}, analyse=True, measure=True)
     reason = summarizer_node(state(photo, RATE, planned, evidence(region="vehicle")), config)[
@@ -154,7 +154,7 @@ def test_provide_replan_reason(photo: Path) -> None:
 def test_respect_max_iterations(
     photo: Path, limit: int | None, count: int, again: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the limit of iterations (two unless told otherwise) a gap asks for no further plan, and a warning says so."""
+    """At the limit of iterations (two by default) a gap leads to a warning, not to a new plan."""
     config, _ = scripted(SAID)
     given = state(photo, RATE, plan(analyse=True))
     given["iteration_count"] = count
@@ -169,7 +169,7 @@ def test_respect_max_iterations(
 
 
 def test_load_vlm_client_from_config(photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The node asks the model that the file's section names, with its temperature and length; the shipped has both."""
+    """The node uses the model, temperature and length of the section in the file; the shipped file has both."""
     shipped = load_config("model_backends").summarizer
     assert (shipped.temperature, shipped.max_tokens) == (0.0, 512)
     monkeypatch.setenv("SERVER_KEY", "sk-test")
@@ -182,7 +182,7 @@ def test_load_vlm_client_from_config(photo: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_retry_on_invalid_json(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Text that is no JSON is answered by asking again, up to three times, more strictly, with each attempt logged."""
+    """Invalid JSON is requested again more strictly, up to three times, and each attempt is logged."""
     config, engine = scripted({"answer": [bad_json(), bad_json(), ANSWER]})
     result = summarizer_node(state(photo, WORST), config)["summarizer_result"]
     assert result.final_answer == "B"
@@ -197,7 +197,7 @@ def test_retry_on_invalid_json(photo: Path, caplog: pytest.LogCaptureFixture) ->
 
 @pytest.mark.parametrize(("stage", "query"), [("assessment", RATE), ("answer", WORST)])
 def test_fallback_on_all_retries_failed(photo: Path, stage: str, query: str, caplog: pytest.LogCaptureFixture) -> None:
-    """After three unusable answers the result says so, without a new plan in spite of a gap; the output is logged."""
+    """After three unusable answers the result says so, and a gap leads to no new plan; the output is logged."""
     babble = "I would rather not say. " * 500
     config, engine = scripted({stage: babble})
     update = summarizer_node(state(photo, query, plan(analyse=True)), config)
@@ -221,7 +221,7 @@ def test_fallback_on_all_retries_failed(photo: Path, stage: str, query: str, cap
     ],
 )
 def test_parse_and_validate_vlm_json_response(photo: Path, bad: str, reported: str) -> None:
-    """An answer that lacks a field, or has it in another type, is told which; a whole one becomes the result."""
+    """A missing field or a wrong type is reported to the model; a complete answer becomes the result."""
     config, engine = scripted({"answer": [bad, ANSWER]})
     result = summarizer_node(state(photo, WORST), config)["summarizer_result"]
     assert isinstance(result, SummarizerOutput)
@@ -231,7 +231,7 @@ def test_parse_and_validate_vlm_json_response(photo: Path, bad: str, reported: s
 
 
 def test_extract_final_answer(photo: Path) -> None:
-    """The answer is stripped of blanks, and one of blanks alone is asked for again."""
+    """Blanks around the answer are removed, and a blank answer is requested again."""
     config, engine = scripted(
         {"answer": [{**ANSWER, "final_answer": " \n"}, {**ANSWER, "final_answer": "  a halo \n"}]}
     )
@@ -240,7 +240,7 @@ def test_extract_final_answer(photo: Path) -> None:
 
 
 def test_extract_quality_reasoning(photo: Path) -> None:
-    """The reasoning is trimmed, and an empty or blank one is asked for again."""
+    """Blanks around the reasoning are removed, and an empty or blank one is requested again."""
     said: list[Answer] = [{**ANSWER, "quality_reasoning": text} for text in ("", " \t", "  The edges are soft. \n")]
     config, engine = scripted({"answer": said})
     result = summarizer_node(state(photo, WHY, found=evidence()), config)["summarizer_result"]
@@ -249,7 +249,7 @@ def test_extract_quality_reasoning(photo: Path) -> None:
 
 
 def test_accept_state_and_config(photo: Path) -> None:
-    """The node takes a state and, if one likes, a configuration, and gives a dict with the result."""
+    """The node takes a state and optionally a configuration, and returns a dict with the result."""
     accepted = inspect.signature(summarizer_node).parameters
     assert list(accepted) == ["state", "config"]
     assert accepted["config"].default is None
@@ -263,7 +263,7 @@ def test_accept_state_and_config(photo: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["plan", "executor_evidence"])
 def test_check_prerequisites(photo: Path, missing: str) -> None:
-    """A state without plan or evidence gives an error that names what is missing, and nobody is asked."""
+    """A state without plan or evidence gives an error that names the missing part, without a request."""
     config, engine = scripted(SAID)
     given = state(photo, found=evidence())
     del given[missing]  # type: ignore[misc]
@@ -285,14 +285,14 @@ def test_check_prerequisites(photo: Path, missing: str) -> None:
     ],
 )
 def test_select_prompt_mode(photo: Path, query_type: str, query: str, stage: str) -> None:
-    """A question of type IQA that asks for a rating is scored; every other one is answered."""
+    """A question of type IQA that asks for a rating gets a score; every other one gets an answer."""
     config, engine = scripted(SAID)
     summarizer_node(state(photo, query, plan(query_type)), config)
     assert [stage_of(body) for body in engine.bodies] == [stage]
 
 
 def test_load_images(photo: Path, reference: Path, tmp_path: Path) -> None:
-    """The model gets the files' very bytes, the reference's if one is given; an unreadable file is an error."""
+    """The model gets the unchanged bytes of image and reference; an unreadable file is an error."""
     for given in (None, reference):
         config, engine = scripted(SAID)
         summarizer_node(state(photo, reference=given), config)
@@ -310,7 +310,7 @@ def test_load_images(photo: Path, reference: Path, tmp_path: Path) -> None:
 
 
 def test_return_state_update(photo: Path) -> None:
-    """The update has the result and the count of iterations, one more when a new plan is needed."""
+    """The update has the result and the count of iterations, which rises if a new plan is needed."""
     for planned, again in ((plan(), 0), (plan(analyse=True), 1)):
         config, _ = scripted(SAID)
         update = summarizer_node(state(photo, RATE, planned), config)
@@ -325,7 +325,7 @@ def test_return_state_update(photo: Path) -> None:
 def test_log_summarizer_invocation(
     photo: Path, reference: Path, query: str, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line tells the query's type, the mode, how much evidence there is, and which images."""
+    """One log line has the type of the query, the mode, the amount of evidence and the images."""
     config, _ = scripted(SAID)
     with caplog.at_level(logging.INFO, "agenticiqa"):
         summarizer_node(state(photo, query, plan(), evidence(), reference), config)
@@ -335,7 +335,7 @@ def test_log_summarizer_invocation(
 
 
 def test_log_prompt_and_response(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """At DEBUG level there are the whole prompt, the response (cut when very long), and every further attempt."""
+    """The DEBUG log has the whole prompt, the response (shortened if very long) and every further attempt."""
     query = f"{WHY} " + " ".join(f"detail{number}" for number in range(600))
     long = {**ANSWER, "quality_reasoning": "It is soft. " * 1000}
     config, _ = scripted({"answer": [bad_json(), long]})
@@ -352,7 +352,7 @@ def test_log_prompt_and_response(photo: Path, caplog: pytest.LogCaptureFixture) 
 
 
 def test_log_replanning_decision(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """When a new plan is needed one line tells that, why, and in which iteration."""
+    """If a new plan is needed, one log line has this, the reason and the iteration."""
     config, _ = scripted(SAID)
     given = state(photo, RATE, plan(analyse=True))
     given["iteration_count"] = 1
@@ -365,7 +365,7 @@ def test_log_replanning_decision(photo: Path, caplog: pytest.LogCaptureFixture) 
 
 @pytest.mark.parametrize("found", [None, ExecutorOutput(), ExecutorOutput(distortion_analysis={"Global": []})])
 def test_empty_executor_evidence(photo: Path, found: ExecutorOutput | None) -> None:
-    """Evidence without anything in it still gives an answer, from the image alone, whose reasoning misses the tools."""
+    """Empty evidence still gives an answer, from the image alone; its reasoning says that tool scores are missing."""
     for query in (RATE, WORST):
         config, engine = scripted(SAID)
         update = summarizer_node(state(photo, query, found=found), config)
@@ -378,7 +378,7 @@ def test_empty_executor_evidence(photo: Path, found: ExecutorOutput | None) -> N
 @pytest.mark.parametrize("query", [RATE, WHY])
 @pytest.mark.parametrize("again", [True, False])
 def test_contradictory_evidence(photo: Path, query: str, again: bool) -> None:
-    """Severe distortions under a score above 4 are named in the reasoning, and a judge decides on a new plan."""
+    """The reasoning names severe distortions at a score above 4, and the replan stage decides on a new plan."""
     decision = {"need_replan": again, "replan_reason": "Measure the blur once more." if again else ""}
     config, engine = scripted({**SAID, "decision": decision})
     result = summarizer_node(state(photo, query, plan(), evidence("severe", 4.5)), config)["summarizer_result"]
@@ -393,7 +393,7 @@ def test_contradictory_evidence(photo: Path, query: str, again: bool) -> None:
 
 
 def test_missing_query_scope_coverage(photo: Path) -> None:
-    """A region of the scope that was not analyzed leads to a new plan, and the reason names that region only."""
+    """A region of the scope without analysis leads to a new plan, and the reason names only that region."""
     config, _ = scripted(SAID)
     planned = plan(scope=["vehicle", "background"], analyse=True)
     result = summarizer_node(state(photo, RATE, planned, evidence(region="vehicle")), config)["summarizer_result"]

@@ -25,7 +25,7 @@ def without_probs(reasoning: str) -> dict[str, str]:
 
 
 def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) -> None:
-    """A rating is asked for with scores, their mean to two decimals, analysis, image and what the levels mean."""
+    """The request for a rating has scores, their mean to two decimals, analysis, image and the meaning of levels."""
     config, engine = scripted(SAID)
     summarizer_node(state(photo, "Rate the quality", plan("IQA"), evidence(score=2.6)), config)
     (body,) = engine.bodies
@@ -50,7 +50,7 @@ def test_use_probability_distribution_prompt_for_scoring_queries(photo: Path) ->
 
 
 def test_summarizer_core_delta_apply_score_fusion_in_scoring_mode(photo: Path) -> None:
-    """Answer and score are one number, the weighted mean of the levels; the reasoning tells what it is made of."""
+    """Answer and score are the same number, the weighted mean of the levels; the reasoning has the computation."""
     config, _ = scripted(SAID)
     result = summarizer_node(state(photo, found=evidence(score=2.6)), config)["summarizer_result"]
     joint = {c: math.exp(-((2.6 - c) ** 2)) * p for c, p in P.items()}
@@ -62,7 +62,7 @@ def test_summarizer_core_delta_apply_score_fusion_in_scoring_mode(photo: Path) -
 
 
 def test_fallback_when_vlm_doesnt_provide_quality_probs(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Without probabilities the model is asked again, then the level that its reasoning names weighs most."""
+    """Without probabilities the request is repeated, then the level in the reasoning gets the largest weight."""
     config, engine = scripted({"assessment": [without_probs("Soft."), ASSESSMENT]})
     assert summarizer_node(state(photo), config)["summarizer_result"].probability_source == "quality_probs"
     correction = field_of(engine.bodies[1], "correction")
@@ -82,7 +82,7 @@ def test_fallback_when_vlm_doesnt_provide_quality_probs(photo: Path, caplog: pyt
 
 
 def test_handle_mcq_queries_with_categorical_options(photo: Path) -> None:
-    """Options bring the answering prompt, a letter and no score, even where the options are quality levels."""
+    """With options, even quality levels, the answering prompt is used, and the result has a letter and no score."""
     query = "How would you rate the quality? A) Excellent B) Good C) Fair"
     config, engine = scripted({**SAID, "answer": {**ANSWER, "final_answer": "C) Fair"}})
     result = summarizer_node(state(photo, query, plan("IQA"), evidence()), config)["summarizer_result"]
@@ -102,7 +102,7 @@ def test_handle_mcq_queries_with_categorical_options(photo: Path) -> None:
     ],
 )
 def test_detect_pure_scoring_query(photo: Path, query: str) -> None:
-    """Rate, score, assess or evaluate with quality and without options asks for a score, and a number comes."""
+    """A question with rate, score, assess or evaluate and quality, without options, gets a number."""
     assert detect_query_type(query) is QueryType.SCORING
     config, _ = scripted(SAID)
     assert isinstance(summarizer_node(state(photo, query), config)["summarizer_result"].final_answer, float)
@@ -120,7 +120,7 @@ def test_detect_pure_scoring_query(photo: Path, query: str) -> None:
     ],
 )
 def test_detect_mcq_query(photo: Path, query: str, answer: str) -> None:
-    """Lettered options, or a choice among things named, ask for one of them by its letter; its words are kept."""
+    """Lettered options or a choice among named things get the letter of one; its text is kept."""
     assert detect_query_type(query) is QueryType.MCQ
     config, _ = scripted({**SAID, "answer": {**ANSWER, "final_answer": "b"}})
     result = summarizer_node(state(photo, query), config)["summarizer_result"]
@@ -134,7 +134,7 @@ def test_detect_mcq_query(photo: Path, query: str, answer: str) -> None:
     ["Why is it blurry?", "Explain the noise.", "Describe the colours.", "What distortions can be seen?", WHY],
 )
 def test_detect_explanation_query(photo: Path, query: str) -> None:
-    """Why, explain, describe and what ask for words, and words come."""
+    """Questions with why, explain, describe or what get words."""
     assert detect_query_type(query) is detect_query_type(query, "Other") is QueryType.EXPLANATION
     config, _ = scripted({**SAID, "answer": {**ANSWER, "final_answer": "Camera shake."}})
     result = summarizer_node(state(photo, query), config)["summarizer_result"]
@@ -144,7 +144,7 @@ def test_detect_explanation_query(photo: Path, query: str) -> None:
 @pytest.mark.parametrize("tool", [1.0, 2.6, 5.0])
 @pytest.mark.parametrize("sure", ["1", "3", "5"])
 def test_return_continuous_numerical_score(photo: Path, tool: float, sure: str) -> None:
-    """A score is a float from 1 to 5, the same in both fields, and its reasoning refers to the tools and the model."""
+    """A score is a float from 1 to 5, equal in both fields, and its reasoning names the tools and the model."""
     probs = {level: 0.0 if level == sure else -30.0 for level in LOG_PROBS}
     config, _ = scripted({"assessment": {**ASSESSMENT, "quality_level": int(sure), "quality_probs": probs}})
     result = summarizer_node(state(photo, found=evidence(score=tool)), config)["summarizer_result"]
@@ -157,7 +157,7 @@ def test_return_continuous_numerical_score(photo: Path, tool: float, sure: str) 
 
 @pytest.mark.parametrize("said", ["C", "c", "(C)", "C. Compression", "compression"])
 def test_return_categorical_letter_for_mcq(photo: Path, said: str) -> None:
-    """However the model spells its choice, the answer is the capital letter, and there is no score."""
+    """For any spelling of the choice, the answer is the capital letter, without a score."""
     config, _ = scripted({"answer": {**ANSWER, "final_answer": said}})
     result = summarizer_node(state(photo, WORST, found=evidence()), config)["summarizer_result"]
     assert (result.final_answer, result.quality_score) == ("C", None)
@@ -167,7 +167,7 @@ def test_return_categorical_letter_for_mcq(photo: Path, said: str) -> None:
 
 
 def test_extract_probabilities_from_quality_probs_dict(photo: Path) -> None:
-    """The log-probabilities are softmaxed, sum to one, and are what is fused."""
+    """The softmax of the log-probabilities, with the sum one, is fused."""
     config, _ = scripted(SAID)
     result = summarizer_node(state(photo, found=evidence()), config)["summarizer_result"]
     assert result.quality_probs == pytest.approx({str(level): p for level, p in P.items()})
@@ -183,7 +183,7 @@ def test_extract_probabilities_from_quality_probs_dict(photo: Path) -> None:
 def test_fallback_to_classification_extraction(
     photo: Path, reasoning: str, level: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The level that a reasoning names gets 0.7, each other 0.075, with a warning that the fusion is approximate."""
+    """The level in the reasoning gets 0.7, each other one 0.075, with a warning that the fusion is approximate."""
     smoothed = {c: 0.7 if c == level else 0.075 for c in range(1, 6)}
     config, _ = scripted({"assessment": without_probs(reasoning)})
     result = summarizer_node(state(photo, found=evidence()), config)["summarizer_result"]
@@ -193,7 +193,7 @@ def test_fallback_to_classification_extraction(
 
 
 def test_fallback_to_uniform_distribution(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Without probabilities or a level each level gets 0.2, with a warning that the tool scores alone decide."""
+    """Without probabilities or a level, each level gets 0.2, with a warning that only the tool scores count."""
     config, _ = scripted({"assessment": without_probs("Somewhat soft edges.")})
     result = summarizer_node(state(photo, found=evidence()), config)["summarizer_result"]
     assert result.quality_probs == dict.fromkeys("12345", 0.2)

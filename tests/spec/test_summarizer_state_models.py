@@ -34,7 +34,7 @@ def output(**changes: Any) -> SummarizerOutput:
 
 
 def test_create_summarizeroutput_model_with_required_fields() -> None:
-    """An answer and its reasoning are enough; a new plan, its reason and the evidence used are optional."""
+    """Answer and reasoning are required; a new plan, its reason and the evidence used are optional."""
     made = output()
     assert (made.need_replan, made.replan_reason, made.used_evidence) == (False, None, None)
     required = {name for name, field in SummarizerOutput.model_fields.items() if field.is_required()}
@@ -50,7 +50,7 @@ def test_create_summarizeroutput_model_with_required_fields() -> None:
 
 
 def test_validate_quality_reasoning_is_non_empty() -> None:
-    """A reasoning is trimmed, and without a visible character refused."""
+    """Blanks around a reasoning are removed, and one without a visible character is refused."""
     assert output(quality_reasoning="\n  Soft edges. ").quality_reasoning == "Soft edges."
     for blank in ("", " ", "\n\t"):
         with pytest.raises(ValidationError, match="quality_reasoning"):
@@ -72,7 +72,7 @@ def test_validate_quality_reasoning_is_non_empty() -> None:
     ],
 )
 def test_serialize_and_deserialize_summarizeroutput(made: SummarizerOutput) -> None:
-    """JSON and back keeps every field, a number a number and a letter a letter."""
+    """A round trip through JSON keeps every field; numbers stay numbers and letters stay letters."""
     back = SummarizerOutput.model_validate_json(made.model_dump_json())
     assert back == made
     assert type(back.final_answer) is type(made.final_answer)
@@ -80,14 +80,14 @@ def test_serialize_and_deserialize_summarizeroutput(made: SummarizerOutput) -> N
 
 
 def test_add_summarizer_result_field_to_state() -> None:
-    """The state may have the summarizer's result and need not."""
+    """The result of the summarizer is optional in the state."""
     hints = get_type_hints(AgenticIQAState, include_extras=True)
     assert hints["summarizer_result"] == NotRequired[SummarizerOutput]
     assert "summarizer_result" in AgenticIQAState.__optional_keys__
 
 
 def test_add_iteration_tracking_fields(photo: Path) -> None:
-    """Count, limit and history are optional: without them the count starts at 0 and the limit is 2."""
+    """Count, limit and history are optional; the count starts at 0, and the default limit is 2."""
     hints = get_type_hints(AgenticIQAState, include_extras=True)
     assert hints["iteration_count"] == hints["max_replan_iterations"] == NotRequired[int]
     assert get_origin(hints["replan_history"]) is NotRequired
@@ -102,7 +102,7 @@ def test_add_iteration_tracking_fields(photo: Path) -> None:
 
 
 def test_state_merging_with_summarizer_result(photo: Path) -> None:
-    """Merged into the state, the update leaves plan and evidence as they were, and counts a new plan that is needed."""
+    """Merging the update keeps plan and evidence, and counts a new plan if one is needed."""
     config, _ = scripted(SAID)
     for planned, count in ((plan(), 1), (plan(scope=["sky"], analyse=True), 2)):
         given = state(photo, RATE, planned, evidence())
@@ -118,7 +118,7 @@ def test_state_merging_with_summarizer_result(photo: Path) -> None:
 
 
 def test_validate_final_answer_format() -> None:
-    """A text answer is stripped and not blank; a number lies on the scale."""
+    """A text answer is stripped and not blank; a number is on the scale."""
     assert output(final_answer=" B\n").final_answer == "B"
     for bad in ("", "  ", 0.5, 5.5, float("nan"), None):
         with pytest.raises(ValidationError, match="final_answer"):
@@ -126,7 +126,7 @@ def test_validate_final_answer_format() -> None:
 
 
 def test_validate_replan_reason_presence(caplog: pytest.LogCaptureFixture) -> None:
-    """A new plan asked for without a reason gets a stand-in and a warning; with a reason neither."""
+    """A request for a new plan without a reason gets a default reason and a warning."""
     assert output(need_replan=True, replan_reason="The sky").replan_reason == "The sky"
     assert output().replan_reason is None
     assert caplog.records == []
@@ -137,14 +137,14 @@ def test_validate_replan_reason_presence(caplog: pytest.LogCaptureFixture) -> No
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\n ", "\u00a0"])
 def test_validate_quality_reasoning_content(blank: str) -> None:
-    """One visible character is a reasoning; any mix of blanks raises a ValidationError."""
+    """One visible character is a valid reasoning; blanks raise ValidationError."""
     assert output(quality_reasoning=f"{blank}x{blank}").quality_reasoning == "x"
     with pytest.raises(ValidationError, match="quality_reasoning"):
         output(quality_reasoning=blank)
 
 
 def test_execute_pipeline_without_summarizer(photo: Path) -> None:
-    """A state with plan and evidence but no result ends the graph, and may as well be planned and executed on."""
+    """A state with plan and evidence but no result ends the graph; planner and executor accept it, too."""
     given = state(photo, RATE, plan(), evidence())
     assert "summarizer_result" not in given
     assert decide_next_node(given) == "__end__"
@@ -155,7 +155,7 @@ def test_execute_pipeline_without_summarizer(photo: Path) -> None:
 
 
 def test_execute_pipeline_without_executor(photo: Path) -> None:
-    """A state with a plan alone is valid and ends the graph; the summarizer says what it lacks and asks nobody."""
+    """A state with only a plan is valid and ends the graph; the summarizer reports what is missing."""
     given: AgenticIQAState = {"query": RATE, "image_path": str(photo), "plan": plan()}
     assert decide_next_node(given) == "__end__"
     config, engine = scripted(SAID)
@@ -170,19 +170,19 @@ def schema_examples() -> list[dict[str, Any]]:
 
 
 def test_provide_example_for_explanation_qa_mode() -> None:
-    """The schema has the documents' example of an answer, and it is valid."""
+    """The schema has the example answer of the document, and it is valid."""
     assert QA_EXAMPLE in schema_examples()
     assert output(**QA_EXAMPLE).model_dump(include=set(QA_EXAMPLE)) == QA_EXAMPLE
 
 
 def test_provide_example_for_replanning_scenario() -> None:
-    """The schema has the documents' example of a new plan asked for, and it is valid."""
+    """The schema has the document's example of a request for a new plan, and it is valid."""
     assert REPLAN_EXAMPLE in schema_examples()
     assert output(**REPLAN_EXAMPLE).model_dump(include=set(REPLAN_EXAMPLE)) == REPLAN_EXAMPLE
 
 
 def test_append_replan_reasons_to_history(photo: Path) -> None:
-    """Each reason for a new plan is added to the history with its iteration; without one the history stays."""
+    """Each reason for a new plan is added to the history with its iteration; otherwise the history is unchanged."""
     config, _ = scripted(SAID)
     given = state(photo, RATE, plan(analyse=True))
     first = summarizer_node(given, config)
@@ -198,7 +198,7 @@ def test_append_replan_reasons_to_history(photo: Path) -> None:
 
 
 def test_limit_history_size(photo: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Ten entries are kept: the eleventh pushes the oldest out, with a warning."""
+    """The history has at most ten entries; an eleventh removes the oldest, with a warning."""
     history: list[str] = []
     for iteration in range(1, 11):
         history = remember(history, iteration, "a gap")
