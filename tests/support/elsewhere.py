@@ -22,7 +22,7 @@ class Odd(Exception):
 
 def obey(order: str) -> Any:
     """Do something that a separate process must handle. Raises AssertionError in the process of the tests."""
-    assert "pytest" not in sys.modules, f"{order!r} was to be done in another process"
+    assert "pytest" not in sys.modules, f"{order!r} must be done in another process"
     match order:
         case "tell":
             return {"pid": os.getpid(), "environment": dict(os.environ), "path": sys.path}

@@ -18,8 +18,8 @@ Answers = Sequence[Said] | Callable[[Body], Said]
 class ScriptedEngine:
     """An engine with answers in turn (the last one is repeated), or by a function of the request in a server's form.
 
-    An answer that is an exception is raised. ``requests`` has every request as DSPy typed it, ``bodies`` the same in
-    the OpenAI form, so that a script for the loopback server serves here too.
+    Exceptions among the answers are raised. ``requests`` has every request in DSPy's types, ``bodies`` in the form of
+    OpenAI, so that scripts for the loopback server can be used here.
     """
 
     supports_response_schema = False

@@ -5,8 +5,8 @@
 
     with faulty_server("close-in-body") as server:      # in tests: server.url, server.log, server.fault = "healthy"
 
-Raw sockets and the standard library only, so that every byte is under control. The healthy answers (``faulty.healthy``)
-depend on the image and the question; the faults stand in ``support/faulty``, one file for each family.
+It uses raw sockets and the standard library only, to control every byte. The healthy answers (``faulty.healthy``)
+depend on image and question. The faults are in ``support/faulty``, one file for each family.
 """
 
 import argparse
@@ -36,8 +36,8 @@ LARGEST_HEAD = 1 << 16
 class Entry:
     """One request as the server received it.
 
-    ``at`` is in seconds since the start, ``tokens`` the true (input, output) of a model that worked on it, ``affected``
-    whether the fault was done to it, ``received`` and ``sent`` are in bytes.
+    ``at`` is in seconds since the start, ``tokens`` the true counts (input, output), ``affected`` whether the fault
+    was applied, ``received`` and ``sent`` are in bytes.
     """
 
     at: float

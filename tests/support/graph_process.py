@@ -1,8 +1,8 @@
 """A process that runs the graph with its checkpoints in a file, for tests that kill it.
 
-``python graph_process.py CONFIG CHECKPOINTS IMAGE STOP_BEFORE``: begins, prints each node that begins, and waits for
-ever before the node STOP_BEFORE. ``python graph_process.py CONFIG CHECKPOINTS``: goes on where the last one stopped,
-and prints the final state's result as JSON.
+``python graph_process.py CONFIG CHECKPOINTS IMAGE STOP_BEFORE`` starts the graph, prints each node that starts, and
+waits without end before the node STOP_BEFORE. ``python graph_process.py CONFIG CHECKPOINTS`` continues from the last
+checkpoint and prints the result of the final state as JSON.
 """
 
 import json

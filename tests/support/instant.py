@@ -1,4 +1,4 @@
-"""A program with instant results: a score from each image's mean, and all else copied from one small assessed image."""
+"""A program with instant results: the score is from the mean of the image, the rest from one assessed image."""
 
 import time
 from functools import cache
@@ -13,7 +13,7 @@ from agenticiqa.programs.result import Assessment
 
 
 class InstantIQA(AgenticIQA):
-    """The offline program, whose ``forward`` decodes the image and computes nothing else; ``seconds`` it sleeps."""
+    """The offline program with a ``forward`` that only decodes the image and sleeps for ``seconds``."""
 
     seconds = 0.0
 
@@ -45,6 +45,6 @@ def instant(config: Config) -> AgenticIQA:
 
 @cache
 def assessed_once() -> Assessment:
-    """Return the result of that small image."""
+    """Return the result of a small image, assessed once."""
     pixels = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     return AgenticIQA.offline()(image=pixels)

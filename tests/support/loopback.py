@@ -1,4 +1,4 @@
-"""The one HTTP server of the tests: it answers requests on 127.0.0.1 by a function, and misbehaves on demand."""
+"""The HTTP server of the tests: it answers requests on 127.0.0.1 by a function, also with faults."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ Body = dict[str, Any]
 class Reply:
     """One answer of a server; in a script a plain string means ``Reply(content=...)``.
 
-    ``delay`` is in seconds and ends early when the server stops. ``cut`` closes the connection in mid-body.
+    ``delay`` is in seconds and ends early when the server stops. ``cut`` closes the connection within the body.
     ``raw_body`` is sent in place of the JSON. ``logprobs`` is the content list of the first choice's log-probabilities.
     """
 
@@ -44,9 +44,9 @@ class Arrived:
 
 @contextmanager
 def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Run a server until the context ends; gives its address without a path, such as ``http://127.0.0.1:8123``.
+    """Run a server until the context ends, and yield its address without a path, such as ``http://127.0.0.1:8123``.
 
-    ``respond`` gives the reply with its ``raw_body``; one that raises is answered with status 400 and the exception.
+    ``respond`` returns the reply with its ``raw_body``; if it raises, the reply is status 400 with the exception.
     Port 0 is any free port. With ``tls`` the server speaks HTTPS. At the end all connections are closed, as when a
     process ends.
     """
@@ -118,7 +118,7 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
 
 
 def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    """Return an error whose body is that JSON."""
+    """Return an error with a JSON body."""
     return Reply(status=status, headers=headers or {}, raw_body=json.dumps(body).encode())
 
 

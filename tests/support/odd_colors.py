@@ -1,6 +1,6 @@
 """Files that a reader gets wrong if it ignores part of the file, with the sRGB pixels that a viewer shows.
 
-Each is made of the same picture, by the inverse of the formula that the file asks for, in the precision of the file.
+All are made from the same picture, by the inverse of the formula that the file requires, in its precision.
 """
 
 import io

@@ -56,9 +56,9 @@ class Picture:
 class Seen:
     """The content of a request, in the same form for every provider.
 
-    ``parts`` are the texts and images of the last user message, in their order. ``structured`` is where JSON was asked
-    for, with dots (``response_format.json_schema``), ``schema`` the schema that went with it. ``sampling`` has the
-    provider's own names. ``ignored`` are the fields that such a server takes and does nothing with.
+    ``parts`` are the texts and images of the last user message, in their order. ``structured`` is the field that
+    requests JSON, with dots (``response_format.json_schema``), ``schema`` its schema. ``sampling`` has the names of the
+    provider. ``ignored`` are fields that the server accepts without effect.
     """
 
     arrived: Arrived = field(repr=False)

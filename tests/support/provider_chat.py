@@ -43,11 +43,11 @@ UNSUPPORTED = {"llamacpp": "Failed to load image or audio file", "ollama": "inva
 
 @dataclass(frozen=True, eq=False)
 class Chat:
-    """One server's dialect.
+    """The dialect of one server.
 
-    ``fields``: the top-level fields that it acts on; OpenAI refuses all others, the rest ignore them. ``mimes``: the
-    images that it decodes. ``forms``: the types of ``response_format``. ``keyed``: whether it may ask for a key.
-    ``extra`` is what it adds to each answer.
+    ``fields``: the supported top-level fields; OpenAI refuses all others, other servers ignore them. ``mimes``: the
+    image types that it decodes. ``forms``: the types of ``response_format``. ``keyed``: whether it can require a key.
+    ``extra``: fields that it adds to each answer.
     """
 
     name: str

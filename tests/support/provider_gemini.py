@@ -2,7 +2,7 @@
 
 Request and answer: https://ai.google.dev/api/generate-content; images:
 https://ai.google.dev/gemini-api/docs/image-understanding; errors: https://ai.google.dev/gemini-api/docs/troubleshooting,
-their JSON: https://google.aip.dev/193. The wait after status 429 stands in the body, and in no header.
+their JSON: https://google.aip.dev/193. The wait after status 429 is in the body, not in a header.
 """
 
 import json
@@ -37,7 +37,7 @@ FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
 class Gemini:
     """The dialect of https://generativelanguage.googleapis.com/v1beta.
 
-    Most of the models served take no ``responseLogprobs``; this one does.
+    Most models do not support ``responseLogprobs``; this one does.
     """
 
     name, backend, base = "gemini", "google.gemini-test", "/v1beta"

@@ -5,12 +5,11 @@
     with provider_server(ANTHROPIC, by_stage({"assessment": ASSESSMENT}), key="sk-test") as server:
         ...                                     # StageConfig(backend=ANTHROPIC.backend, api_base=server.url, ...)
         (seen,) = server.seen                   # the same form for every provider: system, parts, images, key, ...
-        assert server.refused == []             # what was answered with 4xx, in the provider's own JSON
+        assert server.refused == []             # requests with a 4xx reply, in the provider's JSON
 
-A script is the one of ``fake_server``: it is given the request in OpenAI's form and returns a text or a ``Reply``.
-``fault`` and ``refusal`` are what goes wrong, in each provider's form; they work with ``in_turn`` and ``by_stage``.
-What a request may look like, and the words of the errors, are the providers' own where their sources (named in each
-file) have them; the rarer complaints about a request are in our own words.
+Scripts are as for ``fake_server``: they receive the request in OpenAI's form and return a text or a ``Reply``.
+``fault`` and ``refusal`` are faults in each provider's form; they work with ``in_turn`` and ``by_stage``. The rules for
+requests and most texts of errors are those of the providers, from the sources named in each file.
 """
 
 import json
@@ -89,9 +88,9 @@ def provider_server(dialect: Dialect, script: Script | str | Reply, key: str | N
 
 def fault(dialect: Dialect, kind: Kind, retry_after: float | None = None) -> Reply:
     """Return an error in the provider's own form: bad_key, context (too long), image (too large), no_images, no_model,
-    overloaded, quota, rate_limit, server. ``retry_after`` in seconds goes where that provider puts it.
+    overloaded, quota, rate_limit, server. ``retry_after``, in seconds, is where that provider puts it.
 
-    Raises KeyError where the provider has no such error: an own server without keys has no wrong one.
+    Raises KeyError if the provider has no such error: a local server without keys cannot refuse one.
     """
     return dialect.fault(kind, retry_after)
 

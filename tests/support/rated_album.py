@@ -36,9 +36,9 @@ def make_album(folder: Path, images: int) -> dict[str, float]:
 class Rater:
     """A script for the loopback server with level log-probabilities around the quality of the image plus an error.
 
-    It finds no distortion, so that only overall quality is measured, which is quick.
+    It finds no distortion, so that only overall quality is measured, for speed.
 
-    ``error`` is the standard deviation of its error in levels, ``kind`` what it adds to all of them.
+    ``error`` is the standard deviation of its error in levels, ``kind`` a constant error added to all levels.
     """
 
     def __init__(self, folder: Path, qualities: dict[str, float], error: float = 0.4, kind: float = 0.5) -> None:

@@ -26,24 +26,24 @@ Floats = NDArray[np.float64]
 TRAITS = ("blur", "noise", "exposure", "color")
 HELPFUL = {f"Weigh {trait} as observers do.": place for place, trait in enumerate(TRAITS)}
 HARMFUL = {"Prefer bright scenes.": 0, "Forgive whatever looks artistic.": 1, "Punish plain backgrounds.": 2}
-PARROT = ("Stay close to the tools' mean.", "Trust the tool scores above your eyes.")
-IDLE = ("Be careful and precise.", "Take your time before you answer.", "Answer as an expert would.")
+COPY_TOOLS = ("Stay close to the tools' mean.", "Trust the tool scores above your eyes.")
+USELESS = ("Be careful and precise.", "Take your time before you answer.", "Answer as an expert would.")
 FUSION = default_fusion()
 SEED = "Rate the quality of the image."
 
 
 @dataclass(frozen=True)
 class Photos:
-    """N photos: the tools and the rater estimate ``truth`` (N,); ``opinion`` (N,) is its label with noise.
+    """N photos: the tools and the rater estimate ``truth`` (N,); ``mos`` (N,) is its label with noise.
 
-    All on 1 to 5. ``traits`` is (N, 4), ``whims`` (N, 3), ``own`` (N,) the judge's error that no instruction mends.
+    All on 1 to 5. ``traits`` is (N, 4), ``distractors`` (N, 3), ``own`` (N,) the error that no instruction corrects.
     """
 
     truth: Floats
-    opinion: Floats
+    mos: Floats
     tool: Floats
     traits: Floats
-    whims: Floats
+    distractors: Floats
     own: Floats
 
 
@@ -54,10 +54,10 @@ def photos(count: int, seed: int) -> Photos:
     normal = rng.normal(size=(count, 12))
     return Photos(
         truth=truth,
-        opinion=np.clip(truth + 0.2 * normal[:, 0], 1, 5),
+        mos=np.clip(truth + 0.2 * normal[:, 0], 1, 5),
         tool=np.clip(3.1 + 0.72 * (truth - 3.1) + 0.55 * normal[:, 1], 1, 5),
         traits=normal[:, 2:6],
-        whims=normal[:, 8:11],
+        distractors=normal[:, 8:11],
         own=normal[:, 11],
     )
 
@@ -70,9 +70,9 @@ def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]
     wording = zlib.crc32(instruction.encode())
     noise = np.array([np.random.default_rng([wording, int(place)]).normal() for place in at])
     bias = np.array([0.7, 0.55, 0.5, 0.42])
-    seen = given.truth[at] + given.traits[at] @ (blind * bias) + given.whims[at] @ (0.5 * misled)
+    seen = given.truth[at] + given.traits[at] @ (blind * bias) + given.distractors[at] @ (0.5 * misled)
     seen = seen + 0.22 * given.own[at] + 0.25 * noise
-    if any(sentence in instruction for sentence in PARROT):
+    if any(sentence in instruction for sentence in COPY_TOOLS):
         seen = 0.25 * seen + 0.75 * given.tool[at]
     return [float(value) for value in np.clip(3.2 + 0.8 * (seen - 3.1), 1, 5)]
 
@@ -81,8 +81,13 @@ def proposed(instruction: str, rng: random.Random) -> str:
     """Return the instruction with one to three more sentences: helpful, harmful, repeating the tools, or useless."""
     kept = instruction.split(" | ")
     for _ in range(rng.choice([1, 2, 2, 3])):
-        kind = rng.choices(["helpful", "harmful", "parrot", "idle"], [0.58, 0.13, 0.11, 0.18])[0]
-        sentences = {"helpful": list(HELPFUL), "harmful": list(HARMFUL), "parrot": PARROT, "idle": IDLE}[kind]
+        kind = rng.choices(["helpful", "harmful", "copy", "useless"], [0.58, 0.13, 0.11, 0.18])[0]
+        sentences = {
+            "helpful": list(HELPFUL),
+            "harmful": list(HARMFUL),
+            "copies tools": COPY_TOOLS,
+            "useless": USELESS,
+        }[kind]
         if len(kept) > 1 and rng.random() < 0.2:
             kept.pop(rng.randrange(1, len(kept)))
         sentence = rng.choice(sentences)
@@ -119,8 +124,8 @@ def tuned(
     """Run search, fit and held-out comparison with default settings, and return the outcome on unseen photos."""
     given, rng = photos(labels + unseen, seed), random.Random(seed)
     asked = [
-        TuningQuestion(Path(f"{place}.png"), "Rate it.", str(place), target=float(opinion))
-        for place, opinion in enumerate(given.opinion)
+        TuningQuestion(Path(f"{place}.png"), "Rate it.", str(place), target=float(mos))
+        for place, mos in enumerate(given.mos)
     ]
     pool, held_out = split_by_content(asked[:labels], held_out=held_out_share, seed=seed)
     places, apart = ([int(question.content) for question in part] for part in (pool, held_out))
@@ -150,13 +155,13 @@ def tuned(
     profile = fitted([pool[each] for each in measured], measure({"s": final}, measured))
     rest = list(range(labels, labels + unseen))
     scores = [fused(one, profile) or 0.0 for one in assessed_by(final, given, rest)]
-    opinions = [float(given.opinion[place]) for place in rest]
+    all_mos = [float(given.mos[place]) for place in rest]
     return {
-        "srcc": srcc(scores, opinions) or 0.0,
-        "mae": mean_absolute_error(scores, opinions) or 0.0,
+        "srcc": srcc(scores, all_mos) or 0.0,
+        "mae": mean_absolute_error(scores, all_mos) or 0.0,
         "kept": float(kept),
-        "parrot": float(any(sentence in final for sentence in PARROT)),
-        "only parrot": float(final.count("|") == 1 and any(sentence in final for sentence in PARROT)),
+        "copies tools": float(any(sentence in final for sentence in COPY_TOOLS)),
+        "only copies tools": float(final.count("|") == 1 and any(sentence in final for sentence in COPY_TOOLS)),
         "harmful": float(any(sentence in final for sentence in HARMFUL)),
         "fell": float(kept and figures["fused"]["srcc"]["change"]["value"] < 0),
         "proposals": float(len(found.steps)),

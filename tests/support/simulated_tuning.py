@@ -59,8 +59,8 @@ def simulation(
 ) -> Callable[[dict[str, Any]], Reply | str]:
     """Return the script of both models; ``answers`` replace some, by output field.
 
-    The scorer knows each image's quality, but says so only under the phrase, and otherwise the opposite; about
-    ``contrary`` images it is the other way round.
+    With the phrase the scorer gives each image its true quality, without it the opposite; for ``contrary`` images it is
+    reversed.
     """
     turned = {path.read_bytes() for path in contrary}
     quality = {

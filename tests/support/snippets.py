@@ -1,16 +1,16 @@
 """Read the fenced blocks of README.md and docs/*.md, which are executed by kind.
 
-A block is told by the word after its fence:
+The word after the fence is the kind of a block:
 
-- ``console``: lines that begin with ``$ `` are commands, what follows each is its output. A line ``...`` stands for any
-  lines, and times, which differ from run to run, are not compared.
+- ``console``: lines that begin with ``$ `` are commands, followed by their output. A line ``...`` stands for any lines.
+  Times are not compared.
 - ``python``: executed from top to bottom, one namespace for each page. A comment ``# -> text`` at the end of a line
   holds the ``repr`` of that line's expression.
-- ``yaml``: a configuration; one whose first line is ``# name.yaml`` is there under that name for what follows.
+- ``yaml``: a configuration. If its first line is ``# name.yaml``, later blocks can read it by that name.
 
-An HTML comment before a block changes what is done with it: ``<!-- not run: reason -->`` leaves it out, but each
-``agenticiqa`` command in it must still be understood by the command line; ``<!-- needs: path -->`` runs it with
-the slow tests, and only where that path is there.
+An HTML comment before a block changes how it is tested. ``<!-- not run: reason -->`` skips it, but the command line
+must still accept each ``agenticiqa`` command in it. ``<!-- needs: path -->`` runs it with the slow tests, if the path
+exists.
 """
 
 import re

@@ -1,6 +1,6 @@
 """List the texts that users read: ``python tests/support/texts.py`` writes tests/docs/messages.txt and help.txt.
 
-Two places are left out: ``signatures/``, as golden requests record the prompts (tests/programs/stages/golden/), and
+Two places are skipped: ``signatures/``, as golden requests record the prompts (tests/programs/stages/golden/), and
 ``eval/questions/wordings.py``, as its questions train and test the offline reader.
 """
 

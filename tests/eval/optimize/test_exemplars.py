@@ -51,7 +51,7 @@ def test_four_exemplars_are_kept_with_right_levels_and_lower_the_error_and_left_
 ) -> None:
     Image.new("RGB", (8, 8)).save(image := tmp_path / "photo.png")
     given = photos(UNSEEN.stop, seed)
-    asked = [TuningQuestion(image, "Rate it.", str(n), target=float(mos)) for n, mos in enumerate(given.opinion)]
+    asked = [TuningQuestion(image, "Rate it.", str(n), target=float(mos)) for n, mos in enumerate(given.mos)]
     pool, unseen = asked[: POOL.stop], asked[UNSEEN.start :]
     program = AgenticIQA.from_config({"summarizer": {"backend": "vllm.x", "api_base": "http://127.0.0.1:9/v1"}})
     simulated = Simulated(given)

@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.objectives import feedback, fused_error, marks, value, worst_first
-from support.simulated_judge import HARMFUL, HELPFUL, PARROT, SEED, assessed_by, photos
+from support.simulated_judge import COPY_TOOLS, HARMFUL, HELPFUL, SEED, assessed_by, photos
 
 
 def rated(target: float) -> TuningQuestion:
@@ -17,11 +17,11 @@ def rated(target: float) -> TuningQuestion:
 
 def error_of(instruction: str, seed: int = 1) -> float:
     given = photos(400, seed)
-    return fused_error(assessed_by(instruction, given, range(400)), list(given.opinion))
+    return fused_error(assessed_by(instruction, given, range(400)), list(given.mos))
 
 
 def test_what_the_model_adds_to_the_tools_counts_and_to_follow_them_gains_nothing() -> None:
-    seed, parrot = error_of(SEED), error_of(f"{SEED} | {PARROT[0]}")
+    seed, parrot = error_of(SEED), error_of(f"{SEED} | {COPY_TOOLS[0]}")
     assert parrot == pytest.approx(seed, abs=0.01)
     assert error_of(" | ".join([SEED, *HELPFUL])) < seed - 0.1
     assert error_of(" | ".join([SEED, *HARMFUL])) > seed

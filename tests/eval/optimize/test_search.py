@@ -10,7 +10,7 @@ from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
 from agenticiqa.programs.backends.ledger import LimitReached
-from support.simulated_judge import HELPFUL, PARROT, SEED, assessed_by, photos, tuned
+from support.simulated_judge import COPY_TOOLS, HELPFUL, SEED, assessed_by, photos, tuned
 
 ALL = " | ".join([SEED, *HELPFUL])
 SIZE = 112
@@ -21,9 +21,7 @@ class Bench:
 
     def __init__(self, *proposals: str | None, seed: int = 5, budget: int = 400, **more: Any) -> None:
         self.given, self.proposals, self.measured = photos(SIZE, seed), list(proposals), 0
-        self.asked = [
-            TuningQuestion(Path("a.png"), "", str(i), target=float(y)) for i, y in enumerate(self.given.opinion)
-        ]
+        self.asked = [TuningQuestion(Path("a.png"), "", str(i), target=float(y)) for i, y in enumerate(self.given.mos)]
         self.search = Search(self.measure, self.value, self.propose, SIZE, budget=budget, **{"starts": 1, **more})
 
     def measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Any]:
@@ -42,7 +40,7 @@ class Bench:
 
 
 def test_what_helps_is_taken_and_what_follows_the_tools_or_says_nothing_is_not() -> None:
-    bench = Bench(f"{SEED} | {PARROT[0]}", f"{SEED} | Be careful.", ALL)
+    bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL)
     found = bench.run()
     assert found.best == {"s": ALL}
     assert found.steps[-1].taken
@@ -88,7 +86,7 @@ def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
 
 
 def test_of_several_starts_the_best_goes_on() -> None:
-    bench = Bench(f"{SEED} | {PARROT[0]}", f"{SEED} | Be careful.", ALL, starts=3)
+    bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL, starts=3)
     found = bench.run()
     assert [step.parent for step in found.steps] == [0, 0, 0]
     (ahead,) = [step for step in found.steps if step.again is not None]
@@ -126,5 +124,5 @@ def test_over_seeds_unseen_photos_are_scored_better_and_nothing_that_is_kept_had
     gains = [run["srcc"] - early["srcc"] for run, early in zip(runs, before, strict=True)]
     assert sum(gains) / len(gains) > 0.03
     assert min(gains) > -0.02
-    assert sum(run["fell"] + run["only parrot"] for run in runs) == 0
+    assert sum(run["fell"] + run["only copies tools"] for run in runs) == 0
     assert all(run["spent"] <= 400 for run in runs)
