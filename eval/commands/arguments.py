@@ -42,8 +42,8 @@ ADAPTER: correct the offline score with your own labels. 50 to 200 labeled image
 
 The adapter is tested on held-out labels and saved only if it helps there. Otherwise the exit status is 1.
 
-FUSION PROFILE: estimate how reliable a model is, and which scores its quality levels stand for. No labels are needed,
-because the estimate compares the model with the tools. Use 50 images or more; with fewer, a prior decides.
+FUSION PROFILE: estimate how reliable a model is, and which scores its quality levels stand for. No labels are needed:
+the estimate compares the model with several tools. Use 50 images or more; with fewer, a prior has a large weight.
 
   agenticiqa calibrate --backend openai.gpt-4o photos/ --out profile.yaml
       the model rates each photo; the cost is printed first (--dry-run prints only the cost, --max-usd limits it)
@@ -70,9 +70,9 @@ data sets. Fit them to the MOS of your own images:
       tools for a single distortion need no MOS: the command distorts pristine photos step by step
 
 Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, the same command continues. A tool keeps
-its curve of --base if it measured fewer than 20 images, or if its values do not follow the MOS. A full-reference curve
-maps an undistorted image to 5 and extreme distortions to 2 or less. This can pull the middle of the curve away from the
-points, so check the plot. Then name the profile in a configuration:
+its curve of --base if it measured fewer than 20 images, or if its values do not follow the MOS in its own direction.
+A full-reference curve maps an undistorted image to 5 and extreme distortions to about 2 or less. This can pull the
+middle of the curve away from the points, so check the plot. Then name the profile in a configuration:
 
   calibration: mine.yaml
 

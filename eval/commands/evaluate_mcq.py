@@ -107,7 +107,9 @@ def run(args: Namespace, task: QuestionTask) -> int:
 def _check(args: Namespace, task: QuestionTask) -> None:
     """Raise UserError for options that do not fit together."""
     if args.root is None:
-        raise UserError(f"{task.name}: name the folder that contains {task.folder} with --root; download {task.source}")
+        raise UserError(
+            f"{task.name}: name the folder that contains {task.folder} with --root; to get it, download {task.source}"
+        )
     if args.query != DEFAULT_QUERY:
         raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")
     if args.circular and task.kind != "choice":

@@ -62,7 +62,7 @@ def open_source(data: Path, root: Path | None = None) -> Source:
         table = next((data / name for name in TABLES if (data / name).is_file()), None)
         if table is None:
             raise UserError(
-                f"{data}: no labels found in this folder: add {' or '.join(TABLES)}, or name a folder of save_to_disk"
+                f"{data}: no labels found in this folder: add one of {', '.join(TABLES)}, or use save_to_disk"
             )
         return open_source(table)
     reader = READERS.get(data.suffix.lower(), _csv_rows)

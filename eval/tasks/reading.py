@@ -75,7 +75,9 @@ def labeled_images(
     if declared not in (None, Declared()):
         raise UserError(f"{task.name} has fixed columns, direction and scale: remove the options for your own data")
     if root is None:
-        raise UserError(f"{task.name}: name the folder that contains {task.folder} with --root; download {task.source}")
+        raise UserError(
+            f"{task.name}: name the folder that contains {task.folder} with --root; to get it, download {task.source}"
+        )
     every = read_task(task, root, partial=partial)
     if partial:
         absent = set(missing_files(every))

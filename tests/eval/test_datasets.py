@@ -30,7 +30,7 @@ def labels_file(folder: Path, text: str, files: tuple[str, ...] = ("a.png", "b.p
     return path
 
 
-def complaint(path: Path, split: str | None = None) -> str:
+def message_for(path: Path, split: str | None = None) -> str:
     with pytest.raises(UserError) as caught:
         read_labels(path, split)
     message = str(caught.value)
@@ -59,7 +59,7 @@ def test_a_split_is_part_of_the_rows_in_their_order(tmp_path: Path) -> None:
     path = labels_file(tmp_path, text)
     assert [label.mos for label in read_labels(path, "dev")] == [1, 3]
     assert len(read_labels(path)) == 3
-    assert "dev, train" in complaint(path, "test")
+    assert "dev, train" in message_for(path, "test")
 
 
 def test_a_byte_order_mark_and_unknown_columns_are_ignored(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_and_unknown_columns_are_ignored(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("cell", ["good", "", "nan", "inf", "1,5"])
 def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, cell: str) -> None:
-    message = complaint(labels_file(tmp_path, f'image,mos\na.png,3\nb.png,"{cell}"\n'))
+    message = message_for(labels_file(tmp_path, f'image,mos\na.png,3\nb.png,"{cell}"\n'))
     assert "line 3" in message
     assert "mos" in message
 
@@ -87,12 +87,12 @@ def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, ce
     ],
 )
 def test_a_file_without_usable_rows_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    assert message in complaint(labels_file(tmp_path, text))
+    assert message in message_for(labels_file(tmp_path, text))
 
 
 def test_missing_images_are_counted_and_the_first_ones_named(tmp_path: Path) -> None:
     rows = "".join(f"lost{number}.png,ref/r.png,{number}\n" for number in range(7))
-    message = complaint(labels_file(tmp_path, "image,reference,mos\na.png,gone.png,1\n" + rows))
+    message = message_for(labels_file(tmp_path, "image,reference,mos\na.png,gone.png,1\n" + rows))
     assert "8 of 10 files are missing" in message
     assert "lost0.png" in message
     assert "5 more" in message
@@ -101,14 +101,14 @@ def test_missing_images_are_counted_and_the_first_ones_named(tmp_path: Path) -> 
 def test_only_the_files_of_the_split_must_exist(tmp_path: Path) -> None:
     path = labels_file(tmp_path, "image,mos,split\na.png,1,dev\nlost.png,2,train\n")
     assert len(read_labels(path, "dev")) == 1
-    assert "1 of 2" in complaint(path)
+    assert "1 of 2" in message_for(path)
 
 
 def test_missing_and_binary_files_are_refused(tmp_path: Path) -> None:
-    assert "cannot be read" in complaint(tmp_path / "nothing.csv")
+    assert "cannot be read" in message_for(tmp_path / "nothing.csv")
     path = tmp_path / "labels.csv"
     path.write_bytes(b"\xff\xfe\x00image")
-    assert "cannot be read" in complaint(path)
+    assert "cannot be read" in message_for(path)
 
 
 def test_the_content_is_given_or_the_name_of_the_reference_or_of_the_image(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ def test_the_address_of_an_unreachable_server_is_shown_without_its_password(
     make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent
-    with fake_server(in_turn("never")) as gone:
-        config = LOGINS["a password"].configured(gone, tmp_path)
+    with fake_server(in_turn("never")) as stopped_server:
+        config = LOGINS["a password"].configured(stopped_server, tmp_path)
     assert main(["assess", str(folder), "--config", str(config), "-vv", "--workers", "1"]) == 1
     text = written()
     assert "refused" in text
@@ -169,9 +169,9 @@ def test_a_secret_in_an_answer_of_a_model_is_not_saved(
     login: Login, make_labels: MakeLabels, tmp_path: Path, written: Callable[[], str]
 ) -> None:
     folder = make_labels(scenes=1, levels=(0,)).parent
-    said = {**ASSESSMENT, "quality_reasoning": f"Soft, {login.repeated}, {login.authorization}\x1b[2J"}
-    accepted = json.dumps({"assessment": said})
-    rejected = json.dumps({"assessment": {**said, "quality_level": login.repeated}})
+    answer = {**ASSESSMENT, "quality_reasoning": f"Soft, {login.repeated}, {login.authorization}\x1b[2J"}
+    accepted = json.dumps({"assessment": answer})
+    rejected = json.dumps({"assessment": {**answer, "quality_level": login.repeated}})
     rows = tmp_path / "scores.jsonl"
     with fake_server(in_turn(rejected, accepted)) as server:
         config = login.configured(server, tmp_path)
@@ -181,7 +181,7 @@ def test_a_secret_in_an_answer_of_a_model_is_not_saved(
     assert "***" in rows.read_text(encoding="utf-8")
     assert any((tmp_path / "cache").rglob("*.db")), "the cache is among the files"
     assert free_of_secrets(text)
-    assert "\x1b" not in rows.read_text(encoding="utf-8"), "JSON escapes what a terminal would obey"
+    assert "\x1b" not in rows.read_text(encoding="utf-8"), "JSON escapes control sequences"
 
 
 @pytest.mark.parametrize("wrong", ["http://ann:{}@", "ftp://ann:{}@host/v1", "http://ann:{}@host:port/v1"])

@@ -28,7 +28,7 @@ def test_baselines_are_metrics_of_overall_quality_without_the_scorer_itself() ->
     assert {"SSIM", "FR-FUSION", "PSNR", "NIQE"} < names(REFERENCED)
 
 
-def made(number: int, called: float, beside: dict[str, float]) -> dict[str, Any]:
+def row_of(number: int, called: float, baselines: dict[str, float]) -> dict[str, Any]:
     call = {"tool": "NIQE", "region": "Global", "distortion": "Overall", "calibrated": called, "error": None}
     return {
         "name": f"{number}.png",
@@ -36,12 +36,12 @@ def made(number: int, called: float, beside: dict[str, float]) -> dict[str, Any]
         "mos": float(number),
         "quality_score": 3.0 + (number % 3) / 10,
         "executor_evidence": {"tool_log": [call] if number < 3 else []},
-        "baselines": beside,
+        "baselines": baselines,
     }
 
 
 def test_a_baseline_replaces_values_of_chosen_images_and_may_be_the_best_tool() -> None:
-    rows = [made(n, 5.0 - n / 4, {"NIQE": 1 + n / 4, "PIQE": 3.0 + (n % 2)}) for n in range(12)]
+    rows = [row_of(n, 5.0 - n / 4, {"NIQE": 1 + n / 4, "PIQE": 3.0 + (n % 2)}) for n in range(12)]
     systems = {each["name"]: each for each in report.summarize(rows)["systems"]}
     assert (systems["NIQE"]["n"], systems["NIQE"]["partial"]) == (12, False)
     assert systems["NIQE"]["srcc"]["value"] == pytest.approx(1.0)
@@ -52,9 +52,9 @@ def test_a_baseline_replaces_values_of_chosen_images_and_may_be_the_best_tool() 
 
 def test_metrics_measured_on_every_image_are_not_measured_again() -> None:
     tools = baseline_tools(LABELS, toolbox(), None)
-    everywhere = [made(n, 3.0, {}) for n in range(3)]
+    everywhere = [row_of(n, 3.0, {}) for n in range(3)]
     assert "NIQE" not in {tool.name for tool in not_measured(tools, everywhere)}
-    assert not_measured(tools, [made(n, 3.0, {}) for n in range(4)]) == tools
+    assert not_measured(tools, [row_of(n, 3.0, {}) for n in range(4)]) == tools
     assert price_text(tools, LABELS, 2) == "baselines: up to 4 metrics on 2 images, about 1 min (2 in parallel)"
 
 
@@ -71,11 +71,13 @@ def test_baselines_are_saved_and_resumed_and_need_the_option(
     assert not list(run.glob("baseline-*"))
     assert main([*command, "--baselines"]) == 0
     found = json.loads((run / "report.json").read_text())
-    beside = {"NIQE", "BRISQUE", "PIQE"}
-    assert set(found["baselines"]) == beside
+    baselines = {"NIQE", "BRISQUE", "PIQE"}
+    assert set(found["baselines"]) == baselines
     counts = {each["name"]: each["n"] for each in found["systems"]}
-    assert (counts["BRISQUE"], counts["PIQE"], "NIQE" in counts) == (6, 6, False), "NIQE takes no image of 64 x 80"
-    assert {path.name for path in run.glob("baseline-*")} == {f"baseline-{name}" for name in beside}
+    assert (counts["BRISQUE"], counts["PIQE"], "NIQE" in counts) == (6, 6, False), (
+        "NIQE cannot measure images of 64 x 80"
+    )
+    assert {path.name for path in run.glob("baseline-*")} == {f"baseline-{name}" for name in baselines}
     report = (run / "report.md").read_text()
     assert "Baselines, measured on every whole image: " in report
     assert "The runs baseline-NAME have their raw values" in report
@@ -86,7 +88,7 @@ def test_baselines_are_saved_and_resumed_and_need_the_option(
     assert main([*command, "--baselines"]) == 0
     assert [name for name in appended if name != "NIQE"] == ["PIQE"] * 6
     assert json.loads((run / "report.json").read_text())["systems"] == found["systems"]
-    for name in beside - {"NIQE"}:
+    for name in baselines - {"NIQE"}:
         baseline = json.loads((run / f"baseline-{name}" / "report.json").read_text())
         assert (baseline["systems"][0]["name"], baseline["backend"], baseline["scored"]) == (name, name, 6)
         assert baseline["command"] == found["command"]

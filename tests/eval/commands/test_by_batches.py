@@ -42,17 +42,24 @@ def labels(tmp_path: Path) -> Path:
 def test_a_benchmark_has_the_same_rows_with_and_without_batches(
     labels: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["evaluate", str(labels), "--mos-range", "1", "5", "--no-cache"]
+    command = ["evaluate", str(labels), "--mos-range", "1", "5", "--no-cache"]
     with provider_server(OPENAI, script(), key=KEY) as at_once:
         plain = configuration(tmp_path, at_once.url)
-        assert main([*asked, "--config", str(plain), "--out", str(tmp_path / "plain")]) == 0
-    begun = [*asked, "--config", str(configuration(tmp_path, server.url)), "--out", str(tmp_path / "batch"), "--batch"]
-    assert main([*begun, "--dry-run"]) == 0
+        assert main([*command, "--config", str(plain), "--out", str(tmp_path / "plain")]) == 0
+    with_batches = [
+        *command,
+        "--config",
+        str(configuration(tmp_path, server.url)),
+        "--out",
+        str(tmp_path / "batch"),
+        "--batch",
+    ]
+    assert main([*with_batches, "--dry-run"]) == 0
     assert "With --batch: 12 requests" in capsys.readouterr().out
-    assert main([*begun, "--max-calls", "3"]) == 2
+    assert main([*with_batches, "--max-calls", "3"]) == 2
     assert "need at least 6 calls" in capsys.readouterr().err
     assert not server.log
-    assert main(begun) == 0
+    assert main(with_batches) == 0
     assert not server.at_once
     assert rows(tmp_path / "batch" / "results.jsonl") == rows(tmp_path / "plain" / "results.jsonl")
     assert main(["batches", str(tmp_path / "batch"), "--json"]) == 0
@@ -80,17 +87,24 @@ def test_questions_are_answered_as_without_batches(
     archives.qbench(tmp_path, rows=archives.QBENCH_ROWS[1:3])
     answers = script(answer=always("answer", [bad_json(), chosen]))
     server.script = answers
-    asked = ["evaluate", "qbench", "--root", str(tmp_path)]
+    command = ["evaluate", "qbench", "--root", str(tmp_path)]
     with provider_server(OPENAI, answers, key=KEY) as at_once:
         plain = configuration(tmp_path, at_once.url)
-        assert main([*asked, "--config", str(plain), "--no-cache", "--out", str(tmp_path / "plain")]) == 0
-    begun = [*asked, "--config", str(configuration(tmp_path, server.url)), "--out", str(tmp_path / "batch"), "--batch"]
+        assert main([*command, "--config", str(plain), "--no-cache", "--out", str(tmp_path / "plain")]) == 0
+    with_batches = [
+        *command,
+        "--config",
+        str(configuration(tmp_path, server.url)),
+        "--out",
+        str(tmp_path / "batch"),
+        "--batch",
+    ]
     capsys.readouterr()
-    assert main([*begun, "--dry-run"]) == 0
+    assert main([*with_batches, "--dry-run"]) == 0
     assert "With --batch: " in capsys.readouterr().out
-    assert main([*begun, "--max-calls", "3"]) == 2
+    assert main([*with_batches, "--max-calls", "3"]) == 2
     assert not server.log
-    assert main(begun) == 0
+    assert main(with_batches) == 0
     assert not server.at_once
     assert not server.sent_twice()
     found = marks(tmp_path / "batch")
@@ -105,8 +119,8 @@ def test_plans_are_made_as_without_batches(server: BatchServer, tmp_path: Path) 
         for n in range(3)
     ]
     archives.own(tmp_path, "own_plans.json", rows)
-    asked = ["evaluate", "own-plans", "--root", str(tmp_path), "--out", str(tmp_path / "run"), "--batch"]
-    assert main([*asked, "--config", str(configuration(tmp_path, server.url))]) == 0
+    command = ["evaluate", "own-plans", "--root", str(tmp_path), "--out", str(tmp_path / "run"), "--batch"]
+    assert main([*command, "--config", str(configuration(tmp_path, server.url))]) == 0
     assert [len(batch.requests) for batch in server.made()] == [3]
     assert all(json.loads(line)["correct"] for line in (tmp_path / "run/results.jsonl").read_text().splitlines())
 
@@ -116,8 +130,8 @@ def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path
     for number in range(10):  # the minimum for a profile
         Image.fromarray(blur(1, scene(seed=number))).resize((128, 96)).save(tmp_path / f"{number}.png")
     config, out = configuration(tmp_path, server.url), tmp_path / "fusion.yaml"
-    asked = ["calibrate", *map(str, tmp_path.glob("*.png")), "--config", str(config), "--out", str(out), "--batch"]
-    assert main(asked) == 0
+    command = ["calibrate", *map(str, tmp_path.glob("*.png")), "--config", str(config), "--out", str(out), "--batch"]
+    assert main(command) == 0
     assert not server.at_once
     assert len(rows(tmp_path / "fusion.rows.jsonl")) == 10
     assert out.is_file()

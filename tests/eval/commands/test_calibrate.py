@@ -101,8 +101,8 @@ def test_without_named_tools_all_that_apply_are_fitted_and_refusals_reported(lab
     assert main(["calibrate", str(labels), "--out", str(out)]) == 1
     err = capsys.readouterr().err
     assert "MS-SSIM: a curve needs at least 20 rated images that it can measure, got 0" in err
-    assert "at least 176 pixels, got 128 x 96" in err, "and why it could not"
-    assert "NIQE" not in err, "a no-reference tool, and references are given"
+    assert "at least 176 pixels, got 128 x 96" in err, "with the reason"
+    assert "NIQE" not in err, "no-reference tools are not fitted if there are references"
     base, profile = load_profile("default"), load_profile(str(out))
     assert profile["MS-SSIM"] == base["MS-SSIM"]
     assert all(profile[name].fitted_on != base[name].fitted_on for name in ("PSNR", "GMSD"))
@@ -118,7 +118,7 @@ def test_existing_files_are_replaced_only_with_force(labels, tmp_path, capsys):
     assert main([*arguments, "--force"]) == 0
     assert "PSNR" in yaml.safe_load(out.read_text())["tools"]
     fresh = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(tmp_path / "new.yaml")]
-    assert main([*fresh, "--plot", str(tmp_path / "mine.png")]) == 2, "a picture neither"
+    assert main([*fresh, "--plot", str(tmp_path / "mine.png")]) == 2, "an existing plot is not replaced either"
 
 
 def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkeypatch):
@@ -129,14 +129,14 @@ def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkey
         assert "the same command continues" in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
     kept = (tmp_path / "mine.raw.jsonl").read_text().splitlines()
-    assert len(kept) == 10 == len(calls) - 2, "all but the first, which tells the tool, and the one cut short"
+    assert len(kept) == 10 == len(calls) - 2, "without the first call, which tests the tool, and the interrupted one"
     calls = counted(monkeypatch, "PSNR")
     assert main(arguments) == 0
     total = len((tmp_path / "mine.raw.jsonl").read_text().splitlines())
     assert len(calls) - 1 == total - 10
     again = len(calls)
     assert main([*arguments, "--force", "--mos-range", "-10", "110"]) == 0
-    assert len(calls) == again + 1, "another fit of the same images measures nothing anew"
+    assert len(calls) == again + 1, "another fit of the same images repeats no measurement"
 
 
 def test_a_changed_tool_is_measured_again(labels, tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
     assert "PSNR: higher is better for it, and these scores say the opposite" in printed.err
     assert "no profile was written" in printed.out
     assert not out.exists()
-    assert (tmp_path / "mine.png").exists(), "the points are drawn all the same"
+    assert (tmp_path / "mine.png").exists(), "the points are plotted in any case"
 
 
 @pytest.mark.parametrize(
@@ -224,5 +224,5 @@ def test_a_tool_for_one_distortion_is_fitted_on_distorted_photos(tmp_path, capsy
     for part in ("synthetic distortion levels", "4 pristine photos", "white_noise", "n="):
         assert part in noise.fitted_on
     blocks = usable("BLOCKINESS", str(out))
-    assert "(jpeg)" in blocks.fitted_on, "the other kinds of compression hardly show on its grid"
+    assert "(jpeg)" in blocks.fitted_on, "other compression hardly changes its grid"
     assert blocks(1.0) >= 4.5

@@ -73,11 +73,11 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     assert not out.exists()
 
     assert calibrate("--config", config, photos, "--out", out) == 0
-    said = capsys.readouterr().out
-    assert said.startswith(shown), "first the cost, the same as of --dry-run"
-    assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in said
-    assert "Use 50 or more images" in said
-    assert f'add "fusion: {out}" to a configuration with vllm.test as summarizer' in said
+    printed = capsys.readouterr().out
+    assert printed.startswith(shown), "the cost is printed first, as with --dry-run"
+    assert f"{out}: a fusion profile for vllm.test and LEARNED-IQA was fitted to 14 images, without MOS" in printed
+    assert "Use 50 or more images" in printed
+    assert f'add "fusion: {out}" to a configuration with vllm.test as summarizer' in printed
     profile = read_fusion_profile(out)
     assert (profile.backend, profile.toolset, profile.images, profile.labels) == ("vllm.test", ("LEARNED-IQA",), 14, 0)
     assert profile.fitted_on is not None
@@ -99,9 +99,9 @@ def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
 ) -> None:
     config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
     assert main(["assess", str(photos), "--config", str(config), "--jsonl", str(scores)]) == 0
-    asked = len(server.requests)
+    requests_before = len(server.requests)
     assert calibrate(scores, "--out", tmp_path / "a.yaml") == 0
-    assert len(server.requests) == asked
+    assert len(server.requests) == requests_before
     assert calibrate("--config", config, photos, "--out", tmp_path / "b.yaml") == 0
     a, b = (read_fusion_profile(tmp_path / name) for name in ("a.yaml", "b.yaml"))
     assert numbers_of(a) == numbers_of(b)
@@ -121,8 +121,8 @@ def test_missing_values_in_rows_of_an_earlier_version_are_measured(
     new, found = (read_fusion_profile(tmp_path / name) for name in ("new.yaml", "old.yaml"))
     assert found.reliability == new.reliability
     assert (found.backend, found.prompts, found.curves) == ("vllm.test", "", "")
-    gone = [{**row, "image": f"gone/{Path(row['image']).name}"} for row in old]
-    (tmp_path / "gone.jsonl").write_text("\n".join(map(json.dumps, gone)) + "\n")
+    missing = [{**row, "image": f"gone/{Path(row['image']).name}"} for row in old]
+    (tmp_path / "gone.jsonl").write_text("\n".join(map(json.dumps, missing)) + "\n")
     assert calibrate(tmp_path / "gone.jsonl", "--out", tmp_path / "gone.yaml") == 0
     assert "three_way" not in read_fusion_profile(tmp_path / "gone.yaml").reliability
 
@@ -169,14 +169,14 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     assert 6 <= kept < IMAGES
     before = len(server.of("assessment"))
     assert calibrate(*command) == 0
-    said = capsys.readouterr()
-    assert f"{IMAGES - kept} questions about {IMAGES - kept} images" in said.out, "the cost of what is left"
-    assert f"{kept} of {IMAGES} were rated before" in said.err
+    printed = capsys.readouterr()
+    assert f"{IMAGES - kept} questions about {IMAGES - kept} images" in printed.out, "the cost of the remaining images"
+    assert f"{kept} of {IMAGES} were rated before" in printed.err
     assert len(server.of("assessment")) - before == IMAGES - kept
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "printed"),
     [
         (["{photos}", "--backend", "offline"], "has no model for scores"),
         (["{photos}", "--backend", "vllm.test"], "needs the address of its server"),
@@ -193,7 +193,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_2(
-    arguments: list[str], said: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], printed: str, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "rows.jsonl").write_text('{"image": "a.png", "query": "Sharp?", "query_type": "mcq"}\n')
     (tmp_path / "text.jsonl").write_text("not JSON\n")
@@ -203,8 +203,8 @@ def test_a_users_mistake_is_one_line_and_status_2(
     out = tmp_path / "x.yaml"
     assert calibrate(*(each.format(photos=photos, **places) for each in arguments), "--out", out) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 + ("{other}" in arguments), "a row that is left out has a line of its own"
-    assert said in error
+    assert error.count("\n") == 1 + ("{other}" in arguments), "a skipped row has a separate line"
+    assert printed in error
     assert not out.exists()
 
 

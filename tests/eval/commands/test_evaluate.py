@@ -168,7 +168,7 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_one_writes(
         assert main([*EVALUATE, str(make_labels()), "--out", str(run)]) == 2
     assert "is writing to it" in capsys.readouterr().err
     assert not rows_of(run)
-    assert not (run / "run.json").exists(), "the run that writes says what it is made with"
+    assert not (run / "run.json").exists(), "the running command writes its own description"
 
 
 def test_a_limited_run_continues_without_the_limit_and_keeps_larger_reports(
@@ -189,7 +189,7 @@ def test_a_limited_run_continues_without_the_limit_and_keeps_larger_reports(
     assert (run / "report-first-2.md").exists()
     assert "report-first-2.json" in capsys.readouterr().out
     assert main([*command, "--limit", "1000"]) == 0
-    assert not (run / "report-first-1000.json").exists(), "that is all of them"
+    assert not (run / "report-first-1000.json").exists(), "the limit includes all rows"
     (run / "report.json").write_text("[]")
     assert main([*command, "--limit", "2"]) == 0
     assert json.loads((run / "report.json").read_text())["limit"] == 2
@@ -288,9 +288,9 @@ def test_an_outage_loses_nothing_and_the_same_command_continues(
         kept = rows_of(run)
         assert [("quality_score" in row) for row in kept] == [True] * 4 + [False] * 7
         assert not (run / "report.json").exists()
-        asked, broken = len(server.requests), False
+        requests_before, broken = len(server.requests), False
         assert main(command) == 0
-        assert len(server.requests) == asked + 14
+        assert len(server.requests) == requests_before + 14
     assert "4 of 18 were assessed before" in capsys.readouterr().err
     assert rows_of(run)[: len(kept)] == kept
     assert json.loads((run / "report.json").read_text())["scored"] == 18

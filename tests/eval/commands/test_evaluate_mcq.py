@@ -30,13 +30,13 @@ PLAN = {
 }
 
 
-def answers(said: Callable[[str, dict[str, str]], str]) -> Callable[[Body], Any]:
-    """Script the answering stage: ``said`` gets the question and the options by letter."""
+def answers(chosen: Callable[[str, dict[str, str]], str]) -> Callable[[Body], Any]:
+    """Script the answering stage: ``chosen`` gets the question and the options by letter."""
 
     def reply(request: Body) -> dict[str, str] | Reply:
         lines = field_of(request, "options").splitlines()
         options = dict(line.split(". ", 1) for line in lines)
-        letter = said(field_of(request, "query"), options)
+        letter = chosen(field_of(request, "query"), options)
         return {"final_answer": letter, "quality_reasoning": "Seen."} if letter else bad_json()
 
     return reply

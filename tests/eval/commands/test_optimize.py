@@ -71,7 +71,7 @@ def test_every_interface_uses_the_tuned_folder_with_the_same_score(
         assert main(args) == 0
         assert main([*args, "--budget", "80"]) in (0, 1)
         assessed = list(server.of("assessment"))
-        assert len(server.requests) - asked < 40, "it goes on, and begins not again"
+        assert len(server.requests) - asked < 40, "the search is continued, not restarted"
         assert len({text_of(r["messages"][0]) + str(images_of(r)) for r in assessed}) == len(assessed), (
             "none is assessed twice"
         )
@@ -109,7 +109,7 @@ def test_every_interface_uses_the_tuned_folder_with_the_same_score(
     assert "127.0.0.1" not in (tmp_path / "tuned" / "prompts.json").read_text()
     page = (tmp_path / "tuned" / "report.html").read_text()
     assert "<ins>" in page
-    assert "https:" not in page, "it loads nothing"
+    assert "https:" not in page, "the page loads nothing"
     assert "The tuned prompts are kept: the mean absolute error improved" in printed
     assert "normalized squared error" in printed
     assert "Prompts to tune with reflect (1): summarizer.score.ask.predict" in printed
@@ -210,7 +210,7 @@ def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
     assert "Not tuned: replan.judge.predict, which was never asked about the 17 images of the first pass" in printed
     page = (tmp_path / "tuned" / "report.html").read_text()
     for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
-        assert name in page, "each was tuned in its turn"
+        assert name in page, "each prompt was tuned"
 
 
 def test_an_outage_ends_the_run_and_the_same_command_continues(
@@ -296,7 +296,7 @@ def test_exemplars_contain_mos_and_other_labels_are_refused(labels: Path, tmp_pa
         args = command(labels, server, tmp_path, "--exemplars", "3")
         assert main(args) in (0, 1)
         shown = [request for request in server.of("assessment") if len(images_of(request)) > 3]
-        assert shown, "they were tried"
+        assert shown, "exemplars were tried"
         assert '"quality_probs":{"1":' in text_of(shown[0]).replace(" ", "").replace("\\", "")
         assert "Observers rated this image" in text_of(shown[0])
         copy = shutil.copytree(labels.parent, tmp_path / "other") / labels.name

@@ -182,7 +182,7 @@ def test_unreadable_tables_are_refused(folder: Path, name: str, text: str, messa
 
 
 def test_a_folder_without_labels_and_one_with_an_absent_split_are_refused(folder: Path) -> None:
-    assert "no labels found in this folder: add labels.csv or metadata.csv" in refused(folder)
+    assert "no labels found in this folder: add one of labels.csv, metadata.csv" in refused(folder)
     assert "splits found: test, train" in refused(saved_by_split(folder), split="dev")
 
 

@@ -53,12 +53,12 @@ def test_a_removed_stage_sends_no_requests_and_costs_nothing(photo: Path) -> Non
         config = config.model_copy(update={"attempts": 1})
         program_without(config, "planner")(photo)
     assert "plan" not in server.stages()
-    asked = {part: {row.stage for row in estimate_without(config, part, [Job(photo)]).stages} for part in PARTS}
-    assert "planner" not in asked["planner"]
-    assert "distortion_detection" not in asked["detection"]
-    assert not {"distortion_analysis", "replan"} & asked["analysis"]
-    assert "replan" not in asked["replan"]
-    assert "scoring" in set.intersection(*asked.values())
+    stages = {part: {row.stage for row in estimate_without(config, part, [Job(photo)]).stages} for part in PARTS}
+    assert "planner" not in stages["planner"]
+    assert "distortion_detection" not in stages["detection"]
+    assert not {"distortion_analysis", "replan"} & stages["analysis"]
+    assert "replan" not in stages["replan"]
+    assert "scoring" in set.intersection(*stages.values())
 
 
 def test_the_command_saves_each_ablation_and_compares_it_with_the_whole(

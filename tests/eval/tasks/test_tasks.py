@@ -313,7 +313,7 @@ def test_an_unofficial_label_file_is_reported(tmp_path: Path) -> None:
     official = replace(TASKS["agiqa3k"], sha256={"data.csv": hashlib.sha256(lines).hexdigest()})
     (folder / "data.csv").write_bytes(lines.replace(b"\n", b"\r\n"))  # as git writes it on Windows
     assert other_files(official, tmp_path) is None
-    assert other_files(TASKS["kadid10k"], archives.kadid10k(tmp_path / "other")) is None, "its hash is not known"
+    assert other_files(TASKS["kadid10k"], archives.kadid10k(tmp_path / "other")) is None, "it has no known hash"
 
 
 def test_generators_are_not_distortions(tmp_path: Path) -> None:
