@@ -68,7 +68,7 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     out, config = tmp_path / "profile.yaml", rating_configuration(tmp_path, server.url)
     assert calibrate("--config", config, photos, "--out", out, "--dry-run") == 0
     shown = capsys.readouterr().out
-    assert "14 questions about 14 images, asked of vllm.test" in shown
+    assert "14 questions about 14 images, for vllm.test" in shown
     assert server.requests == []
     assert not out.exists()
 
