@@ -24,7 +24,7 @@ from typing import Any
 
 LAST_ANSWER = "; the answer was: "
 
-LONGEST_SHOWN = 2000  # characters of what a model wrote, in an error, a log or a result
+LONGEST_SHOWN = 2000  # characters of a model's text in an error, a log or a result
 
 
 def excerpt(text: str, most: int = LONGEST_SHOWN) -> str:

@@ -63,7 +63,7 @@ CONFIG_SYNONYMS = {
 
 
 class AgenticIQAState(TypedDict):
-    """The state of the graph, of which only ``query`` and ``image_path`` are required at the start.
+    """The state of the graph; only ``query`` and ``image_path`` are required at the start.
 
     A result that is ``None`` counts as missing.
 

@@ -109,7 +109,7 @@ class Assessment(dspy.Prediction):
         usage: The tokens by model.
         usage_by_stage: The calls, tokens and USD by stage (see ``backends.ledger``).
         answered_by: The models that answered each stage, including cached answers.
-        answer_notes: By stage, what was left out of a model's answers, or read as something else.
+        answer_notes: By stage, the parts of a model's answers that were dropped or read as something else.
         capabilities: The features used of each model (see ``ledger.AskedFor``).
         timings_ms: The wall time of each stage in milliseconds.
         image: The loaded image, not a copy.

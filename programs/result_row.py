@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 Row: TypeAlias = dict[str, Any]
 
-MOST_NAMED = 20  # invalid lines with a warning of their own
+MOST_NAMED = 20  # invalid lines with a separate warning
 
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
@@ -61,7 +61,7 @@ class SpentInRow(BaseModel):
 class AssessedRow(BaseModel):
     """The fields of a result, each declared here once: the keys of its JSON, in order, and the columns of its Parquet.
 
-    ``Assessment`` has an attribute of each name, from which ``to_dict`` takes it. A field that is named in
+    ``Assessment`` has an attribute of each name, which ``to_dict`` reads. A field that is named in
     ``ALSO_SHOWN`` is also a column of ``--csv`` and a line on the page. A row may lack any field.
     """
 

@@ -76,7 +76,7 @@ class SavedProgram(ImageProgram):
             path: A file, a folder that ``optimize`` wrote, or a JSON state saved by DSPy.
 
         Raises:
-            StateError: The file is no such state, or none of its prompts fits.
+            StateError: The file is not such a state, or no prompt in it fits.
         """
         load(self, path)
 

@@ -113,7 +113,7 @@ class Conversion:
         return self.transform is not None or self.by_code is not None
 
     def apply(self, image: Image.Image) -> Image.Image:
-        """Return the picture, of ``mode``, as sRGB; as it is without a transform."""
+        """Return the picture, of ``mode``, as sRGB; unchanged without a transform."""
         if self.by_code:
             return Image.fromarray(self.by_code(np.asarray(image.convert("RGB"))))
         if self.transform is None:

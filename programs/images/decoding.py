@@ -304,7 +304,7 @@ def _as_text(text: str | bytes) -> str:
 def _key_as_decoded(image: Image.Image) -> Any:
     """Return the transparent color of a PNG (tRNS): it has the depth of the file, and decoded samples have 8 bits.
 
-    Of fewer than 16 bits only the lowest count (PNG, third edition, 11.3.2.1).
+    With fewer than 16 bits, only the lowest bits count (PNG, third edition, 11.3.2.1).
     """
     key, raw = image.info.get("transparency"), (*_raw_modes(image), "")[0]
     depth = {"L;2": 2, "L;4": 4, "L": 8, "RGB": 8}.get(str(raw)) if image.format == "PNG" else None

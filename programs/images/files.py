@@ -83,7 +83,7 @@ def write_atomically(
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and its missing parents, private to their owner; existing ones stay as they are."""
+    """Make a folder and its missing parents, private to their owner; existing ones are unchanged."""
     for missing in [each for each in (folder, *folder.parents) if not each.exists()][::-1]:
         missing.mkdir(mode=0o700, exist_ok=True)
 

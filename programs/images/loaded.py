@@ -34,7 +34,7 @@ class LoadedImage:
         notes: A sentence for each change that was made.
         sha256: The hex digest of the bytes as they were given, or of ``data`` for a PIL image or an array.
         file: The bytes of the file, which a model receives if every viewer shows them alike; else ``None``.
-        mime: The media type of what is sent.
+        mime: The media type of the data sent to a model.
         shown: The pixels that a model receives without loss if ``file`` is ``None``; by default ``pixels``.
         has_doubtful_colors: Whether colors could not be converted to sRGB.
         assessed_box: The part to assess (see ``images.borders``), in pixels of the whole image, as the boxes of regions
@@ -62,7 +62,7 @@ class LoadedImage:
         return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
 
     def __getstate__(self) -> dict[str, object]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # not what is cached: base64, the PNG
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached base64 and PNG
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -85,7 +85,7 @@ class LoadedImage:
 
     @property
     def assessed(self) -> "LoadedImage":
-        """The part in ``assessed_box`` as an image of its own, the same object each time; by default this image."""
+        """The part in ``assessed_box`` as a separate image, the same object each time; by default this image."""
         if self.assessed_box is None:
             return self
         left, top, right, bottom = self.assessed_box

@@ -37,7 +37,7 @@ from agenticiqa.programs.images.sources import ImageSource, UndecodedImage, path
 
 
 def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
-    """Load an image; a loaded image is returned as it is.
+    """Load an image; a loaded image is returned unchanged.
 
     Args:
         source: The image, in any form that ``images.sources`` lists.

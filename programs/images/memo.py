@@ -1,4 +1,4 @@
-"""Results that belong to one object and are computed once, however many threads ask for them at the same time."""
+"""Results that belong to one object and are computed once, even if several threads request them at the same time."""
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future

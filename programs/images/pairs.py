@@ -111,7 +111,7 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     pixels = reduced(image.pixels, factor)
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
-    shown = image.pixels if image.shown is None else image.shown  # a model is sent what was given
+    shown = image.pixels if image.shown is None else image.shown  # a model receives the given image
     return replace(image, pixels=pixels, shown=shown, notes=(*image.notes, note))
 
 

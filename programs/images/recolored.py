@@ -28,7 +28,7 @@ ORDERS = {
     (2, 0, 1): "the channels are in the order blue, red, green",
 }
 NEGATIVE = "all colors are inverted (a negative)"
-SOLARIZED = (64, 96, 128, 160, 192)  # levels from which on values are inverted
+SOLARIZED = (64, 96, 128, 160, 192)  # values at or above this level are inverted
 CHROMA = {1: "Cb and Cr are swapped", 2: "each hue is replaced by its opposite"}
 
 

@@ -45,12 +45,12 @@ TURNS = {
     Image.Transpose.FLIP_TOP_BOTTOM: "mirrored top to bottom",
 }
 
-# A similarity is the correlation of structure where two pictures overlap. Of 400 pairs of different photos of CLIVE it
-# is at most 0.12 in place and 0.37 at the best place; of a photo and its strongest distortions at least 0.5.
+# A similarity is the correlation of structure where two pictures overlap. For 400 pairs of different CLIVE photos it is
+# at most 0.12 in place and 0.37 at the best place; for a photo and its strongest distortions at least 0.5.
 SAME_IN_PLACE = 0.25
 SAME_ELSEWHERE = 0.5
-# Smaller pictures match by chance more often: of 40 pairs of different CLIVE photos at 64 pixels 19 reach 0.5
-# and none more than 0.75, of 40 shifted photos all. So the bound grows below COARSE, up to this.
+# Smaller pictures match by chance more often: at 64 pixels, 19 of 40 pairs of different CLIVE photos reach 0.5 and
+# none exceeds 0.75; all of 40 shifted photos do. So the bound grows below COARSE, up to this.
 SAME_ELSEWHERE_SMALL = 0.75
 NEARLY_ALIGNED = 0.7  # pictures less similar than this in place may be better aligned at another scale
 LEAST_EXPLAINED = 0.3  # share of a simpler match's disagreement that a less simple one must explain
@@ -126,8 +126,8 @@ def corners(span: Span) -> tuple[float, float, float, float]:
 def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
     """Yield the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
 
-    Scales from 1/4 to 4 are searched where the pictures do not fit as they are. Of several places the simplest one that
-    explains the pair about as well is taken: in place, then a shift, then another scale. Nothing is yielded where a
+    Scales from 1/4 to 4 are searched if the pictures do not match in place. If several places explain the pair about
+    equally well, the simplest one is returned: in place, then a shift, then another scale. Nothing is yielded where a
     side is below 32 pixels, or a picture has almost no structure.
 
     Further matches are those of the negative, the green channel, and its negative. One of them has the structure of
@@ -276,7 +276,7 @@ def _median(values: Plane, weight: Plane) -> Plane:
 
 
 def _simplest(found: Match) -> Match:
-    """Return the simplest match that agrees about as well as ``found``: as they are, at one scale, or ``found``."""
+    """Return the simplest match that agrees about as well as ``found``: in place, at one scale, or ``found``."""
     as_it_is = replace(_as_it_is(found.image, found.reference), confidence=found.confidence)
     if np.abs(found.in_reference() - as_it_is.in_reference()).max() < 0.25:
         return as_it_is

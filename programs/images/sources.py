@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import dspy
 
 MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
-ROUNDING_ERROR = 1e-3  # by which floats may lie outside of 0..1
+ROUNDING_ERROR = 1e-3  # that floats may lie outside of 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
 

@@ -11,7 +11,7 @@ UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|ha
 Scores = dict[str, dict[str, tuple[str, float]]]
 WHOLE_IMAGE = "the whole image was measured."  # the end of a note about regions without a box
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
-FAR = 1.0  # difference between two tools, in levels, from which it is reported
+FAR = 1.0  # least difference between two tools, in levels, that is reported
 
 
 def format_evidence(evidence: ExecutorOutput) -> str:
@@ -60,7 +60,7 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
         wanted = evidence.distortion_set or plan.named_distortions
         scored = evidence.quality_scores or {}
         for region in plan.regions:
-            # Tools that the question names are run whatever distortions there are.
+            # Tools that the question names run for any distortions.
             names = [] if plan.tools else wanted.get(region, [])
             unscored = [name for name in names if not _has_score(scored.get(region, {}), name)]
             if unscored:

@@ -102,7 +102,7 @@ def awaited_as(call: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
     @wraps(call, ("__module__", "__doc__"))
     async def acall(*args: P.args, **kwargs: P.kwargs) -> T:
-        module: Any = args[0]  # called as it is, since a subclass may have a __call__ of its own
+        module: Any = args[0]  # its own __call__, because a subclass may override it
         result: T = await in_thread(module, *args[1:], **kwargs)
         return result
 

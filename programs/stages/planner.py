@@ -123,7 +123,7 @@ def nameable(toolbox: Mapping[str, Tool], query: str, *, reference_given: bool) 
 
 
 def distortions_overlooked(answer: PlanAnswer, query: str) -> str:
-    """Return what is wrong with a plan that infers distortions although the question names some, or an empty text."""
+    """Return the fault of a plan that infers distortions although the question names some, or an empty text."""
     if answer.query_type == "Other" or answer.distortion_source == "Explicit":
         return ""
     question = question_part(query)

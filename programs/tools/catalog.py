@@ -12,7 +12,7 @@ from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_
 from agenticiqa.programs.tools.srcc_table import measured
 from agenticiqa.programs.tools.tool import Tool, find_tool
 
-# The metrics by the names of their functions, which are those of their files in metrics/.
+# The names of the metrics' functions and of their files in metrics/.
 METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
 
 

@@ -40,7 +40,7 @@ SMALL_PHOTO = 400  # pixels of the longer side: smaller photos were not in the t
 SMALL_SIDE = 64  # pixels: with a shorter side, neither features nor regions can be measured
 THIN = 6.0  # ratio of the sides
 BLANK_RANGE = 3  # 8-bit levels between the lowest and the highest value of each channel
-MOST_PHOTO = 0.5  # with less than this probability of "photo" an image is taken for something else
+MOST_PHOTO = 0.5  # with a lower probability of "photo", an image is classified as something else
 DEVIATIONS = 4.0  # standard deviations: features farther from the training mean are clipped to this
 SEEN_SIDE = 256  # pixels of the longer side of the copy for the backbone
 SEEN_LEAST = 32  # pixels of its shorter side
@@ -127,7 +127,7 @@ def _is_blank(image: RGB) -> bool:
 def look_features(image: RGB, copy: RGB, backbone: Backbone, luma: Luma | None = None) -> Values:
     """Return the features (F,) that classify the look of an image of at least 64 x 64 pixels.
 
-    ``copy`` is the image in working size; ``luma`` is that of the image, where it is known.
+    ``copy`` is the image in working size; ``luma`` is its luma, if known.
     """
     factor = SEEN_SIDE / max(copy.shape[:2])
     seen = copy

@@ -1,6 +1,6 @@
 """Every metric, a line each, the preferred ones first.
 
-Of tools that follow a distortion equally well, the first is chosen. Full-reference metrics come before the others.
+If several tools follow a distortion equally well, the first is chosen. Full-reference metrics come before the others.
 
 To use a single metric, import it from ``agenticiqa.programs.tools``.
 """

@@ -21,7 +21,7 @@ from agenticiqa.signatures.types import Box
 NETWORK = Path(__file__).with_name("u2netp.onnx")
 SHA256 = "309c8469258dda742793dce0ebea8e6dd393174f89934733ecc8b14c76f4ddd8"
 FUSED = "1959"  # the network's output that fuses its six side outputs
-SIDE = 320  # pixels: what the network was trained on, whatever the image's shape
+SIDE = 320  # pixels: the input size of the training, for any shape of image
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, of red, green, blue in 0..1
 
 SUBJECT_FROM = 0.5
@@ -91,7 +91,7 @@ def background_box(seen: Mask, size: tuple[int, int]) -> Box | None:
 def largest_rectangle(free: NDArray[np.bool_]) -> Box:
     """Return the largest rectangle of ``True`` in a small grid (H, W): left, top, right, bottom, all 0 without any.
 
-    Of several as large, the uppermost, then the flattest, then the leftmost.
+    If several are as large, return the uppermost, then the flattest, then the leftmost.
     """
     best, area = (0, 0, 0, 0), 0
     for top in range(len(free)):

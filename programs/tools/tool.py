@@ -69,7 +69,7 @@ class Tool:
             that is not 0 on them (mean over the photos of examples/, 2026-11-22).
         map_end: The value where the colors end: what one place in ten exceeds under extreme blur, noise and JPEG, or
             those of them that the tool is for (same photos). ``None``: the largest value of each map.
-        measured: The measured SRCC for each category, by which the tool is chosen; empty if not measured.
+        measured: The measured SRCC for each category, used to choose the tool; empty if not measured.
         trained_on: The data sets that it was fitted to; its figures on these are too good.
         unit: The unit of raw values, if they have one.
         spread: Returns the standard deviation, in levels, of the MOS around the score of an image, if the tool predicts
@@ -135,7 +135,7 @@ class Tool:
 
         srcc = mos_srcc(self.name)
         left = MOS_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
-        residual = getattr(self.calibration, "residual", None)  # a plain function serves as a curve, too
+        residual = getattr(self.calibration, "residual", None)  # a curve may also be a plain function
         return max(filter(None, (left, residual)), default=MOS_STD)
 
     def strengths(self) -> "dict[str, Agreement]":

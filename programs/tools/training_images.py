@@ -3,7 +3,7 @@
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
 was (``Calibration.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
-the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is recognized, too. One in
+the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is also recognized. One in
 a hundred thousand other images is recognized by mistake.
 The detectors of distortions and of local damage, which are not tools, were also trained on the photos of the packages.
 """
@@ -27,9 +27,9 @@ from agenticiqa.programs.tools.tool import Tool
 FILE = Path(__file__).with_name("training_images.csv")
 COLUMNS = ("set", "split", "size", "digests")
 DIGEST = 4  # bytes
-IN_A_LINE = 1000  # images: a line of the file that is much longer is no CSV for Python
-REFERENCE = "reference"  # the split of source images, and of all images from which synthetic levels are made
-PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages that distortion series were made from
+IN_A_LINE = 1000  # images: Python's csv module refuses much longer lines
+REFERENCE = "reference"  # the split of source images, and of all sources of synthetic levels
+PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages, the sources of distortion series
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
 ADAPTER = "adapter"  # the "set" of an image that the adapter was fitted to
@@ -109,7 +109,7 @@ def _of_file(path: Path) -> bytes:
 
 @lru_cache(maxsize=4)
 def _known(file: Path) -> dict[str | bytes, frozenset[Part]]:
-    """Return the parts by digest of file or pixels; the sizes are keys, too."""
+    """Return the parts by digest of file or pixels; the sizes are also keys."""
     found: dict[str | bytes, set[Part]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):

@@ -1,1 +1,1 @@
-"""Pixels, filters, maps and networks that metrics are made of."""
+"""Pixels, filters, maps and networks, the building blocks of metrics."""

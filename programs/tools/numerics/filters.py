@@ -24,7 +24,7 @@ BLOCK = 16
 def correlate(plane: Plane32, weights: tuple[float, ...], axis: int, step: int = 1) -> Plane32:
     """Correlate along one axis (0 down, 1 across) where the window lies wholly inside, keeping every ``step``-th value.
 
-    Of n samples (n - k) // step + 1 remain for k weights; n has to be at least k.
+    With k weights, (n - k) // step + 1 of n samples remain; n must be at least k.
     """
     lines = plane if axis else plane.T
     count = (lines.shape[1] - len(weights)) // step + 1

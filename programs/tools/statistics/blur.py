@@ -1,7 +1,7 @@
 """How blurred an image is, without a reference.
 
 Takes the luma, 0..255, of one or more parts of an image, float32 arrays (h, w) of any size from one pixel up, and
-returns one finite float for all of them together. It compares neighboring pixels, so it needs the pixels as they are:
+returns one finite float for all of them together. It compares neighboring pixels, so it needs unscaled pixels:
 scaling an image changes the result.
 """
 

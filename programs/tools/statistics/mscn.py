@@ -34,7 +34,7 @@ class Scale:
 
 
 def full_scale(levels: GrayLevels) -> Scale:
-    """Return the plane as it is."""
+    """Return the plane at full size."""
     height, width = levels.shape
     return Scale(height, width, lambda top, bottom: levels[top:bottom])
 

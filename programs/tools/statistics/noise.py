@@ -20,7 +20,7 @@ def noise_sigma(parts: Sequence[Luma]) -> float:
 
     The residual is Immerkaer's, which is zero on any plane or straight ramp. Its median magnitude is taken in blocks of
     16 x 16 pixels, scaled as for a Gaussian, and the tenth percentile over the blocks that are not clipped is the
-    estimate: that of the smoothest parts of the scene, without texture. Clean photos stay below 2.4.
+    estimate: the noise of the smoothest parts of the scene, without texture. Clean photos stay below 2.4.
     Source: Immerkaer, "Fast noise variance estimation", CVIU 64, 1996.
     """
     blocks = [block_noise(part) for part in parts if min(part.shape) >= 3]

@@ -33,7 +33,7 @@ def pictorial(image: RGB, luma: NDArray[np.float32] | None = None) -> NDArray[np
 
     Shares are 0 to 1. ``colors`` is the logarithm of the number of distinct colors (5 bits a channel) relative to the
     pixels, ``edges_of_steps`` the share of strong steps among all visible ones, ``straight_edges`` of those along rows
-    or columns, ``chroma`` and luma are divided by 255. ``luma`` is that of the image, where it is known.
+    or columns, ``chroma`` and luma are divided by 255. ``luma`` is the luma of the image, if known.
     """
     part, thin = _middle(image), _thinned(image)
     plane, colors = single_luma(part) if luma is None else np.ascontiguousarray(_middle(luma)), _planes(part)

@@ -47,7 +47,7 @@ class Tone:
 
     @cached_property
     def lab(self) -> Plane:
-        """CIELAB (D65, 2 degrees), the values taken for sRGB: L* 0..100, a*, b*."""
+        """CIELAB (D65, 2 degrees), with the values as sRGB: L* 0..100, a*, b*."""
         coded = np.clip(self.rgb / 255, 0, 1)
         linear = np.where(coded > 0.04045, ((coded + 0.055) / 1.055) ** 2.4, coded / 12.92)
         to_xyz = np.array(
@@ -154,7 +154,7 @@ def yellow_tint(tone: Tone) -> float:
 Monochrome: TypeAlias = Literal["gray", "toned"]
 
 DEGREE = 5  # of the polynomial that predicts chroma from luma
-GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # 8-bit levels: chroma beside the toning, and of the toning, that counts as none
+GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # 8-bit levels: chroma apart from the toning, and of the toning, that is ignored
 TONED_REST, TONED_SHARE = 6.0, 0.15  # the same for toned images, and its largest share of the chroma
 
 
@@ -166,12 +166,12 @@ def monochrome_of(image: "LoadedImage") -> Monochrome | None:
 def monochrome(tone: Tone) -> Monochrome | None:
     """Return "gray", "toned", or ``None`` for an image with colors.
 
-    The chroma of a toned image follows from its luma, so what a polynomial of luma does not predict is near zero. Only
+    The chroma of a toned image follows from its luma, so a polynomial of luma predicts nearly all of it. Only
     warm tones (yellow to orange) count as intended: an image that is all blue or green may have a color cast. Of 300
     authentic photos 5 are called monochrome; of gray and sepia copies of 300 photos all are.
     """
     chroma, luma = _chroma(tone), tone.luma.ravel()
-    # An image of few blocks would be fitted by the polynomial whatever its colors are.
+    # With few blocks, the polynomial would fit any colors.
     toning = _predicted(chroma, luma) if len(luma) > 2 * (DEGREE + 1) else chroma.mean(axis=0)
     rest = _rms(chroma - toning)
     strength = _rms(chroma)
