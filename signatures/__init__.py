@@ -1,1 +1,1 @@
-"""What each stage that asks a language model is asked, and the types that stages exchange."""
+"""The prompts of the stages that ask a language model, and the types that stages exchange."""

@@ -1,7 +1,7 @@
-"""The categories of distortion, each one row: its names, its words, its kinds, and what is measured and said of it.
+"""The table of distortion categories: names, words, kinds, measurements and explanations of each.
 
-A category that stands here is planned, detected, asked about, folded and listed by all of the program. Whatever is
-made of the table for others is in ``vocabulary`` (names and severities) and ``lexicon`` (the reading of words).
+The whole program uses a category that is added here: the planner, the detector, the answers and the lists. What is
+derived from the table is in ``vocabulary`` (names and severities) and ``lexicon`` (recognition of words).
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ SPATIAL = "Spatial distortions"
 class Words:
     """Phrases for a category, separated by commas (and any blanks), with one meaning in a question.
 
-    ``sense`` is what they find in a question: a fault ("blurry"), a virtue ("sharp"), nothing of both ("focus",
-    "neutral"), or a direction without a judgment ("bright", "more"); "" for words that only name the category. ``kind``
-    restricts it to one kind of the category ("overexposure"). A model that writes one of the ``phrases`` means the
-    category; the ``vague`` ones ("soft", "clean") have a meaning in questions only. ``subject`` is what they are about,
-    if not this category alone (see ``lexicon.Meaning``).
+    ``sense`` is their sense in a question: a fault ("blurry"), a virtue ("sharp"), neither ("focus", "neutral"), or a
+    direction that is not good or bad ("bright", "more"); "" for words that only name the category. ``kind`` restricts
+    the sense to one kind of the category ("overexposure"). In a model's answer, one of the ``phrases`` names the
+    category; the ``vague`` ones ("soft", "clean") have a meaning in questions only. ``subject`` is their subject if it
+    is not this category alone (see ``lexicon.Meaning``).
 
     "*" stands for any ending, a space for blanks or hyphens; "color" also matches "colour".
     """
@@ -42,14 +42,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Subtype:
-    """One kind of a category as findings name it, and the sentence that they say of it.
+    """One kind of a category, with its name in findings and the sentence that explains it.
 
     ``alone`` is the sentence without a reference, ``beside`` with one. Names in braces are measurements of the image,
-    those in ``was[...]`` the reference's (``tools.statistics.by_name``, and a few that ``programs/offline`` adds).
+    those in ``was[...]`` of the reference (``tools.statistics.by_name``, and a few that ``programs/offline`` adds).
 
-    Where one measurement decides, it is the ``measure``: ``curve`` gives the severity of its value, ``change`` that of
-    what the image has more of it than its reference. The others are measured by code in ``programs/offline``. The
-    detector's networks have an output for what ``is_trained``.
+    If one measurement determines the severity, it is the ``measure``: ``curve`` maps its value to a severity, and
+    ``change`` maps its increase over the reference. Code in ``programs/offline`` measures the other kinds. If
+    ``is_trained``, the detector's networks have an output for the kind.
     """
 
     name: str
@@ -65,20 +65,20 @@ class Subtype:
 class Category:
     """One category of distortion.
 
-    ``everyday`` is a photographer's name for it. ``signs`` is what a model that detects it is told to look for: of two
-    categories that could mean the same, each sign stands in one. ``kinds`` are those of ``tools.distort`` that make it.
-    ``too_much`` and ``too_little`` name both ends of a property, as ``words`` and ``subtypes`` have them. What is not
-    ``is_detectable`` is named by questions and tools, and not looked for in images.
+    ``everyday`` is a photographer's name for it. ``signs`` is for the prompt of a model that detects it; a sign that
+    could belong to two categories is listed in only one. ``kinds`` are the kinds of ``tools.distort`` that create it.
+    ``too_much`` and ``too_little`` name both ends of a property, as in ``words`` and ``subtypes``. If not
+    ``is_detectable``, only questions and tools name it, and images are not searched for it.
 
-    ``head`` is the one of the detector's networks that sees it, in an image by itself; without one, measurements alone
-    do. The rest are constants of offline judging:
-    ``network_share``: of the severity, what comes from the networks; on photos outside the training set the networks
-    alone were best for blur and compression, both together for the others.
-    ``loss``: levels of opinion for each step of severity (fitted: see ``offline.measured.mos_estimate``).
+    ``head`` is the detector's network for this category in an image without a reference; without it, only measurements
+    are used. The rest are constants of the offline assessment:
+    ``network_share``: the share of the severity that comes from the networks. On photos outside the training set the
+    networks alone were best for blur and compression, and a combination for the others.
+    ``loss``: levels of MOS per step of severity (fitted: see ``offline.measured.mos_estimate``).
     ``least_confidence``: log odds from which a region is local damage (see ``offline.measured.local_damage``).
-    ``usual``: the 90th percentile of the combined severity of pristine photos outside the training set, where it is
-    above 0.5: unusual tones can be intended, so "none" ends here. That of color is of the first 43 photos; by all 89 it
-    is 1.24, with which 1.6 % fewer of them raise a false alarm, but casts and faded colors are found less often.
+    ``usual``: the 90th percentile of the combined severity of pristine photos outside the training set, if above 0.5;
+    unusual tones can be intended, so "none" ends here. The value for color is from the first 43 photos. All 89 give
+    1.24, with 1.6 % fewer false alarms, but then color casts and faded colors are detected less often.
     """
 
     name: str

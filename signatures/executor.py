@@ -1,7 +1,7 @@
-"""The Executor's questions to a model: where a region is, which distortions, how bad, which tool (paper, Sec. 3.2).
+"""The Executor's prompts: locate regions, detect distortions, rate their severity, select tools (paper, Sec. 3.2).
 
-The documents' mapping by region is read as the list of rows that was asked for. Content of a wrong form is passed on as
-it is, so that the validation says what is wrong with it.
+The documents' mapping by region is converted to the requested list of rows. Content in a wrong form is passed on
+unchanged, so that the validation reports it.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from agenticiqa.signatures.vocabulary import Distortion
 class LocatedRegion(ModelAnswer):
     """Where one region is: ``box`` has four numbers in the form that was asked for, or is null for none in sight."""
 
-    # What models were trained to write.
+    # Names that models were trained to write.
     other_names: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("bbox", "bbox_2d", "box_2d", "bounding_box"), "box"),
         **dict.fromkeys(("label", "name", "object"), "region"),
@@ -69,7 +69,7 @@ class Detection(ModelAnswer):
     distortion_set: Annotated[list[DetectedRegion], rows_by_region("distortions")] = Field(max_length=16)
 
     def by_region(self) -> dict[str, list[Distortion]]:
-        """``{region: [category, ...]}``, each category once."""
+        """Return ``{region: [category, ...]}``, each category once."""
         found: dict[str, list[Distortion]] = {}
         for record in self.distortion_set:
             found.setdefault(record.region, []).extend(record.distortions)
@@ -79,7 +79,7 @@ class Detection(ModelAnswer):
 SIGNS = "\n".join(f"- {row.name}: {row.signs or row.everyday}" for row in CATEGORIES if row.is_detectable)
 
 
-class DetectDistortions(dspy.Signature):  # noqa: D101 - with the table's signs in it
+class DetectDistortions(dspy.Signature):  # noqa: D101 - it contains the table's signs
     __doc__ = f"""You spot image distortions. distortion_set has an entry for each region of query_scope, under exactly
 the name given ("Global" is the whole image), with the distortions that a careful observer would see; an empty list
 where there are none. Do not guess.
@@ -135,7 +135,7 @@ class Analysis(ModelAnswer):
         ]
 
     def by_region(self) -> dict[str, list[DistortionAnalysis]]:
-        """``{region: [analysis, ...]}``, the documents' form."""
+        """Return ``{region: [analysis, ...]}``, the form of the documents."""
         found: dict[str, list[DistortionAnalysis]] = {}
         for row in self.distortion_analysis:
             found.setdefault(row.region, []).append(
@@ -190,7 +190,7 @@ class Selection(ModelAnswer):
         ]
 
     def by_region(self) -> dict[str, dict[str, str]]:
-        """``{region: {distortion: tool}}``, the documents' form."""
+        """Return ``{region: {distortion: tool}}``, the form of the documents."""
         chosen: dict[str, dict[str, str]] = {}
         for row in self.selected_tools:
             chosen.setdefault(row.region, {})[row.distortion] = row.tool

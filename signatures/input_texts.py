@@ -1,4 +1,4 @@
-"""What several signatures say of the same input."""
+"""Descriptions of inputs that several signatures share."""
 
 REFERENCE = "the pristine reference image, if there is one"
 IMAGE = "the image to judge"

@@ -1,4 +1,4 @@
-"""Read the words for distortions that ``categories`` lists, in the answers of models and in questions.
+"""Recognize the words for distortions from ``categories`` in the answers of models and in questions.
 
 A phrase can have a category of distortion (a model that writes "overexposed" means "Brightness change") and a meaning
 in a question ("overexposed" finds fault with the brightness). Many have both. Words that are too vague for a category
@@ -26,7 +26,7 @@ from agenticiqa.signatures.vocabulary import (
 Subject = str  # the name of a category, or "clarity" (blur and sharpness), "any" of them, "quality", "unmeasured"
 T = TypeVar("T")
 
-LONGEST_NAME = 500  # characters of the words for one distortion or severity; a longer text is not searched for them
+LONGEST_NAME = 500  # characters of a text that names one distortion or severity; longer texts are not searched
 CLARITY: tuple[DetectableDistortion, ...] = (BLURS, SHARPNESS)
 # The names of too much (UPPER) and too little (LOWER) of a property.
 UPPER: dict[Subject, str] = {row.name: row.too_much for row in CATEGORIES if row.too_much} | {
@@ -75,13 +75,13 @@ class Term:
 
 
 def phrase_pattern(phrase: str) -> str:
-    """The regular expression of a phrase in the notation of the lexicon."""
+    """Return the regular expression of a phrase in the notation of the lexicon."""
     words = re.split(r"[\s-]+", phrase.strip().replace("color", "colou?r").replace("*", r"\w*"))
     return r"[\s-]+".join(words)
 
 
 def any_of(phrases: Iterable[str]) -> re.Pattern[str]:
-    """A pattern that matches any of the phrases as whole words; longer ones take precedence."""
+    """Return a pattern that matches any of the phrases as whole words; longer ones take precedence."""
     ordered = sorted(phrases, key=len, reverse=True)
     return re.compile(rf"(?<![\w-])(?:{'|'.join(map(phrase_pattern, ordered))})(?!\w)", re.I)
 
@@ -120,7 +120,7 @@ _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_W
 
 
 def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Match[T]]:
-    """Every phrase of a text, in order of appearance; of two that overlap, the longer."""
+    """Return every phrase of a text, in order of appearance; if two overlap, the longer one."""
     found = [
         _Match(match.start(), match.end(), value)
         for value, pattern in patterns.items()
@@ -136,17 +136,17 @@ def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Match[T]]:
 
 
 def terms_in(text: str) -> list[Term]:
-    """The phrases of a text that have a meaning, in order; of two that overlap, the longer.
+    """Return the phrases of a text that have a meaning, in order; if two overlap, the longer one.
 
     >>> [(term.text, term.meaning.kind) for term in terms_in("Too dark, or motion blur?")]
-    [('dark', 'underexposure'), ('motion blur', 'motion blur')]
+    [('Too dark', 'underexposure'), ('motion blur', 'motion blur')]
     """
     found = _longest(text, _meanings())
     return [Term(text[each.start : each.end], each.start, each.end, each.value) for each in found]
 
 
 def distortions_in(text: str) -> list[tuple[str, Distortion]]:
-    """The phrases of a text that have a category, with it, in order; of two that overlap, the longer.
+    """Return the phrases of a text that name a category, with it, in order; if two overlap, the longer one.
 
     >>> distortions_in("Motion blur or a grainy sky?")
     [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
@@ -155,13 +155,13 @@ def distortions_in(text: str) -> list[tuple[str, Distortion]]:
 
 
 def fold_distortion(word: str) -> Distortion | None:
-    """The category of a word, or ``None``: ``"Brightness change"`` for ``"overexposed"``."""
+    """Return the category of a word, or ``None``: ``"Brightness change"`` for ``"overexposed"``."""
     named = distortions_in(word)
     return named[0][1] if named else None
 
 
 def fold_severity(word: str) -> Severity | None:
-    """The severity for a word, or ``None``: ``"severe"`` for ``"heavy"``."""
+    """Return the severity of a word, or ``None``: ``"severe"`` for ``"heavy"``."""
     return _SEVERITY_OF.get(" ".join(word.lower().split()))
 
 

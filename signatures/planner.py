@@ -1,4 +1,4 @@
-"""The planner: from a question to a plan (paper, Sec. 3.1 and Appendix A.2)."""
+"""The Planner's prompt and answer: a plan for a question (paper, Sec. 3.1 and Appendix A.2)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
@@ -52,17 +52,17 @@ class PlanAnswer(ModelAnswer):
 
     @property
     def stated(self) -> Mapping[str, Any]:
-        """What the model wrote for keys that the rules set, as it is."""
+        """The values that the model wrote for keys that the rules set, unchanged."""
         return self._stated
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """The two keys that may be null or left out are lists then."""
+        """Replace the two keys that may be null or omitted by empty lists."""
         return written | {key: [] for key in ("distortions", "required_tool") if written.get(key) is None}
 
     @classmethod
     def checked(cls, answer: "PlanAnswer", surplus: Mapping[str, Any]) -> list[str]:
-        """Keep what was written for the rules' keys; nothing is refused for it."""
+        """Keep the values for the keys that the rules set; none of them is refused."""
         answer._stated = {key: surplus[key] for key in cls.set_by_rules & surplus.keys()}
         return []
 
@@ -73,7 +73,7 @@ class PlanAnswer(ModelAnswer):
         return [GLOBAL] if scope == GLOBAL else scope
 
     def by_region(self) -> dict[str, list[Distortion]]:
-        """``{region: [category, ...]}``, each category once; regions without any are left out."""
+        """Return ``{region: [category, ...]}``, each category once, without regions that have none."""
         named: dict[str, list[Distortion]] = {}
         for record in self.distortions:
             named[record.region] = unique([*named.get(record.region, []), *record.distortions])
@@ -105,5 +105,5 @@ class Plan(dspy.Signature):
 
 
 def plan_signature(*, sees_images: bool) -> type[dspy.Signature]:
-    """The Plan signature, with the two images or (as in the paper, whose planner reads only the query) without."""
+    """Return the Plan signature with or without the two images (the paper's planner reads only the query)."""
     return Plan if sees_images else Plan.delete("reference").delete("image")

@@ -1,6 +1,6 @@
-"""Whether the evidence is sufficient for an answer, asked only where rules cannot decide.
+"""The prompt for the decision whether the evidence is sufficient, used only if rules cannot decide.
 
-It is not shown the answer, so that it can be asked while the answer is being made.
+It does not contain the answer, so that both requests can run at the same time.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class Decision(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """A reason that is null or left out is empty; "True" and "false" are truth values."""
+        """Replace a missing reason by an empty text, and "True" or "false" by truth values."""
         need, reason = written.get("need_replan"), written.get("replan_reason") or ""
         truth = TRUTH.get(need.strip().lower()) if isinstance(need, str) else None
         return {**written, "replan_reason": reason} | ({} if truth is None else {"need_replan": truth})

@@ -1,4 +1,4 @@
-"""The Summarizer's two modes: a distribution over quality levels, or an answer (paper, Sec. 3.3)."""
+"""The Summarizer's two prompts: a distribution over quality levels, or an answer (paper, Sec. 3.3)."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,10 +14,10 @@ from agenticiqa.signatures.types import Text
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
 SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
-CONTRADICTED = 0.5  # a stated level has at least this part of the most probable one's probability
+CONTRADICTED = 0.5  # minimum probability of the stated level, relative to the most probable one
 
 
-# Its name stands in the prompt, as that of every answer does, and so it is that of the program's result, too.
+# The prompt contains the name of this class, as of every answer class; the program's result has the same name.
 class Assessment(ModelAnswer):
     """A quality rating: the most likely level, how probable each level is, and the reason."""
 
@@ -33,20 +33,20 @@ class Assessment(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """The level by its name; where it is left out, the most probable one. A bare list under its levels."""
+        """Write the level by its name, take a missing one from the probabilities, and assign a bare list to levels."""
         level, probs = stated_level(written.get("quality_level")), written.get("quality_probs")
         if isinstance(probs, list) and len(probs) == len(LEVELS):
             written = written | {"quality_probs": in_order(probs, level) or probs}
         if level is None and written.get("quality_level") is None and probs is not None:
-            with suppress(ValidationError):  # it comes again, with its reason, when the field itself is read
+            with suppress(ValidationError):  # raised again, with its reason, when the field is validated
                 level = LevelProbs.model_validate(probs).most_probable
         return written if level is None else written | {"quality_level": _name(level)}
 
     @classmethod
     def checked(cls, answer: "Assessment", surplus: Mapping[str, Any]) -> list[str]:
-        """Return a note where the level is not quite the most probable one.
+        """Return a note if the level is not quite the most probable one.
 
-        Raises ValueError where a score from 1 to 5 that stands beside the level contradicts it.
+        Raises ValueError if the answer also has a score from 1 to 5 that contradicts the level.
         """
         level, shares = LEVELS[answer.quality_level], answer.quality_probs.probabilities()
         for key in SCORES & surplus.keys():
@@ -91,7 +91,7 @@ class ScoreQuality(dspy.Signature):
     assessment: Assessment = dspy.OutputField(desc="the rating")
 
 
-# The question of models that were trained to name a quality level.
+# For models that were trained to name a quality level.
 class NameLevel(dspy.Signature):
     """How would you rate the quality of this image?"""
 
@@ -109,7 +109,7 @@ class Answer(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """A number as text: the number of an option."""
+        """Convert a number, which is that of an option, to text."""
         stated = written.get("final_answer")
         is_number = isinstance(stated, int) and not isinstance(stated, bool)
         return written | {"final_answer": str(stated)} if is_number else written

@@ -92,7 +92,7 @@ class QueryType(StrEnum):
 
 
 def unique(items: Iterable[str]) -> list[str]:
-    """The items in order of first appearance, each once."""
+    """Return the items in order of first appearance, without repetitions."""
     return list(dict.fromkeys(items))
 
 
@@ -105,7 +105,7 @@ class PlanFlags(Strict):
     tool_execution: bool = Field(strict=True)
 
     def any(self) -> bool:
-        """Whether the plan asks for any evidence at all."""
+        """Return whether the plan requests any evidence."""
         return self.distortion_detection or self.distortion_analysis or self.tool_selection or self.tool_execution
 
 
@@ -171,12 +171,12 @@ class PlannerOutput(Strict):
 
     @property
     def tools(self) -> list[str]:
-        """The tools that the query names, none as an empty list."""
+        """The tools that the query names; an empty list if it names none."""
         return [self.required_tool] if isinstance(self.required_tool, str) else self.required_tool or []
 
 
 def fold_scope(value: Any) -> Any:
-    """``"global"``, ``["Global"]`` and an empty list all mean the whole image; regions are kept once each."""
+    """Return ``"Global"`` for ``"global"``, ``["Global"]`` and an empty list, or the distinct regions."""
     if isinstance(value, str):
         return GLOBAL if value.strip().lower() == "global" else [value]
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -297,9 +297,9 @@ class ExecutorOutput(Strict):
 
     @property
     def overall_spread(self) -> float | None:
-        """The root mean square of the ``spread`` of the tools of ``overall_scores``; ``None`` where one has none.
+        """The root mean square of the ``spread`` of the tools of ``overall_scores``; ``None`` if one has none.
 
-        That of the mean of their scores is not smaller by much: tools err together.
+        The spread of their mean score is not much smaller, because the errors of tools are correlated.
         """
         known = {(call.region, call.tool): call.spread for call in self.tool_log}
         found = [(each.weight, known.get((each.region, each.tool))) for each in self._rated]
@@ -325,13 +325,13 @@ class ExecutorOutput(Strict):
 
     @property
     def overall_mean(self) -> float | None:
-        """The mean over the regions of the weighted mean of each one's ``overall_scores``; ``None`` without any."""
+        """The mean over the regions of their weighted means of ``overall_scores``; ``None`` without scores."""
         if not (rated := self._rated):
             return None
         return min(max(math.fsum(each.weight * each.score for each in rated), 1.0), 5.0)
 
     def is_empty(self) -> bool:
-        """Whether there is neither an analysis nor a score in it."""
+        """Return whether the evidence has neither an analysis nor a score."""
         return not any(self.distortion_analysis.values() if self.distortion_analysis else ()) and not self.scores
 
 
@@ -345,7 +345,7 @@ class RatedScore(NamedTuple):
 
 
 def _rated_of(region: str, scores: dict[str, tuple[str, float]], stated: dict[str, float | None]) -> list[RatedScore]:
-    """The scores of one region that a rating is made of; their weights sum to 1."""
+    """Return the scores of one region that a rating is based on; their weights sum to 1."""
     if all(weight is None for weight in stated.values()):
         pairs = [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
         return [RatedScore(region, tool, score, 1 / len(pairs)) for tool, score in pairs]

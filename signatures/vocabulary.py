@@ -16,7 +16,7 @@ DEFAULT_QUERY = "Rate the perceptual quality of this image."
 if TYPE_CHECKING:
     DetectableDistortion: TypeAlias = str
     Distortion: TypeAlias = str
-else:  # what pydantic and the schemas that models are sent allow: just the names of the table
+else:  # pydantic and the schemas for models allow only the names of the table
     DetectableDistortion = Literal[tuple(row.name for row in CATEGORIES if row.is_detectable)]
     Distortion = Literal[tuple(row.name for row in CATEGORIES)]
 Severity = Literal["none", "slight", "moderate", "severe", "extreme"]
@@ -24,7 +24,9 @@ Level = Literal["Excellent", "Good", "Fair", "Poor", "Bad"]
 ImageKind: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-generated
 
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
-TRAINED: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.head)  # as networks have them
+TRAINED: tuple[DetectableDistortion, ...] = tuple(
+    row.name for row in CATEGORIES if row.head
+)  # in the order of the networks
 DISTORTIONS: tuple[Distortion, ...] = tuple(row.name for row in CATEGORIES)
 CATEGORY_OF_KIND: dict[str, Distortion] = {kind: row.name for row in CATEGORIES for kind in row.kinds}
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -46,13 +48,13 @@ def everyday_name(distortion: str) -> str:
     return next((row.everyday for row in CATEGORIES if row.name == distortion), distortion.lower())
 
 
-LONGEST_WORD = 100  # characters; what is longer is a sentence, and comparing takes long
+LONGEST_WORD = 100  # characters; a longer text is a sentence, and comparing it takes long
 
 
 def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str | None:
     """Return the only word of a closed vocabulary that matches ``word``, ignoring case and misspellings, or ``None``.
 
-    ``similar`` is the least ratio of ``difflib.SequenceMatcher``.
+    ``similar`` is the minimum ratio of ``difflib.SequenceMatcher``.
 
     >>> closest("Explict", ["Explicit", "Inferred"])
     'Explicit'

@@ -59,9 +59,9 @@ _CUE = (
 _LABEL = r"<\|?image[^>\n]{0,20}>|(?:question|q)\s*[:：]|context\s*:\s*n/a"
 
 LONGEST_READ = 2_000  # characters of a question that rules read; longer texts are slow and not questions
-LONGEST_CUE = 1_000  # characters at the end of a question in which instructions are looked for
-LOOKED_BACK = 2  # characters before an instruction that tell where it begins
-MOST_CUES = 12  # instructions that are taken off an end
+LONGEST_CUE = 1_000  # characters at the end of a question that are searched for instructions
+LOOKED_BACK = 2  # characters before an instruction that show where it begins
+MOST_CUES = 12  # maximum instructions that are removed from one end
 
 _ANY = "|".join(_SENTENCES)
 _LEADING = re.compile(rf"(?:(?:{_LABEL})\s*|(?:please\s+)?(?:{_ANY})\s*(?:[.!。]+(?!\w)|(?=\n))\s*)", re.I)

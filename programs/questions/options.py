@@ -17,11 +17,11 @@ OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
 LONGEST = 4000  # characters of all options that a caller gives
 FEWEST, MOST = 2, len(ascii_uppercase)
 LONGEST_NUMBERED = 12  # words of a numbered option
-MOST_MARKERS = 1_000  # letters or numbers that may mark options; those of real questions are fewer
+MOST_MARKERS = 1_000  # letters or numbers that may mark options; real questions have fewer
 LONGEST_BULLET = 80  # characters before a marker in its line
-LONGEST_BEFORE = 200  # characters that are looked at of what stands before a marker
+LONGEST_BEFORE = 200  # characters before a marker that are examined
 
-# Full-width characters as their plain ones, one for one, so that places in the text stay; "：" and "．" need no blank.
+# Full-width characters map one to one to plain ones, so positions in the text stay; "：" and "．" need no blank.
 _WIDE = {0xFEE0 + ord(mark): mark for mark in f"()[],;?!{ascii_letters}"} | str.maketrans("、【】。", ")[];")
 _MARK = r"\*{0,2}"  # bold in Markdown
 _LETTER = re.compile(
@@ -89,10 +89,10 @@ def parse_options(query: str) -> dict[str, str]:
     """Return the options that the question lists, by letter, in order; ``{}`` if it lists none.
 
     Options with letters are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``A = ..``, ``**A.** ..`` or
-    ``A、..``, one per line or in one line, 2 to 26 of them, consecutive from A; small letters are given back as
+    ``A、..``, one per line or in one line, 2 to 26 of them, consecutive from A; small letters are returned as
     capitals. Numbered ones (``1) ..``) get the letters A, B, ... where a question mark or "Options:" stands before
     them. So do options without letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)",
-    "Yes, No"). What benchmarks add to a question (``instructions``) is no part of its options.
+    "Yes, No"). Instructions that benchmarks add to a question are not part of its options.
 
     >>> parse_options("Is the sky noisy? A. Yes B. No")
     {'A': 'Yes', 'B': 'No'}

@@ -32,7 +32,7 @@ _ASKS = re.compile(
     r"|\b(?:is|are|does|has) (?:it|this|that|the|there)\b",
     re.I,
 )
-# What is true or not, whatever else is to be scored: "Evaluate the claim '...'. Reply yes if it holds."
+# Claims that are true or false, even beside a request for a score: "Evaluate the claim '...'. Reply yes if it holds."
 _CLAIMS = re.compile(
     r"\b(?:statement|claim|sentence|assertion)\b"
     r"|\b(?:answer|reply|respond|say|report)\s+(?:(?:with|by|only|just)\s+)*\W?(?:yes|no|true|false)\b",
@@ -86,7 +86,7 @@ def detect_query_type(query: str, query_type: Literal["IQA", "Other"] = "IQA") -
     A request to rate, score, assess or evaluate the quality is scored, also as "What is the quality score?" or "How is
     the quality?", unless it begins with "why" or "explain". Other questions (why, what, describe, is, how blurry, ...),
     the rating of a single property ("Rate the noise from 1 to 5") and the value of a metric ("Compute the PSNR") are
-    answered by text, and so is what has many words and none for a picture or a rating; everything else by a score.
+    answered by text, as are long texts without words for a picture or a rating. Everything else is scored.
     """
     if parse_options(query):
         return QueryType.MCQ

@@ -1,4 +1,4 @@
-"""Read what a model wrote: the JSON object in its text, its keys, the quality level, the letter of an option.
+"""Read a model's answer: the JSON object in its text, its keys, the quality level, the letter of an option.
 
-Nothing is guessed: what could mean two things is not read, and goes back to the model with the reason.
+Nothing is guessed. An ambiguous answer is not read; it is returned to the model with the reason.
 """

@@ -1,4 +1,4 @@
-"""The JSON objects in a text that a model wrote, strict or loose, without the reasoning before them.
+"""Find the JSON objects in a model's text, strict or loose, without the reasoning before them.
 
 Parsers do not limit their time, so texts that are too long or too deeply nested, or have huge numbers, are rejected.
 """
@@ -16,16 +16,16 @@ import json_repair
 LONGEST = 64_000  # characters without the reasoning before the answer; eight times what 2,048 tokens make
 LONGEST_WITH_THOUGHTS = 1_000_000
 LONGEST_LOOSE = 20_000  # characters; repairing is slow
-DEEPEST = 64  # brackets that are open at once
-MOST_BRACKETS = 500  # opening ones; an answer about sixteen regions has less than 200
-MOST_IN_PROSE = 100  # opening ones that open no JSON
-MOST_DIGITS = 300  # of a number; a float has at most 309
+DEEPEST = 64  # maximum brackets that are open at once
+MOST_BRACKETS = 500  # opening brackets; an answer about sixteen regions has fewer than 200
+MOST_IN_PROSE = 100  # opening brackets that do not begin JSON
+MOST_DIGITS = 300  # digits of a number; a float has at most 309
 
 _LONG_NUMBER = re.compile(rf"(?<![\d_])\d[\d_]{{{MOST_DIGITS}}}|0[xX][\da-fA-F_]{{{MOST_DIGITS * 5 // 6}}}")
 _OPENING = re.compile(r"\{|\[(?=\s*\{)")
-# A string with the mark before it, as an apostrophe opens no string elsewhere; or a bracket.
+# A string with the mark before it (elsewhere an apostrophe does not begin a string), or a bracket.
 _MARK = re.compile(r"""[{\[,:(]\s{0,19}'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?|[{}\[\]]""", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # one without an end takes the rest
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+(?P<end>"|\\?\Z)', re.DOTALL)  # a string without an end takes the rest
 _WHOLE_VALUE_LAST = re.compile(r'(:\s*""|[}\]])[\s`]*$')
 
 # Reasoning, in the marks of chat templates.
@@ -42,11 +42,11 @@ _THINKING = re.compile(
 
 
 class Unreadable(ValueError):
-    """The text is no answer; the message tells the model what to change."""
+    """Raised for a text that is not a readable answer; the message is for the model."""
 
 
 class JsonValue(NamedTuple):
-    """An object or a list, and where it stands in the text."""
+    """An object or a list, and its position in the text."""
 
     value: Any
     start: int
@@ -73,37 +73,37 @@ def too_much(text: str) -> str | None:
 
 
 def without_thoughts(text: str) -> str:
-    """The text without leading reasoning in tags; the opening tag may be missing because the prompt ends with it."""
+    """Remove leading reasoning in tags; the opening tag may be missing because the prompt ends with it."""
     thoughts = _THOUGHTS.match(text) or _THOUGHTS_BEGUN_BY_THE_PROMPT.match(text)
     return text[thoughts.end() :] if thoughts else text
 
 
 def ends_in_thoughts(text: str) -> bool:
-    """Whether an answer begins with reasoning in tags that is never closed."""
+    """Return whether an answer begins with reasoning in tags that is never closed."""
     return bool(_THINKING.match(without_thoughts(text)))
 
 
 def cut_short(text: str) -> bool:
-    """Whether an answer breaks off: inside its reasoning, or in a JSON object with a value that may be incomplete.
+    """Return whether an answer is truncated, in its reasoning or in a JSON value that may be incomplete.
 
-    An answer that lacks nothing but closing braces is complete.
+    An answer that lacks only closing braces is complete.
     """
     if ends_in_thoughts(text):
         return True
     _, brace, rest = without_thoughts(text).partition("{")
     outside = _STRING.sub(lambda string: '""' if string["end"] == '"' else string[0], brace + rest)
-    if '"' in outside.replace('""', ""):  # a string that is not closed, or a stray quotation mark in one
+    if '"' in outside.replace('""', ""):  # an unclosed string, or a stray quotation mark in a string
         return not outside.rstrip("` \n").endswith("}")
     braces, brackets = (outside.count(opening) - outside.count(closing) for opening, closing in ("{}", "[]"))
     return brackets > 0 or (braces > 0 and not _WHOLE_VALUE_LAST.search(outside))
 
 
 def json_values(text: str) -> Iterator[JsonValue]:
-    """The outermost objects, and lists of objects, of a text in their order. Raises Unreadable for a key given twice.
+    """Yield the outermost objects and lists of objects of a text, in order. Raises Unreadable for a repeated key.
 
-    Strict JSON is decoded as it is. What is looser (Python's dicts, comments, trailing commas) is repaired, but only
-    where its brackets close, or where nothing but closing brackets is missing. Nothing is read after a value that is
-    never closed.
+    Strict JSON is decoded unchanged. Loose JSON (Python's dicts, comments, trailing commas) is repaired only if its
+    brackets are closed, or if only closing brackets are missing. The text after a value that is never closed is not
+    read.
     """
     with suppress(ValueError):
         if text.lstrip()[:1] == '"':  # a JSON string with JSON in it
@@ -119,7 +119,7 @@ def json_values(text: str) -> Iterator[JsonValue]:
 
 
 def _decoded(text: str, at: int) -> tuple[Any, int]:
-    """The value that opens at ``at``, ``None`` for a bracket in prose, and where to go on."""
+    """Return the value that opens at ``at`` (``None`` for a bracket in prose), and the position to continue at."""
     try:
         return _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
@@ -132,7 +132,7 @@ def _decoded(text: str, at: int) -> tuple[Any, int]:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Just after the bracket that closes the one at ``at``; brackets in strings do not count."""
+    """Return the position after the bracket that closes the one at ``at``; brackets in strings do not count."""
     depth = 0
     for mark in _MARK.finditer(text, at, at + LONGEST_LOOSE):
         depth += (mark[0][0] in "{[") - (mark[0][0] in "}]")
@@ -142,7 +142,7 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _repaired(text: str) -> Any:
-    """A loose object or list; ``None`` where it cannot be repaired."""
+    """Return a loose object or list; ``None`` if it cannot be repaired."""
     value = None
     if len(text) <= LONGEST_LOOSE:
         with suppress(ValueError, SyntaxError, TypeError, MemoryError):
@@ -153,7 +153,7 @@ def _repaired(text: str) -> Any:
 
 
 def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs as an object. Raises Unreadable for a key with two values."""
+    """Return the pairs as an object. Raises Unreadable for a key with two values."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found and found[key] != value:

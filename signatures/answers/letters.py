@@ -1,4 +1,4 @@
-"""Read which option an answer means. What could mean two options, or none that was offered, is not read at all.
+"""Find the option that an answer means. An answer that could mean two options or none is not read.
 
 The forms are those that VLMEvalKit (``can_infer``), lmms-eval and the MMMU scripts (``parse_multi_choice_response``)
 extract. Unlike these, nothing is guessed: a letter beside another option's text, two letters, a letter that is an
@@ -9,8 +9,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 
-LONGEST = 2_000  # characters of an answer; in a longer one no option is looked for
-LONGEST_SENTENCE = 20  # words of an answer in which an option's text is looked for
+LONGEST = 2_000  # characters of an answer; a longer answer is not read
+LONGEST_SENTENCE = 20  # words of an answer that is searched for an option's text
 
 _AROUND = re.compile(
     r"<think(?:ing)?>.*?</think(?:ing)?>|</?(?:answer|final_answer|option|choice)>|<\|(?:begin|end)_of_box\|>",
@@ -45,27 +45,27 @@ _NAMED = re.compile(
     | (?<![\w'])([AI])(?=\s*(?:[).:,/&]|$|\n|(?:or|and|nor)\b))""",
     re.X,
 )
-# Words beside an option that deny it or leave it open.
+# Words near an option that deny it or leave it open.
 _DOUBT = re.compile(
     r"\b(?:no|not|never|neither|nor|none|without|cannot|wrong|incorrect|hardly|barely|almost|nearly|little|less|lack\w*"
     r"|far\s+from|rather\s+than|instead\s+of|free\s+of|except|exclud\w+|eliminat\w+|unlikely|or|either|unclear|unsure"
     r"|uncertain|maybe|perhaps|might|could\s+be|both)\b|n't\b",
     re.I,
 )
-# Words that are in any sentence, so that there they mean no option.
+# Words that are frequent in any sentence, where they do not mean an option.
 _COMMON = frozenset({"yes", "no", "none", "true", "false", "a", "the", "is", "it", "i", "in", "all", "other"})
 
 
 def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False) -> str | None:
-    """The letter of the option that an answer means, or ``None``.
+    """Return the letter of the option that an answer means, or ``None``.
 
-    Read are the letter ("b", "(B)", "**B**", "B. Blur", "Option B", "The answer is B", ``\\boxed{B}``), the option's
-    text, and a short sentence with the text of exactly one option. With ``numbered`` the question numbered its options,
+    It may be the letter ("b", "(B)", "**B**", "B. Blur", "Option B", "The answer is B", ``\\boxed{B}``), the option's
+    text, or a short sentence with the text of exactly one option. With ``numbered``, the question numbers its options,
     and "2" means the second.
     """
     text = _unwrapped(answer) if len(answer) <= LONGEST else ""
     plain = {letter: _plain(option) for letter, option in options.items()}
-    texts = sorted(plain.values(), key=len, reverse=True)  # those that differ in marks only mean nothing
+    texts = sorted(plain.values(), key=len, reverse=True)  # options that differ only in marks are ambiguous
     letters = {option: letter for letter, option in plain.items()}
     by_text = {option: letters[option] for option in texts if option and texts.count(option) == 1}
     exact = by_text.get(_plain(text))
@@ -90,7 +90,7 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
 def _claims(
     text: str, options: Mapping[str, str], by_text: Mapping[str, str], found: set[str | None], numbered: bool
 ) -> Iterator[str | None]:
-    """The letters that the answer states; ``None`` for a statement that contradicts itself or says too little."""
+    """Yield the letters that the answer states; ``None`` for a contradictory or vague statement."""
     for match in _CLAIM.finditer(text):
         letter, rest = _letter(match["label"], options, numbered), match["rest"].strip()
         said = _begins_with(rest, by_text)
@@ -104,7 +104,7 @@ def _claims(
 
 
 def _opening(text: str, by_text: Mapping[str, str]) -> str | None:
-    """The letter of the option that is said before the first mark, as "yes" in "Yes, it is"."""
+    """Return the letter of the option before the first mark, such as "yes" in "Yes, it is"."""
     first, _, rest = [*re.split(r"([,.;:!\n]|\s[-–—]\s)", text, maxsplit=1), "", ""][:3]
     letter, words = by_text.get(_plain(first)), _plain(rest).split()
     said = {_begins_with(rest, by_text), *(by_text.get(word) for word in words[:1] + words[-1:])}
@@ -113,13 +113,13 @@ def _opening(text: str, by_text: Mapping[str, str]) -> str | None:
 
 
 def _begins_with(text: str, by_text: Mapping[str, str]) -> str | None:
-    """The letter of the option whose text a text begins with; of several the longest."""
+    """Return the letter of the longest option that a text begins with."""
     plain = f"{_plain(text)} "
     return next((letter for option, letter in by_text.items() if plain.startswith(f"{option} ")), None)
 
 
 def _without_texts(text: str, by_text: Mapping[str, str]) -> tuple[str, set[str | None]]:
-    """A text without the options' texts, and the letters of those that it had; common words are no text."""
+    """Remove the options' texts (except common words) from a text; return it with their letters."""
     plain = " ".join(["", *re.findall(r"[\w']+", text.casefold()), ""])
     found: set[str | None] = set()
     for option, letter in by_text.items():
@@ -130,19 +130,19 @@ def _without_texts(text: str, by_text: Mapping[str, str]) -> tuple[str, set[str 
 
 
 def _letter(label: str, options: Mapping[str, str], numbered: bool) -> str | None:
-    """The letter that a label means: itself, in any case, or of numbered options the one at that place."""
+    """Return the letter that a label means: the label in any case, or the numbered option at that place."""
     if label.isalpha():
         return label.upper() if label.upper() in options else None
     return dict(enumerate(options, 1)).get(int(label)) if numbered else None
 
 
 def _unwrapped(answer: str) -> str:
-    """The answer without thoughts, tags, LaTeX and Markdown; of a text with a box, what is in the box."""
+    """Return the answer without thoughts, tags, LaTeX and Markdown; if it has a box, the content of the box."""
     text = unicodedata.normalize("NFKC", _AROUND.sub(" ", answer)).translate(_PUNCTUATION)
     text = " or ".join(dict.fromkeys(_BOXED.findall(text))) or text
     return _MARKUP.sub("", _STYLED.sub(r"\1", text)).strip()
 
 
 def _plain(text: str) -> str:
-    """The words of a text in small letters."""
+    """Return the words of a text in lower case."""
     return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold()))

@@ -1,9 +1,9 @@
 """Find the quality level that a free text states for the whole image, as a last resort.
 
-Only what is certain is read. A clause has to have one of a few forms ("the overall quality is poor", "a good quality
-image", "quality level: 4"), and nothing beside it may change its meaning: of "far from excellent", "hardly a good
-quality image", "would be excellent if", "good but noisy", "poor lighting" and "the background is of poor quality"
-nothing is read.
+Only unambiguous statements are read. A clause must have one of a few forms ("the overall quality is poor", "a good
+quality image", "quality level: 4"), and nothing near it may change its meaning. No level is read from "far from
+excellent", "hardly a good quality image", "would be excellent if", "good but noisy", "poor lighting" or "the background
+is of poor quality".
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import cache
 
 from agenticiqa.signatures.vocabulary import LEVELS
 
-LONGEST = 8_000  # characters; of a longer text nothing is certain
+LONGEST = 8_000  # characters; a longer text is not read
 
 _IMAGE = "(?:image|picture|photo|photograph)"
 _KIND = "(?:overall|perceptual|perceived|visual|general|image|picture|photo|photographic)"
@@ -25,7 +25,7 @@ _NAME = (
 _LEVEL = rf"(?:{_WORD}(?:\s+{_NOUN})?|{_NUMBER}|[1-5])"
 
 
-@cache  # compiled when a text is first read: it takes as long as a tenth of a start
+@cache  # compiled on first use, because it takes a tenth of the program's start time
 def _claim() -> re.Pattern[str]:
     return re.compile(
         rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s+conclusion),?\s+)*(?:
@@ -50,7 +50,7 @@ _CLAUSE_ENDS = re.compile(
     r"|\s+(?=(?:so|hence|thus|therefore|because|since|though|although|and)\s)",
     re.IGNORECASE,
 )
-# What comes before these is meant with a reserve.
+# A statement before one of these words is qualified by what follows.
 _CONTRAST = re.compile(
     r"(?<!anything)(?<!nothing)(?<!all)(?:^|[\s,])(?:but|however|yet|nevertheless|nonetheless|still)\b,?\s*", re.I
 )
@@ -59,8 +59,8 @@ _DENIED = re.compile(
     r"far|anything|lack\w*|fail\w*|less|false|wrong|untrue|doubt\w*)\b|n't\b",
     re.IGNORECASE,
 )
-# What makes a whole sentence uncertain: a condition, a wish, a question, a choice of levels, a former state, another's
-# words.
+# Words that make a whole sentence uncertain: a condition, a wish, a question, a choice of levels, a former state, a
+# quotation.
 _UNCERTAIN = re.compile(
     rf"""\b(?:if|unless|were\s+(?:it|there|the|not)|had\s+(?:it|the)|would(?<!I\ would)(?<!we\ would)|could|might|may
     |must|should|whether|wish\w*|hope\w*|provided|assuming|suppos\w+|imagin\w+|expect\w*|between|better|worse|than
@@ -90,7 +90,7 @@ def level_named(text: str) -> int | None:
         return None
     if _ALONE.fullmatch(text):
         return _level_in(text)
-    is_it = bool(re.match(rf"(?:it|{_NAME})\b(?!')", text, re.IGNORECASE))  # what "it" is
+    is_it = bool(re.match(rf"(?:it|{_NAME})\b(?!')", text, re.IGNORECASE))  # whether "it" is the image
     levels: set[int] = set()
     for sentence in _SENTENCE_ENDS.split(_CONTRAST.split(text)[-1]):
         if levels and _TAKEN_BACK.match(sentence.strip()):
@@ -104,6 +104,6 @@ def level_named(text: str) -> int | None:
 
 
 def _level_in(text: str) -> int:
-    """The level of a text that has exactly one."""
+    """Return the level in a text that has exactly one."""
     word, number = re.search(rf"\b{_WORD}\b", text, re.IGNORECASE), re.search("[1-5]", text)
     return LEVELS[word[0].capitalize()] if word else int(number[0])  # type: ignore[index]

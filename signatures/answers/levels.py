@@ -1,7 +1,7 @@
-"""The quality level that a value names, and how probable a model writes that each level is.
+"""Read the quality level that a value names, and the probability of each level that a model wrote.
 
-Five numbers are log-probabilities, probabilities or percentages, by their sum: the exponentials of log-probabilities
-make about 1, probabilities about 1, percentages about 100. What makes none of these, or more than one, is refused.
+Five numbers are log-probabilities, probabilities or percentages, depending on their sum: the exponentials of
+log-probabilities and probabilities sum to about 1, percentages to about 100. Other or ambiguous numbers are refused.
 """
 
 import math
@@ -15,9 +15,9 @@ from pydantic import ConfigDict, Field, model_validator
 from agenticiqa.signatures.types import LEVEL_KEYS, LevelKey, Strict
 from agenticiqa.signatures.vocabulary import LEVELS, closest
 
-NEVER = -1000.0  # a log-probability of nothing, as a finite number: exp gives exactly 0
-NEARLY = 0.05  # how far the sum of the exponentials of log-probabilities may be from 1
-ROUNDED = 0.15  # the same of probabilities: written with one digit, 99 % of them are as near
+NEVER = -1000.0  # the log-probability of zero, as a finite number: exp gives exactly 0
+NEARLY = 0.05  # maximum difference of the sum of the exponentials of log-probabilities from 1
+ROUNDED = 0.15  # the same for probabilities; with one digit, 99 % of them are within this
 LONGEST_LEVEL = 100  # characters of a value that states one level
 FILLERS = {"level", "quality", "rating", "stars", "star"}
 NO_LEVEL = "no level has any probability: give each level its own"
@@ -43,7 +43,7 @@ class LevelProbs(Strict):
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, value: Any) -> Any:
-        """Level names as keys, records, numbers in words; raises ValueError, for the model, for what is no opinion."""
+        """Convert level names, records and numbers in words; raises ValueError, for the model, for invalid values."""
         if isinstance(value, list):
             value = _from_records(value)
         if not isinstance(value, Mapping):
@@ -52,19 +52,19 @@ class LevelProbs(Strict):
         return settled({named.get(key, key): item for key, item in value.items()})
 
     def by_level(self) -> dict[int, float]:
-        """The numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``source``."""
+        """Return the numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``source``."""
         return {1: self.bad, 2: self.poor, 3: self.fair, 4: self.good, 5: self.excellent}
 
     @property
     def source(self) -> Literal["quality_probs", "probabilities", "percentages"]:
-        """What the numbers are, as a result's ``probability_source`` names it; log-probabilities are quality_probs."""
+        """The kind of the numbers, as in ``probability_source`` of a result; quality_probs are log-probabilities."""
         numbers = self.by_level().values()
         if max(numbers) <= 0:
             return "quality_probs"
         return "probabilities" if math.fsum(numbers) < 2 else "percentages"
 
     def probabilities(self) -> dict[int, float]:
-        """The probability of each level; they sum to one."""
+        """Return the probability of each level; they sum to one."""
         numbers = self.by_level()
         if self.source == "quality_probs":
             peak = max(numbers.values())
@@ -74,15 +74,15 @@ class LevelProbs(Strict):
 
     @property
     def most_probable(self) -> int:
-        """The most probable level, the worse one of two that are equal."""
+        """The most probable level; the worse one of two that are equal."""
         shares = self.probabilities()
         return max(shares, key=lambda level: (shares[level], -level))
 
 
 def settled(written: Mapping[Any, Any]) -> dict[str, float]:
-    """Five numbers of one kind under the keys "1" to "5"; no probability is 0, or ``NEVER`` among log-probabilities.
+    """Return five numbers of one kind under the keys "1" to "5"; a missing one is 0, or ``NEVER`` as log-probability.
 
-    Raises ValueError, which says what is wrong, where the numbers are no distribution, or where they may be two.
+    Raises ValueError, with the reason, if the numbers are not exactly one distribution.
     """
     numbers: dict[LevelKey, float | None] = {}  # None: no probability
     percent = False
@@ -110,7 +110,7 @@ def settled(written: Mapping[Any, Any]) -> dict[str, float]:
 
 
 def _log_probabilities(numbers: Mapping[LevelKey, float | None], given: Sequence[float]) -> dict[str, float]:
-    """The log-probabilities of all levels; a zero is certain, or no probability where the others make 1 without it."""
+    """Return the log-probabilities of all levels; a zero means certain, or none if the others sum to 1."""
     zeros, below = given.count(0), math.fsum(math.exp(number) for number in given if number < 0)
     is_zero_none = zeros > 0 and abs(below - 1) <= NEARLY
     if zeros > 1 and not is_zero_none:
@@ -128,9 +128,9 @@ def _log_probabilities(numbers: Mapping[LevelKey, float | None], given: Sequence
 
 
 def stated_level(value: Any) -> int | None:
-    """The one level, 1 to 5, that a short value names: 4, "4", "Good", "good (4)", "4/5", "Level 4: Good".
+    """Return the one level, 1 to 5, that a short value names: 4, "4", "Good", "good (4)", "4/5", "Level 4: Good".
 
-    ``None`` for anything else: two levels, a number between two, another scale, a word that is no level.
+    Return ``None`` for anything else: two levels, a number between two, another scale, another word.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
@@ -152,9 +152,9 @@ def _level_of(token: str) -> int | None:
 
 
 def in_order(five: Sequence[Any], level: int | None) -> dict[str, Any] | None:
-    """Five bare numbers under their levels: from 1 to 5, or from 5 to 1, whichever has its peak at ``level``.
+    """Assign five bare numbers to their levels, from 1 to 5 or from 5 to 1, by the position of the peak.
 
-    ``None`` where that does not decide.
+    The peak must be at ``level``. Return ``None`` if this holds for neither or both orders.
     """
     fitting: list[dict[str, Any]] = []
     for numbers in (list(five), list(five)[::-1]):
@@ -168,7 +168,7 @@ def in_order(five: Sequence[Any], level: int | None) -> dict[str, Any] | None:
 
 
 def _from_records(records: list[Any]) -> Any:
-    """``[{"level": 1, "prob": 0.1}, ...]`` and ``[{"1": 0.1}, ...]`` as one mapping; anything else as it is."""
+    """Return ``[{"level": 1, "prob": 0.1}, ...]`` or ``[{"1": 0.1}, ...]`` as a mapping; other values unchanged."""
     merged: dict[Any, Any] = {}
     for record in records:
         if not isinstance(record, Mapping) or len(record) > 2:
@@ -184,7 +184,7 @@ def _from_records(records: list[Any]) -> Any:
 
 
 def _number(value: Any) -> tuple[float | None, bool]:
-    """A number, ``None`` for no probability, and whether it has a percent sign."""
+    """Return a number, or ``None`` for no probability, and whether it has a percent sign."""
     percent = None
     if isinstance(value, str):
         text = value.strip().replace("−", "-")

@@ -1,7 +1,7 @@
-"""How a model's answer may differ from the schema that it was sent, and still be read.
+"""Accept a model's answer that differs from the requested schema in the spelling or the number of its keys.
 
 The schema is closed: it requests exactly these keys. An answer may have a key in another case or spelling, or a further
-key. What was left out or read as something else is in ``notes``.
+key. ``notes`` reports what was omitted or reinterpreted.
 """
 
 import re
@@ -15,7 +15,7 @@ from agenticiqa.signatures.types import Strict
 from agenticiqa.signatures.vocabulary import closest
 
 LONGEST_SHOWN = 40  # characters of an unknown key in a note
-SIMILAR_KEY = 0.8  # of difflib's ratio: "tool_execute" is tool_execution, "score" is nothing
+SIMILAR_KEY = 0.8  # minimum of difflib's ratio: "tool_execute" means tool_execution, "score" no key
 _NOTHING = re.compile(
     r"(?:no(?:ne|thing)?(?:\s+(?:visible|noticeable|obvious|apparent))?(?:\s+distortions?)?|null|n/?a|)", re.IGNORECASE
 )
@@ -23,9 +23,9 @@ REASONS = dict.fromkeys(("reasoning", "reason", "explanation", "rationale", "jus
 
 
 class ModelAnswer(Strict):
-    """The base of what a model writes. ``other_names`` maps further names of a key, in snake case, to the key.
+    """The base class of model answers. ``other_names`` maps further names of a key, in snake case, to the key.
 
-    ``set_by_rules`` are keys, in snake case, that it is not asked for and may write: they are left out without a note.
+    ``set_by_rules`` are keys, in snake case, that are not requested: they are omitted without a note.
     """
 
     other_names: ClassVar[Mapping[str, str]] = {}
@@ -34,7 +34,7 @@ class ModelAnswer(Strict):
 
     @property
     def notes(self) -> list[str]:
-        """What was left out of the answer or read as something else, one sentence each, the nested ones included."""
+        """The omitted or reinterpreted parts of the answer, one sentence each, including those of nested answers."""
         nested = (note for value in self.__dict__.values() for note in _notes_in(value))
         return list(dict.fromkeys([*self._notes, *nested]))
 
@@ -45,9 +45,9 @@ class ModelAnswer(Strict):
 
     @classmethod
     def checked(cls, answer: Any, surplus: Mapping[str, Any]) -> list[str]:
-        """Return what a reader has to know of an answer that is accepted, one sentence each. For subclasses.
+        """Return notes for the reader of an accepted answer, one sentence each. For subclasses.
 
-        Raises ValueError where an unknown key, in snake case, contradicts the answer.
+        Raises ValueError if an unknown key, in snake case, contradicts the answer.
         """
         return []
 
@@ -63,7 +63,7 @@ class ModelAnswer(Strict):
 
 
 def names_in(value: Any) -> Any:
-    """A list of names, where one alone or "none" was written; anything else as it is."""
+    """Return a list of names for a single name or "none"; other values are returned unchanged."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
         return value
@@ -71,7 +71,7 @@ def names_in(value: Any) -> Any:
 
 
 def rows_by_region(key: str) -> BeforeValidator:
-    """A validator that reads the documents' mapping by region as rows with this key; anything else as it is."""
+    """Return a validator that converts the documents' mapping by region to rows with this key."""
 
     def as_rows(value: Any) -> Any:
         by_region = isinstance(value, Mapping)
@@ -81,18 +81,18 @@ def rows_by_region(key: str) -> BeforeValidator:
 
 
 def wire_names(model: type[BaseModel]) -> list[str]:
-    """The JSON keys of a model."""
+    """Return the JSON keys of a model."""
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def snake(name: object) -> str:
-    """A key in snake case: "Quality Level", "qualityLevel" and "**quality-level**" are quality_level."""
+    """Return a key in snake case: "Quality Level", "qualityLevel" and "**quality-level**" become quality_level."""
     text = unicodedata.normalize("NFKC", str(name))
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
 
 
 def keys_found(written: Mapping[Any, Any], model: type[BaseModel], *, by_other_names: bool = False) -> int:
-    """How many of the model's keys are there, in any case, and if so wanted under another of their names."""
+    """Return how many of the model's keys are present, in any case, and optionally under other names."""
     others = getattr(model, "other_names", {}) if by_other_names else {}
     found = {others.get(snake(key), snake(key)) for key in written}
     return len(found & {snake(name) for name in wire_names(model)})
@@ -101,9 +101,9 @@ def keys_found(written: Mapping[Any, Any], model: type[BaseModel], *, by_other_n
 def under_own_keys(
     written: Mapping[Any, Any], model: type[ModelAnswer]
 ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
-    """What was written under the model's own keys, what under unknown ones, and a note for each key that was changed.
+    """Return the values under the model's own keys, those under unknown keys, and a note for each changed key.
 
-    Raises ValueError where two keys that mean the same have different values.
+    Raises ValueError if two keys with the same meaning have different values.
     """
     names = {snake(name): name for name in wire_names(model)}
     found: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""A model's answer, read from what it wrote: the object may be bare or wrapped, in loose JSON, or a list of keys.
+"""Read a model's answer: the object may be bare or wrapped, in loose JSON, or a list of keys.
 
-Used for the text of every adapter. Only a whole object is read, and only one that can mean one thing: of two different
-answers none is taken, unless the words between them say that the later one replaces the earlier.
+Used for the text of every adapter. Only a complete and unambiguous object is read. Two different answers are refused,
+unless the words between them say that the later one replaces the earlier.
 """
 
 import re
@@ -28,19 +28,18 @@ from agenticiqa.signatures.answers.json_text import (
 )
 from agenticiqa.signatures.answers.model_answer import ModelAnswer, keys_found, snake, under_own_keys, wire_names
 
-MOST_WRAPPERS = 4  # around an answer, a string with JSON in it counted as one
+MOST_WRAPPERS = 4  # levels around an answer; a string that contains JSON counts as one
 UNREAD = "the answer was not a JSON object"
 UNFINISHED = "the JSON object is not complete"
 IN_THOUGHTS = "the answer ends inside its reasoning, before the JSON object"
 TWO_ANSWERS = "there are two different answers; give exactly one JSON object"
-# What the parsers raise for what they cannot read: a date of YAML that is none is a ValueError, and an integer may be
-# too large for a float.
+# Exceptions of the parsers: an invalid date in YAML is a ValueError, and an integer may be too large for a float.
 PARSERS_RAISE = (ValueError, OverflowError, RecursionError)
 
 _REPLACES = re.compile(
     r"\b(correct|revis|updat|actually|wait\b|instead|final|improv|fixed|adjust|reconsider|replac)", re.IGNORECASE
 )
-# A small model that goes on with a question of its own, or that answers once for each image or option.
+# A small model may continue with another question, or answer once for each image or option.
 _ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
 
@@ -51,16 +50,16 @@ _KEY_LINE = re.compile(
 )
 _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
-_BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # of YAML: the text follows
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # of YAML, too, with which a short text can be huge
+_BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # a block of text in YAML
+_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # an alias in YAML, which can expand a short text enormously
 
 
 def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | None:
-    """The output fields of a signature with one typed answer; ``None`` for any other signature.
+    """Return the output fields of a signature with one typed answer; ``None`` for any other signature.
 
-    A field of text beside the typed one (such as the reasoning of a ``ChainOfThought``) is empty where it was left out.
-    Raises Unreadable, from the ValidationError if there is one; for a text that is too much to be read also where the
-    signature is another one, so that no other parser gets it.
+    A text field beside the typed one (such as the reasoning of a ``ChainOfThought``) is empty if it was omitted. Raises
+    Unreadable, from the ValidationError if there is one. A text beyond the limits raises it for every signature, so
+    that no other parser gets it.
     """
     if why := too_much(text):
         raise Unreadable(why)
@@ -78,7 +77,7 @@ def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | 
 
 
 def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
-    """The answer in a text, as the model class of the output field. Raises Unreadable."""
+    """Return the answer in a text, as the model class of the output field. Raises Unreadable."""
     try:
         return _validated(_written(text, field, model), model)
     except Unreadable:
@@ -88,7 +87,7 @@ def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
 
 
 def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
-    """What an answer that was rejected has under the model's keys, as written; ``None`` where that is unclear."""
+    """Return the values of a rejected answer under the model's keys; ``None`` if they are ambiguous."""
     if too_much(text):
         return None
     fields: Mapping[Any, Any] | None = None
@@ -102,7 +101,7 @@ def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, A
 
 
 def faults(error: ValidationError) -> str:
-    """What is wrong with each field, in one line."""
+    """Return the error of each field, in one line."""
     return "; ".join(
         f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg'].removeprefix('Value error, ')}"
         for item in error.errors(include_url=False, include_context=False, include_input=False)
@@ -110,7 +109,7 @@ def faults(error: ValidationError) -> str:
 
 
 def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]:
-    """The last object of the text that has the answer's keys, not yet validated. Raises Unreadable."""
+    """Return the last object in the text with the answer's keys, not yet validated. Raises Unreadable."""
     if why := too_much(text):
         raise Unreadable(why)
     text = without_thoughts(text)
@@ -127,12 +126,12 @@ def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]
     objects = [each.value for each in values if isinstance(each.value, Mapping)]
     nested = [item for each in objects for item in (*each.values(), each) if isinstance(item, Mapping)]
     if begun := [each for each in nested if keys_found(each, model)]:
-        return begun[-1]  # validating it says which keys are missing
+        return begun[-1]  # the validation reports the missing keys
     raise Unreadable(f"the JSON object has no field {field!r} with the keys asked for" if objects else UNREAD)
 
 
 def _validated(fields: Mapping[Any, Any], model: type[BaseModel]) -> BaseModel:
-    """The object as the model class. Raises Unreadable, which says for each key what is wrong."""
+    """Return the object as the model class. Raises Unreadable with the error of each key."""
     try:
         return model.model_validate(dict(fields))
     except ValidationError as error:
@@ -140,7 +139,7 @@ def _validated(fields: Mapping[Any, Any], model: type[BaseModel]) -> BaseModel:
 
 
 def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) -> list[Mapping[Any, Any]]:
-    """The objects inside a value that have at least half of the model's keys."""
+    """Return the objects inside a value that have at least half of the model's keys."""
     if depth > MOST_WRAPPERS:
         return []
 
@@ -168,7 +167,7 @@ def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) 
 
 
 def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
-    """Bare rows, or the documents' mapping by region, under the only key of a model, where they are valid there."""
+    """Return bare rows, or the documents' mapping by region, under a model's only key, if they are valid there."""
     (name, *others) = model.model_fields
     with suppress(ValidationError):
         if value and not others:
@@ -178,7 +177,7 @@ def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
 
 
 def _the_one(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
-    """The last one; raises Unreadable when an earlier one is a valid answer too, and another."""
+    """Return the last object; raises Unreadable if an earlier one is also valid and differs."""
     *earlier, last = found
     between = text[earlier[-1].end : last.start] if earlier else ""
     if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
@@ -191,7 +190,7 @@ def _the_one(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> M
 
 
 def _verdict(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The answer without its reason."""
+    """Return the answer without its reason."""
     return _validated(fields, model).model_dump(exclude={"quality_reasoning", "replan_reason"})
 
 
@@ -202,10 +201,10 @@ def _only(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
 
 
 def _key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Mapping[str, Any] | None:
-    """What stands after the model's keys in lines of their own, as in YAML or in a Markdown list, in place of JSON.
+    """Return the values after the model's keys in separate lines, as in YAML or Markdown, instead of JSON.
 
-    ``None`` where fewer than ``least`` of the keys, more than half, are there. Raises Unreadable for a key that is
-    there twice with different values.
+    Return ``None`` if fewer than ``least`` keys are present (default: more than half). Raises Unreadable for a key that
+    is present twice with different values.
     """
     if len(text) > LONGEST_LOOSE:
         return None
@@ -228,13 +227,13 @@ def _key_lines(text: str, model: type[BaseModel], least: int | None = None) -> M
 
 
 def _of_lines(first: str, *lines: str, is_text: bool) -> Any:
-    """The value of a key that stands in these lines: text as it is, anything else as YAML."""
+    """Return the value of a key in these lines: text unchanged, anything else parsed as YAML."""
     first, rest = _BLOCK.sub("", first, count=1).strip(), textwrap.dedent("\n".join(lines)).strip("\n")
     block = f"{first}\n{rest}" if first else rest
     if is_text:
         return " ".join(block.split()).strip("\"'`*")
     block = _BULLET.sub(r"\1", block)
     if not _ALIAS.search(block):
-        with suppress(yaml.YAMLError, ValueError, RecursionError):  # a date that is none is a ValueError
+        with suppress(yaml.YAMLError, ValueError, RecursionError):  # an invalid date is a ValueError
             return yaml.safe_load(block)
     return first.strip("\"'`*, ")

@@ -1,8 +1,8 @@
-"""The probability of each quality level, read from the log-probabilities of the tokens that name it.
+"""Read the probability of each quality level from the log-probabilities of the tokens that name it.
 
-Q-Align (Wu et al., ICML 2024), OneAlign, DeQA-Score and Q-ReAlign are read by ``level_words``: the logits of the first
-token of each of the words excellent, good, fair, poor and bad, softmaxed over these five. The words begin with five
-different letters, so whatever tokens a tokenizer makes of them, the first ones differ.
+``level_words`` is for Q-Align (Wu et al., ICML 2024), OneAlign, DeQA-Score and Q-ReAlign: it takes the softmax over the
+logits of the first tokens of the words excellent, good, fair, poor and bad. The words begin with five different
+letters, so their first tokens differ with any tokenizer.
 """
 
 import logging
@@ -19,9 +19,9 @@ from agenticiqa.signatures.vocabulary import LEVELS
 logger = logging.getLogger(__name__)
 
 LEAST_MASS = 0.5
-FEWEST = 2  # alternatives: one alone would count as certainty, whatever its probability
-LEAST_OWN = 0.1  # of the most probable one's share: a token far below was not drawn from this distribution
-MOST_MASS = 1.01  # more than rounding explains: these are no log-probabilities
+FEWEST = 2  # alternatives; a single one would count as certain, regardless of its probability
+LEAST_OWN = 0.1  # relative to the most probable alternative; a token below was not sampled from this distribution
+MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabilities
 WORDS = {name.lower(): level for name, level in LEVELS.items()}
 NAMES = WORDS | {str(level): level for level in LEVELS.values()}
 
@@ -29,16 +29,16 @@ _FIELD = '"quality_level"'
 _BEFORE_VALUE = re.compile(r'\s*:\s*"?\s*')
 _VALUE = re.compile(r'\s*:\s*"?([^",}\n]+)["},\n]')
 _WORD = re.compile(r"""[\s"':,{]*([^\W_]+)(?=[\s"',}]|$)""")
-# Some servers return their tokenizer's own marks for a blank and a newline.
+# Some servers return their tokenizer's marks for a blank and a newline.
 _MARKS = str.maketrans({"Ġ": " ", "▁": " ", "Ċ": "\n"})
 
 
 class LevelReading(NamedTuple):
-    """The probabilities of the levels 1..5, as the tokens have them.
+    """The probabilities of the levels 1..5 from the tokens.
 
-    ``mass`` is the probability, before normalization, that fell on any level, in [0, 1]. ``probabilities`` sum to one;
-    they are ``None`` where ``mass`` is under one half. A level that is in none of the alternatives has 0, which is
-    too low by at most ``1 - mass``.
+    ``mass`` is the total probability of the levels before normalization, in [0, 1]. ``probabilities`` sum to one; they
+    are ``None`` if ``mass`` is less than one half. A level without an alternative has 0, which is too low by at most
+    ``1 - mass``.
     """
 
     probabilities: dict[int, float] | None
@@ -71,12 +71,12 @@ def level_probabilities_from_tokens(logprobs: Any) -> LevelReading | None:
 
 
 def level_words(logprobs: Any) -> LevelReading | None:
-    """The distribution over the five words at the first token of a continuation; ``None`` without alternatives to it.
+    """Return the distribution over the five words at the first token of a continuation, or ``None``.
 
-    ``logprobs`` is what DSPy returns for a call. A word counts by the longest alternative that is the word or its
-    beginning, in lower case, all with a blank before them or all without one, whichever has more probability: the
-    published readings look at one token for each word. A word that no alternative is has 0, which is too low by at most
-    ``1 - mass``.
+    It is ``None`` without alternatives. ``logprobs`` is what DSPy returns for a call. A word has the probability of the
+    longest alternative that is the word or its beginning, in lower case. The alternatives have a leading blank or not,
+    whichever is more probable in total, because the published methods use one token per word. A word without an
+    alternative has 0, which is too low by at most ``1 - mass``.
     """
     tokens = _tokens(logprobs)
     alternatives = _alternatives(tokens[0]) if tokens else None
@@ -94,10 +94,10 @@ def level_in_tokens(logprobs: Any) -> int | None:
 
 
 def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenLogprob, ...]:
-    """The level's token with its alternatives, and the text before and after it as one token each.
+    """Keep the level's token with its alternatives, and join the text before and after it to one token each.
 
-    The log-probability of such a text is the sum over its tokens. All of them, where none names a level. A server lists
-    twenty alternatives for each of some 300 tokens: 110 KB in DSPy's cache for one answer, of which one token is read.
+    The log-probability of a joined text is the sum over its tokens. All tokens are kept if none names a level. A server
+    lists twenty alternatives for each of some 300 tokens, 110 KB in DSPy's cache, but only one token is needed.
     """
     place = _level_place([each.token for each in logprobs])
     if place is None:
@@ -107,7 +107,7 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
 
 
 def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
-    """The number of the token in which the name of the level begins, and its text before that name."""
+    """Return the number of the token in which the name of the level begins, and its text before that name."""
     text, starts = "", []
     for token in tokens:
         starts.append(len(text))
@@ -121,7 +121,7 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _alternatives(token: Any) -> list[tuple[str, float]] | None:
-    """The alternatives for a token with their probabilities, itself among them; ``None``, in the log, if unusable."""
+    """Return the alternatives for a token, including itself, with their probabilities; ``None`` if unusable."""
     listed = list(_get(token, "top_logprobs") or ())
     own = [each for each in listed if _get(each, "token") == _get(token, "token")]
     if not own:
@@ -138,7 +138,7 @@ def _alternatives(token: Any) -> list[tuple[str, float]] | None:
 
 
 def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
-    """The reading of the probability that fell on each level; ``None`` for a sum that no probabilities have."""
+    """Return the reading of the probabilities of the levels; ``None`` if their sum is impossible."""
     mass = math.fsum(shares.values())
     if mass > MOST_MASS:
         logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)
@@ -150,7 +150,7 @@ def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
 
 
 def _shares_of_words(alternatives: Sequence[tuple[str, float]], blank: str) -> dict[int, float]:
-    """By level the probability of its word, with this before it."""
+    """Return the probability of each level's word, preceded by ``blank``."""
     shares = dict.fromkeys(sorted(WORDS.values()), 0.0)
     longest = dict.fromkeys(shares, "")
     for text, share in alternatives:
