@@ -82,12 +82,7 @@ def proposed(instruction: str, rng: random.Random) -> str:
     kept = instruction.split(" | ")
     for _ in range(rng.choice([1, 2, 2, 3])):
         kind = rng.choices(["helpful", "harmful", "copy", "useless"], [0.58, 0.13, 0.11, 0.18])[0]
-        sentences = {
-            "helpful": list(HELPFUL),
-            "harmful": list(HARMFUL),
-            "copies tools": COPY_TOOLS,
-            "useless": USELESS,
-        }[kind]
+        sentences = {"helpful": list(HELPFUL), "harmful": list(HARMFUL), "copy": COPY_TOOLS, "useless": USELESS}[kind]
         if len(kept) > 1 and rng.random() < 0.2:
             kept.pop(rng.randrange(1, len(kept)))
         sentence = rng.choice(sentences)
