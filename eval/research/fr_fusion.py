@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         items = read_labels(args.labels)
         scale = mos_scale([item.mos for item in items], args.mos_range)
         if any(item.reference is None for item in items):
-            raise UserError(f"{args.labels}: some rows have no reference; FR-FUSION needs one for every image")
+            raise UserError(f"{args.labels}: some rows have no reference; add one to every row")
         raws = {tool.name: [raw_of(tool, item) for item in items] for tool in TOOLS.values() if tool.kind == "FR"}
         print("\n".join(report(items, raws, scale)))
 

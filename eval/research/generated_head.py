@@ -252,7 +252,8 @@ def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Fl
         pooled = interval(srcc, scores[mask], mos, pictures.content[mask].tolist())
         within = np.mean([srcc(scores[mask][of == each], mos[of == each]) for each in np.unique(of)])
         error = np.sqrt(((scores[mask] - mos) ** 2).mean())
-        line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}, by generator {within:.3f}, RMSE {error:.3f}"
+        line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}"
+        line += f", mean SRCC within generators {within:.3f}, RMSE {error:.3f}"
     print(line, flush=True)
 
 

@@ -3,8 +3,8 @@
     python -m agenticiqa.eval.research.outside_photos PHOTOS/labels.csv... [--fit FILE.npz]
         [--fit-on LOOK FOLDER]... [--test-on LOOK FOLDER]... [--drawn N] [--photos N]
 
-Prints the share of pictures of each kind that are recognized as no photos (hits), and the share of photos, in color
-and gray, that are wrongly recognized as no photos (false alarms), with Wilson's 95 % intervals. LOOK is graphic, page,
+Prints the share of pictures of each kind that are recognized as non-photos (hits), and the share of photos, in color
+and gray, that are wrongly recognized as non-photos (false alarms), with Wilson's 95 % intervals. LOOK is graphic, page,
 medical or instrument. With --fit, the regression is fitted and written first; copy its SHA-256 to
 ``outside_training.py``. Pictures for fitting and testing differ: drawn ones in their seeds, folders in their packages,
 photos in their images. The images of scikit-image are for testing only.
@@ -169,7 +169,7 @@ def in_gray(image: RGB) -> RGB:
 def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> list[str]:
     """Return Markdown rows by group, for samples that were not used for fitting."""
     lines = [
-        "| pictures | n | recognized as no photos [95 %] | with the right look |",
+        "| pictures | n | recognized as non-photos [95 %] | with the right look |",
         "| --- | --- | --- | --- |",
     ]
     groups: dict[str, list[tuple[Look, Look]]] = {}
@@ -178,7 +178,7 @@ def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> l
             pair = (sample.look, predicted_look(weights, sample))
             groups.setdefault(sample.group, []).append(pair)
             if sample.look != "photo":
-                groups.setdefault("all pictures that are not photos", []).append(pair)
+                groups.setdefault("all non-photos", []).append(pair)
             elif "generated" not in sample.group:
                 groups.setdefault(f"all {sample.group.partition(': ')[2]}", []).append(pair)
     for group, pairs in groups.items():

@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("model", type=Path, help="the model to refit one head of")
     parser.add_argument("labels", type=Path, help="labels.csv of the photos that the panel rated")
     parser.add_argument("--panel", type=int, default=0, help="number of the panel (default: %(default)s)")
-    parser.add_argument("--never", type=Path, help="CSV with test photos in its first column, refused in the labels")
+    parser.add_argument("--never", type=Path, help="CSV with test photos in its first column; none may be in LABELS")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for all outputs")
 
     def run(args: argparse.Namespace) -> None:

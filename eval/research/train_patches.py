@@ -274,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = parser_of(__doc__)
     parser.add_argument("labels", type=Path, nargs="+", help="labels.csv of authentic photos with a training split")
     parser.add_argument("--packages", type=Path, required=True, help="the folder with the unpacked packages")
-    parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="CSV of their photos")
+    parser.add_argument("--photos", type=Path, default=DATA / "pristine.csv", help="CSV that lists the photos")
     parser.add_argument("--cache", type=Path, required=True, help="folder to cache the features of each photo")
     parser.add_argument("--seed", type=int, default=0, help="seed of the networks (default: %(default)s)")
     parser.add_argument("--out", type=Path, help="file for the weights")

@@ -62,7 +62,7 @@ def test_only_pictures_that_were_not_fitted_on_are_counted():
     counted = {row.split(" | ")[0].strip("| "): row for row in rows[2:]}
     assert "| 5 | 20.0% [3.6%, 62.4%] |" in counted["set: photo"]
     assert "| 4 | 100.0% [51.0%, 100.0%] | 4 of 4 |" in counted["set: page"]
-    assert "| 16 | 100.0%" in counted["all pictures that are not photos"]
+    assert "| 16 | 100.0%" in counted["all non-photos"]
 
 
 def test_folders_and_photos_are_read_and_a_wrong_look_is_refused(tmp_path, monkeypatch, capsys):
