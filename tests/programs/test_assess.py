@@ -137,7 +137,7 @@ def test_an_editor_sees_the_arguments_and_the_type_of_the_result() -> None:
 
 
 class Counting(AgenticIQA):
-    """A user's program with a ``__call__`` of its own."""
+    """A user's program that overrides ``__call__``."""
 
     calls = 0
 
@@ -152,7 +152,7 @@ def test_acall_uses_the_call_of_a_subclass(photo: Path) -> None:
 
 
 class Shown(dspy.Module):
-    """A user's detector, which notes by which calls it was reached."""
+    """A user's detector that records the call stack."""
 
     def forward(self, regions: list[str], **_: object) -> Detected:
         self.calls = [frame.name for frame in traceback.extract_stack()]

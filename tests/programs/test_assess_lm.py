@@ -62,14 +62,14 @@ from support.scripted_answers import (
 
 @pytest.fixture(scope="module")
 def pristine(photo: Path) -> Path:
-    """The same scene without the blur, as a PNG."""
+    """Return the same scene without the blur, as a PNG."""
     path = photo.with_name("pristine.png")
     Image.fromarray(scene()).save(path)
     return path
 
 
 def asked_of(server: Server) -> list[str]:
-    """The stages in the order asked; analysis and selection run side by side, so they are put in order here."""
+    """Return the stages in the order of their requests; analysis and selection run in parallel, so they are sorted."""
     order = {"analysis": 0, "selection": 1}
     stages = server.stages()
     for at in range(len(stages) - 1):
@@ -206,7 +206,7 @@ def test_the_tool_named_in_the_question_runs(photo: Path) -> None:
 
 @pytest.mark.parametrize(("named", "shown"), [("MAGIQ", r"MAGIQ.*NIQE"), ("SSIM", "reference")])
 def test_a_named_tool_that_cannot_run_is_an_error(photo: Path, named: str, shown: str) -> None:
-    """One that is unknown, with those that are known, and one that compares without a reference."""
+    """An unknown tool is reported with the known ones, and a full-reference tool without a reference."""
     script = {**SCRIPT, "plan": plan(required_tool=[named], flags={**ALL, "tool_selection": False})}
     with fake_server(by_stage(script)) as server, pytest.raises(ToolError, match=shown):
         program_for(server)(photo, f"Rate the quality with {named}.")
@@ -249,13 +249,13 @@ def test_unnamed_tools_are_dropped_in_every_form_of_call(photo: Path) -> None:
 
 
 def constant(calibrated: float) -> dict[str, Tool]:
-    """A toolbox of one tool that measures the same of every image."""
+    """Return a toolbox of one tool with a constant value."""
     card = TOOLS["NIQE"]
     return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, calibration=lambda raw: calibrated)}  # type: ignore[arg-type]
 
 
 def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """The program around a toolbox of the test's own."""
+    """Return the program with a toolbox of the test."""
     backend = connect(config_for(server).executor)
     assert backend is not None
     return all_asking(backend, tools, max_replan_iterations)
@@ -341,7 +341,7 @@ def test_a_plan_is_rejected_only_for_errors_that_rules_cannot_set(photo: Path) -
 def test_a_summarizer_without_a_usable_answer_says_so_and_does_not_plan_again(
     photo: Path, query: str, garbage: Reply
 ) -> None:
-    """Not for a gap in the evidence either."""
+    """A gap in the evidence causes no replan either."""
     answers = {"assessment": garbage, "answer": garbage, "analysis": bad_json()}
     script = {**SCRIPT, "plan": NAMED if query == OPTIONS else plan(), **answers}
     with fake_server(by_stage(script)) as server:
@@ -400,7 +400,7 @@ def test_a_letter_of_a_rejected_answer_is_used_and_marked(photo: Path) -> None:
 
 @pytest.mark.parametrize(("scale", "source"), [(1, "probabilities"), (100, "percentages")])
 def test_probabilities_instead_of_logarithms_are_read_as_probabilities(photo: Path, scale: float, source: str) -> None:
-    """Taken as logarithms they would be nearly the same for every level, whatever the model thinks."""
+    """Read as logarithms, they would be nearly equal for all levels."""
     shares = {"1": 0.01, "2": 0.04, "3": 0.15, "4": 0.7, "5": 0.1}
     plain = {**ASSESSMENT, "quality_level": "Good", "quality_probs": {k: p * scale for k, p in shares.items()}}
     with fake_server(by_stage({**SCRIPT, "assessment": plain})) as server:
@@ -455,7 +455,7 @@ def test_the_planner_can_be_configured_without_images(photo: Path, pristine: Pat
 
 
 def comparable(result: dspy.Prediction) -> dict[str, Any]:
-    """A result without what differs from run to run."""
+    """Return a result without the parts that differ from run to run."""
     row = result.to_dict()
     row.pop("timings_ms")
     for call in row["executor_evidence"]["tool_log"]:
@@ -476,13 +476,13 @@ def test_async_and_sync_calls_have_equal_results(photo: Path) -> None:
 
 @pytest.fixture
 def no_cache() -> None:
-    """Tool selection is asked the same for every image, so with a cache the count of requests would be a race."""
+    """The request of tool selection is equal for all images, so with a cache the number of requests would vary."""
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
 
 
 @pytest.mark.usefixtures("no_cache")
 def test_64_questions_are_in_flight_in_one_event_loop(tmp_path: Path) -> None:
-    """The server answers the last question of each only when all of them are there."""
+    """The server answers the last request of each question only when all of them have arrived."""
     small = tmp_path / "small.png"
     Image.fromarray(scene()[:64, :64]).save(small)
     together = threading.Barrier(MOST_AWAITED)

@@ -110,13 +110,13 @@ def test_the_documents_examples_are_read_with_every_adapter(
 
 
 def in_documents_order(texts: list[str]) -> Any:
-    """Each text once, whoever asks: the adapters ask in different words."""
+    """Each text is used once, with every adapter: the prompts differ in their words."""
     left = iter(texts)
     return lambda request: Reply(next(left))
 
 
 def located(program: AgenticIQA) -> AgenticIQA:
-    """The program with a locator that asks no model."""
+    """Return the program with a locator that asks no model."""
     from agenticiqa.programs.offline.stages import SaliencyLocator
 
     program.executor.locate = SaliencyLocator()

@@ -27,7 +27,7 @@ from support.scripted_answers import SCRIPT, program_for
 
 
 class Recorder(BaseCallback):
-    """Every module that was called, with its result."""
+    """Records every called module with its result."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -157,7 +157,7 @@ def test_a_model_given_as_lm_is_asked_in_every_stage(photo: Path) -> None:
 
 class NoStage(dspy.Module):
     def forward(self, image: Any) -> None:
-        """Take less than any stage is called with."""
+        """Take fewer arguments than any stage receives."""
 
 
 OFFLINE = AgenticIQA.offline()

@@ -80,19 +80,19 @@ def row(
 
 
 def rated(example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
-    """A metric: how near the score is to the label."""
+    """Return how near the score is to the label."""
     return 1 - abs(prediction.quality_score - example.mos) / 4
 
 
 def with_feedback(
     gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
 ) -> dspy.Prediction:
-    """The same for GEPA."""
+    """Return the same for GEPA."""
     return dspy.Prediction(score=rated(gold, pred), feedback="Look at the edges again.")
 
 
 def one(cell: Cell) -> frozenset[str]:
-    """The digest of the first photo's file."""
+    """Return the digest of the first photo's file."""
     return frozenset({hashlib.sha256(cell.photos[0].read_bytes()).hexdigest()})
 
 
@@ -137,7 +137,7 @@ def _(cell: Cell) -> Expected:
 
 
 class OwnLM(dspy.BaseLM):
-    """A user's class of models, which posts what DSPy gives it; ``dspy.utils.DummyLM`` is another one."""
+    """A user's class of models that sends the messages of DSPy; ``dspy.utils.DummyLM`` is another one."""
 
     def __init__(self, url: str) -> None:
         super().__init__(model=GIVEN, cache=False)
@@ -183,7 +183,7 @@ def _(cell: Cell) -> Expected:
 
 
 def no_image_in(text: str, digests: frozenset[str]) -> bool:
-    """Whether a text, such as a history, has the images by their digests only."""
+    """Return whether a text, such as a history, has only digests of the images."""
     for digest in digests:
         assert digest in text
         text = text.replace(digest, "")
@@ -326,7 +326,7 @@ def _(cell: Cell) -> Expected:
 
 
 class Recorder(BaseCallback):
-    """What was called."""
+    """Records the calls."""
 
     def __init__(self) -> None:
         self.modules: list[str] = []
@@ -416,7 +416,7 @@ def set_instruction(program: AgenticIQA) -> None:
 
 
 def has_instruction(cell: Cell) -> list[bool]:
-    """For each plan that was asked for, whether it was with the tuned instruction."""
+    """Return for each request of a plan whether it has the tuned instruction."""
     return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
 
 
@@ -509,7 +509,7 @@ def _(cell: Cell) -> Expected:
 
 
 def sharp(given: Any, result: Any) -> float:
-    """A reward that needs a second attempt."""
+    """Return a reward that needs a second attempt."""
     return float(result.quality_score)
 
 
@@ -661,7 +661,7 @@ def _(cell: Cell) -> Expected:
 
 
 def cells() -> list[Any]:
-    """Every row under every column."""
+    """Return every row under every column."""
     return [
         pytest.param(
             *(row, column),
@@ -674,7 +674,7 @@ def cells() -> list[Any]:
 
 
 def table() -> str:
-    """The matrix as the page has it: the model that each cell is asked."""
+    """Return the matrix of the page: the model that each cell asks."""
     lines = [f"| | {' | '.join(f'`{name}`' if '(' in name or '_' in name else name for name in COLUMNS)} | |"]
     lines.append("| --- " * (len(COLUMNS) + 2) + "|")
     for row in ROWS:

@@ -19,7 +19,7 @@ PAIRS = {
 
 @pytest.fixture(scope="module")
 def made(examples: Path) -> dict[str, np.ndarray]:
-    """What the script makes today, as pixels."""
+    """Return the pixels that the script makes now."""
     spec = importlib.util.spec_from_file_location("make_examples", examples / "make.py")
     assert spec is not None
     assert spec.loader is not None

@@ -42,12 +42,12 @@ def given(photo: Path, query: str = RATE, **more: Any) -> Any:
 
 
 def ran(graph: Any, state: Any, config: Any = None) -> list[str]:
-    """The nodes in the order in which they finished."""
+    """Return the nodes in the order of completion."""
     return [node for update in graph.stream(state, config, stream_mode="updates") for node in update]
 
 
 def unlike(seconds: ExecutorOutput) -> dict[str, Any]:
-    """Evidence without the milliseconds that its tools took."""
+    """Return evidence without the times of its tools."""
     return seconds.model_dump(exclude={"tool_log": {"__all__": {"ms"}}})
 
 
@@ -68,7 +68,7 @@ def server() -> Iterator[Server]:
 
 
 def test_langgraph_gives_its_configuration_to_nodes_that_a_user_wires(photo: Path) -> None:
-    """The program of the run is the one that is asked, and LangGraph has nothing to warn of."""
+    """The program of the run is used, and LangGraph does not warn."""
     config, engine = scripted(SCRIPT)
     builder = StateGraph(AgenticIQAState)
     with warnings.catch_warnings():
@@ -203,7 +203,7 @@ def test_an_image_that_is_deleted_on_the_way_is_an_error_of_its_node(photo: Path
 
 @pytest.mark.parametrize("way", ["invoke", "stream", "ainvoke", "astream", "batch", "abatch"])
 def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, server: Server, way: str) -> None:
-    """Also from LangGraph's threads; the image's own bytes arrive, and the model configured for others is not asked."""
+    """Also in LangGraph's threads. The exact bytes of the image arrive; the global model is not asked."""
     graph, state = build_graph(AgenticIQA()), given(photo, "Why does it look so?")  # a model chooses the tools
 
     async def stream() -> list[Any]:
@@ -227,7 +227,7 @@ def test_the_model_of_the_callers_context_is_asked_in_every_node(photo: Path, se
 
 
 def test_parallel_graphs_ask_their_own_models(photo: Path, server: Server) -> None:
-    """Two tasks of one event loop, each in a context of its own."""
+    """Two tasks of one event loop have separate contexts."""
     graph = build_graph(AgenticIQA())
 
     async def ask(name: str) -> None:
@@ -261,7 +261,7 @@ def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server
 
 
 def test_a_context_with_another_program_than_an_agenticiqa_is_refused(photo: Path) -> None:
-    """What a larger graph keeps there beside it is not looked at."""
+    """Other values of a larger graph in the context are ignored."""
     offline = AgenticIQA.offline()
     with pytest.raises(UserError, match="program is of type str; give an AgenticIQA such as"):
         build_graph(offline).invoke(given(photo), context={"program": "mine"})
@@ -323,7 +323,7 @@ def test_the_graph_is_drawn_with_its_edge_back_to_the_planner() -> None:
 
 
 def test_the_graph_works_as_a_node_of_a_larger_graph(photo: Path) -> None:
-    """A compiled graph is a node; what its state shares with the larger one's goes in and out."""
+    """A compiled graph is a node; it exchanges the keys that both states share."""
 
     class Larger(AgenticIQAState):
         verdict: str

@@ -61,7 +61,7 @@ def unregistered() -> Iterator[list[Any]]:
 def test_a_checkpoint_restores_the_results_of_the_nodes(
     examples: Path, saver: BaseCheckpointSaver[Any], caplog: pytest.LogCaptureFixture, unregistered: list[Any]
 ) -> None:
-    """Equal and of the same types, without a warning; the saver that was given is left as it was."""
+    """They are equal and of the same types, without a warning; the given saver is unchanged."""
     serializer = saver.serde
     graph = build_graph(AgenticIQA.offline(), checkpointer=saver)
     state = graph.invoke(
@@ -90,7 +90,7 @@ def test_a_checkpoint_holds_no_pixels(examples: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strict", ["false", "true"])
 def test_a_serializer_that_refuses_unknown_types_gives_the_models_back(photo: Path, strict: str) -> None:
-    """LangGraph's strict mode, which is read when it is imported, and a serializer with a list of its own."""
+    """LangGraph's strict mode, set at its import, and a serializer with its own list."""
     code = """
 import sys
 from langgraph.checkpoint.memory import InMemorySaver
@@ -111,7 +111,7 @@ for serializer in (None, JsonPlusSerializer(allowed_msgpack_modules=[("elsewhere
 
 def test_another_serializer_is_unchanged() -> None:
     class Own(JsonPlusSerializer):
-        """A user's own."""
+        """A user's class."""
 
     saver = InMemorySaver(serde=Own())
     assert build_graph(AgenticIQA.offline(), checkpointer=saver).checkpointer is saver
@@ -134,7 +134,7 @@ def test_an_async_saver_keeps_an_async_run(photo: Path, tmp_path: Path, unregist
 def test_the_next_question_of_a_thread_starts_without_earlier_results(
     photo: Path, saver: BaseCheckpointSaver[Any]
 ) -> None:
-    """Neither the last plan, nor its count, nor its result is left; the image may be."""
+    """Plan, count and result of the last question are cleared; the image may stay."""
     analysis = ["no idea"] * 6 + [SCRIPT["analysis"]]  # two rounds without an analysis, then a usable one
     plans = [{**SCRIPT["plan"], "query_scope": [scope]} for scope in ("sky", "sea", "sky")]
     config, engine = scripted({**SCRIPT, "plan": plans, "analysis": analysis})
@@ -148,7 +148,7 @@ def test_the_next_question_of_a_thread_starts_without_earlier_results(
 
 
 def test_an_error_is_cleared_before_the_next_question(photo: Path, tmp_path: Path) -> None:
-    """And its state has no answer of an earlier question: what failed has no result."""
+    """The state has no answer of an earlier question, because the failed one has no result."""
     copy = tmp_path / "copy.jpg"
     copy.write_bytes(photo.read_bytes())
     graph = build_graph(AgenticIQA.offline(), checkpointer=InMemorySaver())
@@ -165,7 +165,7 @@ def test_an_error_is_cleared_before_the_next_question(photo: Path, tmp_path: Pat
 
 
 def test_a_node_that_failed_is_run_again_but_no_earlier_one(photo: Path, saver: BaseCheckpointSaver[Any]) -> None:
-    """An outage at the executor's first question: afterwards the thread goes on there, and the plan is kept."""
+    """After an outage at the executor's first request, the thread continues there, and the plan is kept."""
     with fake_server(by_stage({**SCRIPT, "detection": [server_error(), SCRIPT["detection"]]})) as server:
         graph = build_graph(program_for(server, cache=False), checkpointer=saver)
         with pytest.raises(dspy.LMError):
@@ -177,7 +177,7 @@ def test_a_node_that_failed_is_run_again_but_no_earlier_one(photo: Path, saver: 
 
 @pytest.mark.parametrize("stop_before", ["executor", "summarizer"])
 def test_a_killed_process_is_resumed_from_its_checkpoint(photo: Path, tmp_path: Path, stop_before: str) -> None:
-    """SIGKILL between two nodes: another process runs the rest, and the server is not asked again for what was done."""
+    """SIGKILL between two nodes: another process runs the rest, and finished requests are not sent again."""
     finished = {"executor": ["plan"], "summarizer": ["plan", "detection", "analysis"]}[stop_before]
     with fake_server(by_stage(SCRIPT)) as server:
         config, checkpoints = configuration(tmp_path, server.url), tmp_path / "checkpoints.sqlite"
@@ -200,7 +200,7 @@ def test_a_killed_process_is_resumed_from_its_checkpoint(photo: Path, tmp_path: 
 
 
 def started(*arguments: Any) -> "subprocess.Popen[str]":
-    """A process of its own that runs the graph, without a cache that others share."""
+    """Start a process that runs the graph without a shared cache."""
     environment = {**os.environ, "DSPY_CACHEDIR": str(arguments[1].parent / "cache")}
     command = [sys.executable, graph_process.__file__, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

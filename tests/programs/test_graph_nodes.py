@@ -84,13 +84,13 @@ def test_an_error_ends_the_graph_despite_a_replan_request(photo: Path) -> None:
 def test_wrong_programs_and_misspelled_configurables_are_refused(
     photo: Path, configurable: dict[str, Any], message: str
 ) -> None:
-    """Never an answer of another program than the one that was meant."""
+    """The intended program answers, or there is an error."""
     with pytest.raises(ValueError, match=message):
         planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": configurable})
 
 
 def test_foreign_configurables_are_ignored(photo: Path) -> None:
-    """LangGraph's own keys and a user's are no business of the nodes."""
+    """The nodes ignore keys of LangGraph and of users."""
     given: AgenticIQAState = {"query": RATE, "image_path": str(photo)}
     others = {"thread_id": "1", "checkpoint_ns": "", "__pregel_task_id": "2", "user_id": 7, "provider": "x"}
     for configurable in (others, {**others, "program": AgenticIQA.offline(), "judge": dspy.Predict("a -> b")}):
@@ -118,7 +118,7 @@ def test_without_a_model_the_first_node_raises_with_instructions(photo: Path) ->
 
 
 def test_images_are_sent_as_the_program_sends_them(photo: Path) -> None:
-    """The program's limit of the longer side holds for the nodes."""
+    """The program's ``max_side`` applies to the nodes."""
     lm, engine = scripted_lm(
         by_stage({"assessment": {"quality_level": "Fair", "quality_probs": None, "quality_reasoning": "x"}})
     )

@@ -29,7 +29,7 @@ def server() -> Iterator[Server]:
 
 
 def lm_of(server: Server, name: str = MINE) -> dspy.LM:
-    """A model as a DSPy user makes it."""
+    """Return a model as a DSPy user creates it."""
     return dspy.LM(f"openai/{name}", api_base=server.url, api_key="none", cache=False, max_tokens=900)
 
 
@@ -46,7 +46,7 @@ def assert_shown(server: Server, photo: Path) -> None:
 
 @contextmanager
 def configured(lm: dspy.LM) -> Iterator[None]:
-    """``dspy.configure`` undone at the end."""
+    """Call ``dspy.configure``, and undo it at the end."""
     dspy.configure(lm=lm)
     try:
         yield

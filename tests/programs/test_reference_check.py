@@ -32,7 +32,7 @@ def offline() -> AgenticIQA:
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    """An image shifted by (3, 2), the same with JPEG, their reference, and another photo of their size."""
+    """Return an image shifted by (3, 2), the same as JPEG, their reference, and another photo of this size."""
     made = {
         "image": COFFEE[38:-42, 37:-43],
         "worse": distort(np.ascontiguousarray(COFFEE[38:-42, 37:-43]), "jpeg", 3),

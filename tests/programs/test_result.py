@@ -206,7 +206,7 @@ def test_the_bar_in_html_runs_from_1_to_5(scored: Assessment, answered: Assessme
 
 
 def test_all_text_in_html_is_escaped(program: AgenticIQA) -> None:
-    """A file name, a question, and whatever a model may write."""
+    """A file name, a question, and any text of a model."""
     source = UndecodedImage(HOSTILE, load(np.zeros((40, 60), np.uint8)).data)
     result = program(source, f"Is it good? {HOSTILE}")
     result.final_answer = result.quality_reasoning = HOSTILE

@@ -31,7 +31,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def forged(row: dict[str, Any]) -> list[dict[str, Any]]:
-    """The row with each of its values, and each one inside of these, replaced by each wrong one."""
+    """Yield the row with each value, also nested ones, replaced by each wrong value."""
     found = []
     for key, value in row.items():
         found += [row | {key: wrong} for wrong in WRONG]

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """20 real photos where they are at hand, else 20 scenes, each blurred more than the one before."""
+    """Return 20 real photos if available, else 20 scenes, each more blurred than the one before."""
     folder = tmp_path_factory.mktemp("photos")
     real = sorted((ROOT.parent / "shared" / "data" / "live_r2" / "images").glob("*.webp"))
     for place in range(IMAGES):
@@ -48,7 +48,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def answer(body: Body) -> Reply | str:
-    """Each image has its own level, another one where it is asked in another way, and other tokens than text."""
+    """Give each image its own level, another one for another form of request, and other tokens than text."""
     asked = str((body.get("response_format", {}).get("type"), body.get("top_logprobs"))).encode()
     seen = int(hashlib.sha256(images_of(body)[0][1] + asked).hexdigest(), 16) if images_of(body) else 0
     if stage_of(body) != "assessment":
@@ -135,7 +135,7 @@ def scores_by_run(
     script: Script,
     monkeypatch: pytest.MonkeyPatch,
 ) -> dict[str, Scores]:
-    """The scores of each way twice: first with nothing known of the model, then with what the first run found."""
+    """Return the scores of each way twice: without known features of the model, then with those found."""
     runs: dict[str, Scores] = {}
     with fake_server(script) as server:
         for way in ways:

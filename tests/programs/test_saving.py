@@ -55,7 +55,7 @@ def parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def changed(path: Path, **header: Any) -> Path:
-    """The file with entries of its header replaced."""
+    """Write the file with replaced entries of its header."""
     content = json.loads(path.read_text(encoding="utf-8"))
     content["header"] |= header
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -337,7 +337,7 @@ def around(url: str, kind: str = "image_url") -> str:
 
 
 def received(saved: Path, **fields: Any) -> Path:
-    """The saved file with other fields in its example."""
+    """Write the saved file with other fields in its example."""
     content = json.loads(saved.read_text(encoding="utf-8"))
     content["state"]["answer.predict"]["demos"][0] |= fields
     saved.write_text(json.dumps(content), encoding="utf-8")

@@ -125,7 +125,7 @@ def test_colors_that_could_not_be_converted_widen_the_interval(data: bytes) -> N
 
 @pytest.mark.parametrize("depth", [1, 2, 4, 8, 16])
 def test_the_transparent_gray_of_a_png_has_the_depth_of_the_file(depth: int) -> None:
-    """PNG, third edition, 11.3.2.1; of fewer than 16 bits only the lowest count."""
+    """PNG, third edition, 11.3.2.1; with fewer than 16 bits, only the lowest count."""
     samples = np.arange(2**depth if depth < 16 else 300, dtype=np.uint16)[None].repeat(3, axis=0)
     for key in (0, 1, 2**depth - 1 if depth < 16 else 258):
         tag = key | (0xAB00 if 1 < depth < 8 else 0)
@@ -155,7 +155,7 @@ XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation=%s
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("exif", [None, 1, 3, 6])
 def test_only_the_exif_orientation_is_applied(kind: str, exif: int | None, quote: bytes) -> None:
-    """CIPA DC-008 has the orientation in EXIF; browsers and image viewers do not read that of XMP."""
+    """CIPA DC-008 defines the orientation in EXIF; browsers and image viewers ignore that of XMP."""
     tags = Image.Exif()
     if exif is not None:
         tags[274] = exif

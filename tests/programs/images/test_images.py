@@ -49,13 +49,13 @@ def reopened(loaded: LoadedImage) -> Image.Image:
 
 
 def sent(loaded: LoadedImage) -> tuple[str, bytes]:
-    """Mime type and bytes of the data URI that DSPy puts into a request."""
+    """Return mime type and bytes of the data URI that DSPy puts into a request."""
     header, content = loaded.to_dspy().url.split(",", 1)
     return header.removeprefix("data:").removesuffix(";base64"), base64.b64decode(content, validate=True)
 
 
 def raw_png(width: int, height: int, depth: int, color: int, rows: bytes, extra: tuple[bytes, bytes] | None) -> bytes:
-    """A PNG written by hand, for what Pillow does not write: ``rows`` are unfiltered samples."""
+    """Return a PNG that Pillow cannot write: ``rows`` are unfiltered samples."""
     stride = len(rows) // height
     lines = b"".join(b"\0" + rows[i : i + stride] for i in range(0, len(rows), stride)) if stride else b""
     chunks = [
@@ -76,7 +76,7 @@ def exif(orientation: int) -> Image.Exif:
 
 
 def refusal(source: object, **options: int) -> str:
-    """The one-line message with which a source is refused."""
+    """Return the one-line message that refuses a source."""
     with pytest.raises(ImageError) as caught:
         load(source, **options)  # type: ignore[arg-type]
     message = str(caught.value)
@@ -199,7 +199,7 @@ def test_invalid_exif_is_ignored(kind: str, garbage: bytes) -> None:
 
 
 def test_a_photo_with_unusual_exif_tags_is_turned_upright() -> None:
-    """ImageOps.exif_transpose would refuse it: it writes the tags anew, and fails on a width of type double."""
+    """ImageOps.exif_transpose would refuse it: it rewrites the tags, and fails on a width of type double."""
     tags = struct.pack("<HHHIHH", 2, 0x0112, 3, 1, 6, 0) + struct.pack("<HHII", 0x0100, 12, 1, 38)
     garbage = b"Exif\0\0II*\0" + struct.pack("<I", 8) + tags + struct.pack("<I", 0) + struct.pack("<d", 0.5)
     data = encoded(PHOTO, "PNG", exif=garbage)

@@ -21,7 +21,7 @@ NOISE = np.random.default_rng(0).integers(0, 256, (64, 48), dtype=np.uint8)
 
 
 def damaged(compression: str, mode: str = "RGB") -> bytes:
-    """A TIFF with 60 equal bytes in the midst of its first strip."""
+    """Return a TIFF with 60 equal bytes in the middle of its first strip."""
     buffer = io.BytesIO()
     Image.fromarray(NOISE).convert(mode).save(buffer, "TIFF", compression=compression)
     data = bytearray(buffer.getvalue())

@@ -19,7 +19,7 @@ RGB = np.dstack([GRAY >> 8, 255 - (GRAY >> 8), np.full_like(GRAY, 60)]).astype(n
 
 
 def tiff(planes: list[np.ndarray], photometric: int, *, order: str = "<", orientation: int = 1) -> bytes:
-    """An uncompressed TIFF of whole planes (H, W): one, or several one after the other (planar)."""
+    """Return an uncompressed TIFF of whole planes (H, W): one, or several one after the other (planar)."""
     (height, width), bits = planes[0].shape, planes[0].dtype.itemsize * 8
     strips = [plane.astype(plane.dtype.newbyteorder(order)).tobytes() for plane in planes]
     count = len(planes)

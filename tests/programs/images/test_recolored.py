@@ -59,7 +59,7 @@ def test_mixed_up_colors_are_described(words: str, pixels: np.ndarray) -> None:
 
 @pytest.mark.parametrize("level", [128, 192])
 def test_a_solarized_copy_still_counts_as_the_same_picture(level: int) -> None:
-    """As ``PIL.ImageOps.solarize`` makes it."""
+    """Return the picture solarized, as by ``PIL.ImageOps.solarize``."""
     copy = np.asarray(ImageOps.solarize(Image.fromarray(CAT), level))
     check = load_checked(copy, CAT).check
     assert (check.relation, check.colors) == ("in place", f"levels above {level} are inverted (solarized)")

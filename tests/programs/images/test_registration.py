@@ -103,7 +103,7 @@ def test_another_photo_is_recognized(number: int) -> None:
 
 
 def test_another_small_picture_does_not_match_by_chance() -> None:
-    """Most of these pairs have a place where their structure correlates by more than one half."""
+    """For most of these pairs, there is a place with a structural correlation above one half."""
     small = []
     for seed in range(40):
         colors = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)

@@ -32,7 +32,7 @@ def data_uri(data: bytes, mime: str = "image/png") -> str:
 
 
 def refusal(source: object) -> str:
-    """The one-line message with which a source is refused."""
+    """Return the one-line message that refuses a source."""
     with pytest.raises(ImageError) as caught:
         load(source)  # type: ignore[arg-type]
     message = str(caught.value)
@@ -44,7 +44,7 @@ def refusal(source: object) -> str:
 
 
 class Stream(io.RawIOBase):
-    """Bytes that can be read once, a few at a time, like those of a pipe."""
+    """A stream that can be read once, a few bytes at a time, like a pipe."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = io.BytesIO(data)

@@ -57,7 +57,7 @@ def image() -> LoadedImage:
 
 
 def asked(entry: dict[str, Any]) -> tuple[Any, int]:
-    """What the entry's stage makes of its text, ``None`` for nothing, and the number of calls."""
+    """Return the parsed answer of the entry's stage, ``None`` without one, and the number of calls."""
     backend, engine = scripted_backend([entry["text"]])
     stage: dict[str, Callable[[], Any]] = {
         "planner_output": lambda: _plan(backend),
@@ -127,7 +127,7 @@ def means(entry: dict[str, Any], read: Any) -> bool:
 
 @cache
 def outcomes() -> list[tuple[dict[str, Any], str]]:
-    """Each entry with "read", "asked again" or "misread"."""
+    """Return each entry with "read", "asked again" or "misread"."""
     assessed = []
     for entry in ENTRIES:
         read, calls = asked(entry)

@@ -183,7 +183,7 @@ def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.Lo
 
 
 def test_every_request_to_a_foreign_engine_counts_as_a_call() -> None:
-    """Such an engine does not report what it sent, so nothing may be taken for an answer from the cache."""
+    """Such an engine does not report its requests, so no answer may count as one from the cache."""
     backend, _ = scripted_backend(["nonsense", say(3)])
     with keeping() as ledger:
         asked(backend)(about())
@@ -278,7 +278,7 @@ ENDINGS: dict[str, tuple[list[Any], type[Exception]]] = {
 def test_an_exchange_without_an_accepted_answer_is_not_cached(
     tmp_path: Path, script: list[Any], error: type[Exception]
 ) -> None:
-    """Neither memory nor disk keeps anything of it; what was accepted, also of another question, is replayed."""
+    """Neither memory nor disk keeps it; accepted answers, also to other questions, are replayed."""
     backend, engine = scripted_backend([say(3), *script, say(4)], cache=True)
     module = asked(backend)
     dspy.configure_cache(disk_cache_dir=str(tmp_path))
@@ -295,7 +295,7 @@ def test_an_exchange_without_an_accepted_answer_is_not_cached(
 
 
 def by_query(body: Body) -> str:
-    """Bad at first for odd numbers, then the number modulo 5, plus 1."""
+    """Answer odd numbers badly at first, then with the number modulo 5, plus 1."""
     number = int(field_of(body, "query"))
     first = "## correction ##" not in text_of(body["messages"][-1])
     return say(9) if number % 2 and first else say(number % 5 + 1, str(number))
@@ -353,7 +353,7 @@ def right_level(example: dspy.Example, prediction: dspy.Prediction, trace: objec
 
 @pytest.mark.parametrize("ambient", [False, True])
 def test_bootstrapping_takes_accepted_answers_as_demonstrations(ambient: bool) -> None:
-    """With the program's own backend, and with the model that the optimizer's user configured."""
+    """Use the program's own backend, and the model that the user of the optimizer configured."""
     backend, engine = scripted_backend([say(9), say(3)])
     program = OneQuestion(None if ambient else backend)
     trainset = [dspy.Example(query="Sharp?", level=3).with_inputs("query")]
@@ -402,7 +402,7 @@ def test_tuned_instructions_are_also_used_for_retries() -> None:
 
 
 def test_the_image_marker_in_a_question_adds_no_image() -> None:
-    """Neither at first nor in the correction, where the stage's check repeats the question's words."""
+    """Neither at first nor in the correction, which repeats the question."""
 
     def repeat(verdict: Verdict) -> None:
         if verdict.level == 1:
@@ -419,14 +419,14 @@ def test_the_image_marker_in_a_question_adds_no_image() -> None:
 
 
 def test_a_lone_surrogate_in_the_question_becomes_a_question_mark() -> None:
-    """Half an emoji, as a careless cut leaves it; DSPy refuses to send it."""
+    """Text cut in the middle of an emoji contains it; DSPy refuses to send it."""
     backend, engine = scripted_backend([say(1)])
     asked(backend)(about("Sharp? \ud83d"))
     assert field_of(engine.bodies[0], "query") == "Sharp? ?"
 
 
 def test_dspy_itself_turns_the_marker_into_an_image() -> None:
-    """The reason for the care; should DSPy mend it, the care can go."""
+    """The reason for ``harmless``; if DSPy fixes this, it is no longer needed."""
     lm, engine = scripted_lm([say(1)])
     with dspy.context(lm=lm, adapter=dspy.JSONAdapter()):
         dspy.Predict(Judge)(image=None, query=MARKER)

@@ -29,7 +29,7 @@ def image(size: tuple[int, int] = SIZE) -> LoadedImage:
 
 
 def locate(model: str, *answers: Any, size: tuple[int, int] = SIZE, key: str = "box") -> tuple[Any, ScriptedEngine]:
-    """Where the cat is, by a model of that name that gives these boxes in turn."""
+    """Locate the cat with a model of that name that answers with these boxes in turn."""
     texts = [json.dumps({"location": {"regions": [{"region": "cat", key: box}]}}) for box in answers]
     lm, engine = scripted_lm(texts, name=model)
     return Locator(backend=Backend((lm,)))(image=image(size), regions=["cat"]), engine

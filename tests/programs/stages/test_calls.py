@@ -42,7 +42,7 @@ PATIENCE = 20.0  # seconds until a test gives up on what should happen side by s
 
 
 def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:
-    """A script that answers these stages only when all of them are being asked."""
+    """Return a script that answers these stages only when all of them are in flight."""
     together = threading.Barrier(len(stages))
 
     def answer(request: Body) -> Reply | str:

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def asked_with(demos: list[Any]) -> Any:
-    """The request of a question with these examples."""
+    """Return the request of a question with these examples."""
     lm, engine = scripted_lm([ANSWER])
     question = CheckedPredict[Any](AnswerQuestion, stage="answering")
     question.predictor.demos = demos
@@ -59,7 +59,7 @@ def test_an_image_in_an_example_is_sent_as_an_image(kind: str, path: Path) -> No
 
 
 def test_an_example_with_a_truncated_image_is_skipped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """``dspy.SIMBA`` cuts inputs to 100,000 characters, an image of 75 kB in the middle of its base64."""
+    """``dspy.SIMBA`` cuts inputs to 100,000 characters, so it cuts the base64 of an image of 75 kB."""
     cut = str(dspy.Image.from_path(str(path)))[:60] + "\n\t\t... <TRUNCATED FOR BREVITY>"
     body = asked_with([dspy.Example(image=cut, query="Sharp?", answer="Yes")])
     assert "TRUNCATED" not in text_of(body)
@@ -68,6 +68,6 @@ def test_an_example_with_a_truncated_image_is_skipped(path: Path, caplog: pytest
 
 
 def test_examples_without_an_output_are_not_read() -> None:
-    """DSPy does not show them: ``dspy.LabeledFewShot`` gives every predictor every example."""
+    """DSPy does not show them, although ``dspy.LabeledFewShot`` gives every predictor every example."""
     body = asked_with([dspy.Example(image="gone.png", query="Sharp?", mos=3.0)])
     assert "Sharp?" not in text_of(body)

@@ -19,7 +19,7 @@ SUB_TASKS = ("distortion_detection", "distortion_analysis", "tool_selection", "t
 
 
 class Given(dspy.Module):
-    """A stage that notes what it is given, and returns or raises what it was made with."""
+    """A stage that records its inputs, and returns or raises a given object."""
 
     def __init__(self, outcome: Any) -> None:
         super().__init__()

@@ -83,7 +83,7 @@ def sent(name: str, attempt: int = 1) -> Body:
 
 
 def readable(request: Body) -> str:
-    """A request as text, each image as its type and size."""
+    """Return a request as text, with the type and size of each image."""
     images = iter(images_of(request))
     written = []
     for message in request["messages"]:

@@ -48,7 +48,7 @@ STRUCTURE = re.compile(
 
 
 def structure(adapter: str, query: str) -> list[str]:
-    """What is structure in the last message about a question."""
+    """Return the structure in the last message of a question."""
     backend, engine = scripted_backend(['{"decision": {"need_replan": false, "replan_reason": ""}}'])
     inputs = {"query": query, "plan": "none", "evidence": "none", "doubts": "none"}
     with dspy.context(adapter=ADAPTERS[adapter]()):

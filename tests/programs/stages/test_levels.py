@@ -30,7 +30,7 @@ SURE = {" good": 0.5, " excellent": 0.3, " fair": 0.1, " poor": 0.05, " bad": 0.
 
 
 def tokens(shares: Mapping[str, float]) -> list[dict[str, Any]]:
-    """One token with these alternatives, the first one drawn."""
+    """Return one token with these alternatives; the first one is drawn."""
     top = [{"token": name, "logprob": math.log(p), "bytes": None} for name, p in shares.items()]
     return [{**top[0], "top_logprobs": top}]
 
@@ -46,7 +46,7 @@ def asking(server: Server, provider: str = "vllm", **changes: Any) -> Config:
 
 @pytest.fixture
 def photo(examples: Path, tmp_path: Path) -> Path:
-    """A small part of a photo, so that what is measured beside the model takes no time."""
+    """Return a small part of a photo, so that measurements take no time."""
     with Image.open(examples / "coffee_jpeg.jpg") as whole:
         whole.crop((0, 0, 96, 96)).save(tmp_path / "photo.png")
     return tmp_path / "photo.png"
@@ -195,7 +195,7 @@ def test_the_estimate_is_one_call_for_an_image(photo: Path) -> None:
 
 
 def test_a_run_has_the_figures_of_the_published_script(shared_data: Path, tmp_path: Path) -> None:
-    """Each image gets probabilities made of its bytes; SRCC and scores must be the script's."""
+    """Each image gets probabilities derived from its bytes; SRCC and scores must be those of the script."""
     table = (shared_data / "clive" / "labels.csv").read_text().splitlines()
     chosen = table[1::180]
     labels = tmp_path / "labels.csv"

@@ -81,7 +81,7 @@ def detect(request: Any) -> dict[str, Any]:
 
 
 def asking(location: Answer | list[Any], tools: Mapping[str, Tool] | None = None) -> tuple[Executor, ScriptedEngine]:
-    """An Executor that asks a scripted model, except for the choice of tools, and that model's engine."""
+    """Return an Executor that asks a scripted model, except for the choice of tools, and the model's engine."""
     backend, engine = scripted_backend(by_stage({"location": location, "analysis": analyse, "detection": detect}))
     detector, analyst, locator = (stage(backend=backend) for stage in (Detector, Analyst, Locator))
     return Executor(detector, analyst, TableSelector(), tools or toolbox(), locator), engine
@@ -192,7 +192,7 @@ def test_regions_are_located_in_the_reference_if_there_is_one(image: LoadedImage
 
 
 def spying(seen: list[tuple[np.ndarray, ...]], smallest: int = 1) -> dict[str, Tool]:
-    """A toolbox of one full-reference tool that keeps what it is given."""
+    """Return a toolbox of one full-reference tool that keeps its inputs."""
 
     def measure(*given: np.ndarray) -> float:
         seen.append(given)

@@ -17,13 +17,13 @@ STAGES = {"plan", "detection", "selection", "analysis", "assessment"}
 
 
 def two(request: Body) -> dict[str, Any]:
-    """Two distortions in every region that is asked about."""
+    """Return two distortions in every region of the request."""
     scope = json.loads(field_of(request, "query_scope"))
     return {"distortion_set": [{"region": region, "distortions": ["Blurs", "Noise"]} for region in scope]}
 
 
 def sent(photo: Path, form: str) -> dict[str, int]:
-    """The tokens of each stage's text, with its schema, in a rating that asks all five."""
+    """Return the tokens of each stage's text, with its schema, in a rating with all five requests."""
     section = {"structured_outputs": form}
     with fake_server(by_stage({**SCRIPT, "detection": two})) as server:
         program_for(server, planner=section, executor=section, summarizer=section)(photo, RATE)

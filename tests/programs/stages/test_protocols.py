@@ -39,7 +39,7 @@ PAIRS = [(protocol, stage) for protocol, stages in IMPLEMENTED.items() for stage
 
 
 def signature_of(function: Callable[..., Any]) -> tuple[list[tuple[Any, ...]], Any]:
-    """Each parameter's name, kind, default and annotation, and what is returned."""
+    """Return each parameter's name, kind, default and annotation, and the type of the result."""
     hints = get_type_hints(function)
     parameters = [
         (name, parameter.kind, parameter.default, hints.get(name))
@@ -49,7 +49,7 @@ def signature_of(function: Callable[..., Any]) -> tuple[list[tuple[Any, ...]], A
 
 
 def differs(protocol: type, stage: type) -> bool:
-    """Whether a stage's ``forward`` has another signature than the Protocol's call."""
+    """Return whether a stage's ``forward`` has another signature than the Protocol's call."""
     return signature_of(stage.forward) != signature_of(protocol.__call__)  # type: ignore[attr-defined]
 
 
@@ -66,7 +66,7 @@ def test_the_replan_verdict_has_the_signature_of_the_protocol(method: str) -> No
 def one_more(
     self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str, at: int = 0
 ) -> Planned:
-    """One parameter more."""
+    """A stage with a further parameter."""
     raise NotImplementedError
 
 
@@ -90,7 +90,7 @@ def test_every_result_is_a_frozen_dataclass_with_rejected_answers(protocol: type
 
 
 def test_no_stage_imports_its_offline_counterpart() -> None:
-    """The program is composed in one place; a stage is given whatever offline part it needs."""
+    """The program is composed in one place; a stage receives the offline parts that it needs."""
     stages = [stage for _, stage in PAIRS if ".stages." in stage.__module__ and "offline" not in stage.__module__]
     assert len(stages) == 10
     for stage in stages:

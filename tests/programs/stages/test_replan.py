@@ -26,7 +26,7 @@ def assessed(*decisions: Any) -> tuple[Replan, ScriptedEngine]:
 def verdict(
     replan: Replan, found: ExecutorOutput = DOUBTFUL, *, iteration: int = 0, **flags: bool
 ) -> ReplanVerdict | None:
-    """The verdict as the program asks for it; ``None`` where it does not."""
+    """Return the verdict as the program requests it; ``None`` without a request."""
     needed = replan.needs_verdict(plan(**flags), found, iteration, 2)
     return replan.verdict(RATE, plan(**flags), found) if needed else None
 

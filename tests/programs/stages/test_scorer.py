@@ -82,7 +82,7 @@ def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Pat
 
 
 def without_alternatives() -> Reply:
-    """Each token with the log-probability 0, as some servers fill the field in."""
+    """Return each token with the log-probability 0, the placeholder of some servers."""
     text = reply(None).content
     before, _, after = text.partition("Fair")
     tokens = [{"token": part, "logprob": 0.0, "bytes": None, "top_logprobs": []} for part in (before, "Fair", after)]
@@ -148,7 +148,7 @@ def test_only_the_scoring_question_pays_for_log_probabilities(photo: Path) -> No
 
 @pytest.mark.parametrize("model_error", [0.0, 3.0])
 def test_tiny_and_zero_probabilities_give_the_same_score(model_error: float) -> None:
-    """Whether a level has nothing or a millionth moves no score that two decimals show, unless tools contradict it."""
+    """A probability of zero or a millionth gives the same score in two decimals, unless tools contradict it."""
     fusion = ScoreFusion(model_error=model_error)
     sparse = {1: 0.0, 2: 0.0, 3: 0.6, 4: 0.4, 5: 0.0}
     dense = {level: (share + 1e-6) / (1 + 5e-6) for level, share in sparse.items()}

@@ -21,7 +21,7 @@ MANY = 4 * available_cores() + 4
 
 
 def side_by_side(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[Any, Any]:
-    """Both results."""
+    """Return both results."""
     with beside(second) as running:
         one = first()
     return one, running.result()
@@ -32,7 +32,7 @@ def fail(message: str) -> None:
 
 
 def test_both_run_at_the_same_time_and_give_their_results_in_order() -> None:
-    """Each waits for the other; one after the other, they would never end."""
+    """Each waits for the other, so in sequence they would never end."""
     meeting = threading.Barrier(2, timeout=10)
     assert side_by_side(lambda: (meeting.wait(), "first")[1], lambda: (meeting.wait(), "second")[1]) == (
         "first",
@@ -82,7 +82,7 @@ def test_both_have_the_settings_trace_and_usage_of_the_caller() -> None:
 
 
 def test_a_streamed_run_stays_in_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``dspy.streamify`` can be sent to by the thread only that it made."""
+    """Only the thread that ``dspy.streamify`` created can send to it."""
     monkeypatch.setattr(module, "ThreadPoolExecutor", lambda workers: pytest.fail("a thread"))
     with dspy.context(send_stream=object()):
         assert side_by_side(threading.get_ident, threading.get_ident) == (threading.get_ident(),) * 2
@@ -106,7 +106,7 @@ def test_ctrl_c_is_raised_once_both_have_ended(waits: bool) -> None:
 
 
 class Awaited(StageModule):
-    """A stage of a user, with nothing but a ``forward``."""
+    """A user's stage that has only a ``forward``."""
 
     def forward(self, work: Callable[[], Any]) -> Any:
         return work()
@@ -137,7 +137,7 @@ def test_awaited_calls_raise_their_errors() -> None:
 
 @pytest.mark.parametrize(("asked", "most"), [(8, MOST_AWAITED), (MOST_AWAITED + 8, MOST_AWAITED + 8)])
 def test_the_number_of_awaited_calls_is_limited(asked: int, most: int) -> None:
-    """As many as ``MOST_AWAITED``, or as DSPy's ``async_max_workers`` where that is more; each loop has its own."""
+    """The limit is ``MOST_AWAITED``, or DSPy's ``async_max_workers`` if that is higher; each loop has its own."""
     meeting = threading.Barrier(most, timeout=20)
     watched = Watched()
 

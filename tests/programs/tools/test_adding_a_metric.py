@@ -86,7 +86,7 @@ def copied(source: str, target: str) -> None:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A copy of the package ``agenticiqa``, as it is when installed."""
+    """Make a copy of the installed package ``agenticiqa``."""
     folder = tmp_path / "agenticiqa"
     ignore = shutil.ignore_patterns("__pycache__", "face")
     shutil.copytree(FACE, folder, copy_function=copied)

@@ -37,7 +37,7 @@ METRICS = {
 
 
 class Tensor:
-    """As much of torch's tensor as is used: pixels that can be permuted, and given a leading axis."""
+    """The used part of torch's tensor: pixels that can be permuted, and given a leading axis."""
 
     def __init__(self, array):
         self.array = array

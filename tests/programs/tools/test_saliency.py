@@ -19,7 +19,7 @@ SIZE = (640, 480)
 
 
 def mask(*parts: tuple[int, int, int, int]) -> np.ndarray:
-    """A mask that is 1 in the boxes and 0 elsewhere."""
+    """Return a mask that is 1 in the boxes and 0 elsewhere."""
     seen = np.zeros((320, 320), np.float32)
     for left, top, right, bottom in parts:
         seen[top:bottom, left:right] = 1

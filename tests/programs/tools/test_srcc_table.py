@@ -67,7 +67,7 @@ def test_the_listing_has_the_figures() -> None:
 
 
 def test_the_srcc_with_mos_excludes_the_distortion_levels() -> None:
-    """Also those on held-out photos; LEARNED-IQA's is about that of the card, and an unknown tool has none."""
+    """Also the levels of held-out photos; LEARNED-IQA has about the value of its card, and an unknown tool none."""
     assert 0.77 < (mos_srcc("LEARNED-IQA") or 0) < 0.87
     assert (mos_srcc("NIQE") or 0) < 0.6 < 0.9 < (mos_srcc("FR-FUSION") or 0)
     assert mos_srcc("NOTHING") is None

@@ -97,7 +97,7 @@ def test_large_images_read_in_parts_are_scored_too(content):
 
 
 def digest() -> str:
-    """Of every value that the no-reference tools give for an image in which bands, parts and borders matter."""
+    """Return a digest of all values of the no-reference tools for an image with effects of bands, parts and borders."""
     image = scene(400, 700)
     values = [tool.measure(image) for tool in NO_REFERENCE]
     maps = [tool.map(image) for tool in NO_REFERENCE if tool.map]

@@ -148,7 +148,7 @@ def test_arguments_other_than_a_pair_of_rgb_images_are_refused_in_one_line(
 
 
 def corner(pixels: np.ndarray, changed: np.ndarray, top: bool, left: bool) -> np.ndarray:
-    """The image with one of its quarters taken from a changed one."""
+    """Return the image with one quarter of a changed image."""
     rows = slice(None, pixels.shape[0] // 2) if top else slice(pixels.shape[0] // 2, None)
     columns = slice(None, pixels.shape[1] // 2) if left else slice(pixels.shape[1] // 2, None)
     result = pixels.copy()

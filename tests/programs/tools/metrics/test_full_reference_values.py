@@ -205,7 +205,7 @@ def planes(linear: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def ssimulacra2_written_out(image: np.ndarray, reference: np.ndarray) -> float:
-    """The definition in double precision, map after map."""
+    """Compute the definition in double precision, map by map."""
 
     def light(rgb: np.ndarray) -> np.ndarray:
         values = rgb / 255

@@ -24,7 +24,7 @@ def test_sharpening_makes_edges_steep_and_leaves_halos():
 
 
 def with_halo(across: np.ndarray) -> np.ndarray:
-    """A step of 100 gray levels at 0, with a halo on both sides that is higher on the bright one."""
+    """Return a step of 100 gray levels at 0, with a halo on both sides that is higher on the bright one."""
     bright, dark = (np.exp(-((across - at) ** 2) / (2 * 1.2**2)) for at in (2, -2))
     return 75 + 50 * erf(across / 1.2) + 40 * bright - 20 * dark
 

@@ -16,7 +16,7 @@ PHOTOS = ("astronaut.webp", "chelsea.webp", "coffee.webp")
 
 
 def photo(name: str) -> Image.Image:
-    """An example photo at half its size, which has no trace of a compression and detail up to the end."""
+    """Return an example photo at half its size, without traces of compression and with full detail."""
     image = Image.open(EXAMPLES / name).convert("RGB")
     return image.resize((image.width // 2, image.height // 2), Image.Resampling.LANCZOS)
 
