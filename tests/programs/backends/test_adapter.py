@@ -41,7 +41,7 @@ def closed(schema: Any) -> bool:
 
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
-def test_the_schema_is_strict_and_that_of_the_answer(signature: type[dspy.Signature]) -> None:
+def test_the_schema_is_strict_and_matches_the_answer(signature: type[dspy.Signature]) -> None:
     schema = answer_schema(signature)
     assert closed(schema)
     assert list(schema["properties"]) == list(signature.output_fields)
@@ -54,13 +54,13 @@ def test_the_schema_is_strict_and_that_of_the_answer(signature: type[dspy.Signat
 
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
-def test_the_schema_has_nothing_of_our_code_in_it(signature: type[dspy.Signature]) -> None:
+def test_the_schema_contains_no_names_of_classes(signature: type[dspy.Signature]) -> None:
     text = json.dumps(answer_schema(signature))
     assert not [key for key in ("title", "description", "$defs", "$ref") if f'"{key}"' in text]
 
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
-def test_the_form_is_said_once(signature: type[dspy.Signature]) -> None:
+def test_the_form_is_sent_once(signature: type[dspy.Signature]) -> None:
     """Where the server enforces the schema the prompt has no form; else each key with its type, and no JSON schema."""
     enforced, free = (prompt(signature, form) for form in ("json_schema", "off"))
     assert answer_form(signature) not in enforced
@@ -85,7 +85,7 @@ def test_the_example_is_an_answer(signature: type[dspy.Signature]) -> None:
     assert json.dumps({name: example}) in answer_form(signature)
 
 
-def test_after_a_rejected_answer_the_form_is_said_whatever_the_server_enforces() -> None:
+def test_after_a_rejected_answer_the_form_is_sent_even_if_the_server_enforces_it() -> None:
     """Some servers take a schema and do not keep it."""
     signature = replan.DecideReplan.append(CORRECTION, dspy.InputField(), str)
     for form in ("json_schema", "off"):
@@ -94,7 +94,7 @@ def test_after_a_rejected_answer_the_form_is_said_whatever_the_server_enforces()
     assert system(signature, "json_schema") == system(replan.DecideReplan, "json_schema"), "the cached prefix"
 
 
-def test_what_is_none_is_left_out_of_the_prompt() -> None:
+def test_inputs_that_are_none_are_not_in_the_prompt() -> None:
     text = prompt(summarizer.AnswerQuestion, "off", options=None, query="Is it sharp?")
     assert "[[ ## query ## ]]\nIs it sharp?" in text
     assert "[[ ## options ## ]]" not in text
@@ -114,7 +114,7 @@ def prompt(signature: type[dspy.Signature], form: Form, **inputs: Any) -> str:
     return "\n".join(message["content"] for message in adapter.format(signature, [], given | inputs))
 
 
-def test_a_model_of_someone_elses_is_told_the_form_in_words() -> None:
+def test_the_callers_own_model_gets_the_form_in_the_prompt() -> None:
     lm, engine = scripted_lm(['{"decision": {"need_replan": false, "replan_reason": ""}}'])
     given = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     with dspy.context(lm=lm, adapter=SteadyAdapter()):

@@ -52,7 +52,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("statement", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_record_is_a_miss_and_is_written_anew(statement: str, cache: AnswerCache, tmp_path: Path) -> None:
+def test_a_damaged_record_is_a_miss_and_is_rewritten(statement: str, cache: AnswerCache, tmp_path: Path) -> None:
     lm, engine = scripted_lm(["one", "two", "three"], cache=True)
     assert lm("Is it sharp?") == ["one"]
     values(tmp_path / "cache", statement)
@@ -60,7 +60,7 @@ def test_a_damaged_record_is_a_miss_and_is_written_anew(statement: str, cache: A
     assert len(engine.requests) == 2
 
 
-def test_a_damaged_record_is_asked_for_anew(cache: AnswerCache, server: Server, photo: Path) -> None:
+def test_the_request_of_a_damaged_record_is_sent_again(cache: AnswerCache, server: Server, photo: Path) -> None:
     statement = DAMAGE["another pickle"]
     program = program_for(server)
     first = program(photo, RATE)
@@ -114,7 +114,7 @@ def test_no_file_outside_the_cache_is_removed(cache: AnswerCache, tmp_path: Path
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
-def test_folders_are_their_owners_alone(tmp_path: Path) -> None:
+def test_only_their_owner_can_read_the_folders(tmp_path: Path) -> None:
     (tmp_path / "old" / "000").mkdir(parents=True)
     for name in ("old", "new"):
         AnswerCache(True, False, str(tmp_path / name))
@@ -124,7 +124,7 @@ def test_folders_are_their_owners_alone(tmp_path: Path) -> None:
     assert (tmp_path / "old").stat().st_mode & 0o777 != 0o700  # which may hold other things
 
 
-def test_a_database_that_is_none_is_told_and_left_out(
+def test_an_invalid_database_is_reported_and_ignored(
     cache: AnswerCache, server: Server, photo: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     program = program_for(server)
@@ -139,7 +139,7 @@ def test_a_database_that_is_none_is_told_and_left_out(
     assert "a damaged record of the cache is ignored" in caplog.text
 
 
-def test_a_folder_that_cannot_be_used_leaves_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_usable_folder_the_cache_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setattr(answer_cache, "DISK_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delattr(dspy, "cache", raising=False)
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_used_leaves_the_memory(tmp_path: Path, monkeypa
     assert dspy.cache.memory_cache.maxsize == answer_cache.ENTRIES_IN_MEMORY
 
 
-def test_a_cache_of_the_users_own_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_set_by_the_caller_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     own = object()
     monkeypatch.setattr(dspy, "cache", own)
     install(Config().with_backend("dspy"))

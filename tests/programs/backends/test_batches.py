@@ -99,7 +99,7 @@ def server() -> Iterator[BatchServer]:
         yield running
 
 
-def test_all_are_answered_once(server: BatchServer, tmp_path: Path) -> None:
+def test_every_request_is_answered_once(server: BatchServer, tmp_path: Path) -> None:
     assert assessed(server, tmp_path / "b") == RIGHT
     assert [len(batch.requests) for batch in server.made()] == [3, 3]
     assert assessed(server, tmp_path / "b") == RIGHT
@@ -172,7 +172,7 @@ def killed_at(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a process that was forked")
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_a_kill_at_any_moment(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_at_any_moment_loses_nothing(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the moments each."""
     for moment in range(part, 200, 4):
         with batch_server(said, key=KEY, hours=0.0) as server:
@@ -187,7 +187,7 @@ def test_a_kill_at_any_moment(part: int, tmp_path: Path, monkeypatch: pytest.Mon
     assert moment > 20
 
 
-def test_files_are_full_at_the_providers_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_split_at_the_providers_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenAIFiles, "most_requests", 2)
     with batch_server(said, key=KEY, hours=0.0) as server:
         assert assessed(server, tmp_path / "b") == RIGHT
@@ -236,7 +236,7 @@ def test_vllm_reads_and_writes_files(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a process that was forked")
-def test_a_kill_at_any_moment_with_files_for_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_at_any_moment_loses_no_files_for_vllm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for moment in range(1, 200, 2):  # after each change
         folder = tmp_path / f"{moment}"
         with vllm_beside(folder) as server:
@@ -249,7 +249,9 @@ def test_a_kill_at_any_moment_with_files_for_vllm(tmp_path: Path, monkeypatch: p
     assert moment > 20
 
 
-def test_a_file_that_was_uploaded_and_not_noted_is_deleted_with_its_batch(server: BatchServer, tmp_path: Path) -> None:
+def test_an_uploaded_file_missing_in_the_manifest_is_deleted_with_its_batch(
+    server: BatchServer, tmp_path: Path
+) -> None:
     server.faults.append(FAULTS["create: 401"])
     with pytest.raises(BackendError):
         assessed(server, tmp_path / "b")
@@ -309,9 +311,7 @@ def test_a_manifest_of_an_earlier_version_is_read(of_before: Path, server: Batch
         ("ALTER TABLE batch DROP COLUMN told", "the list of batches cannot be read"),
     ],
 )
-def test_a_manifest_that_cannot_be_worked_with_is_refused(
-    change: str, shown: str, of_before: Path, server: BatchServer
-) -> None:
+def test_an_unusable_manifest_is_refused(change: str, shown: str, of_before: Path, server: BatchServer) -> None:
     before = list(server.log)
     changed(of_before, change)
     with pytest.raises(UserError, match=shown) as refused:

@@ -111,7 +111,7 @@ def agrees(prompt: dict[str, Any], body: Body) -> None:
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_each_attempt_is_logged_as_it_was_sent_and_each_reply_as_it_came(
+def test_each_attempt_is_logged_as_sent_and_each_reply_as_received(
     records: list[logging.LogRecord], image: LoadedImage, asynchronous: bool
 ) -> None:
     with fake_server(in_turn(BAD, GOOD)) as server:
@@ -129,7 +129,7 @@ def test_each_attempt_is_logged_as_it_was_sent_and_each_reply_as_it_came(
         json.dumps({name: value for name, value in vars(record).items() if name != "args"}, default=str)
 
 
-def test_an_answer_from_the_cache_is_logged_as_one_with_the_text_of_its_time(
+def test_a_cached_answer_is_logged_as_cached_with_its_original_text(
     records: list[logging.LogRecord], image: LoadedImage
 ) -> None:
     with fake_server(in_turn(BAD, GOOD)) as server:
@@ -146,7 +146,7 @@ def test_an_answer_from_the_cache_is_logged_as_one_with_the_text_of_its_time(
     assert [each["messages"] for each in prompts] == [each["messages"] for each in sent]
 
 
-def test_of_a_model_that_the_user_gave_the_same_is_logged_without_its_key(
+def test_calls_of_the_callers_own_model_are_logged_without_its_key(
     records: list[logging.LogRecord], image: LoadedImage
 ) -> None:
     repeats_the_key = f'{{"verdict": {{"level": 2, "reason": "{KEY}"}}}}'
@@ -173,7 +173,7 @@ def test_of_a_model_that_the_user_gave_the_same_is_logged_without_its_key(
     assert base64.b64encode(image.data).decode()[:60] not in everything
 
 
-def test_with_another_adapter_its_texts_are_logged(records: list[logging.LogRecord], image: LoadedImage) -> None:
+def test_the_texts_of_another_adapter_are_logged(records: list[logging.LogRecord], image: LoadedImage) -> None:
     with fake_server(in_turn("no fields at all", GOOD)) as server, dspy.context(adapter=dspy.ChatAdapter()):
         judge(configured(server), image)
     assert [texts_logged(each) for each in events(records, "prompt")] == [texts_sent(each) for each in server.requests]
@@ -195,7 +195,7 @@ def test_the_users_own_callbacks_are_still_called(image: LoadedImage) -> None:
     assert counted.calls == 1
 
 
-def test_the_log_file_has_texts_whole_and_the_terminal_nothing_that_moves_its_cursor(
+def test_the_log_file_has_complete_texts_and_the_terminal_no_control_characters(
     tmp_path: Path, image: LoadedImage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     long = BAD + "\x9b2J" + "x" * 6000
@@ -211,7 +211,7 @@ def test_the_log_file_has_texts_whole_and_the_terminal_nothing_that_moves_its_cu
     assert next(row for row in rows if row["event"] == "prompt")["system"] == texts_sent(server.requests[0])[0]
 
 
-def test_a_warning_with_a_models_words_is_harmless_without_v(
+def test_a_warning_with_text_of_a_model_is_harmless_without_v(
     image: LoadedImage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def never(verdict: Verdict) -> None:
@@ -236,7 +236,7 @@ def cut_off(text: str) -> Reply:
 
 
 @pytest.mark.parametrize(("first", "why"), [(cut_off(CUT), CUT_OFF), (CUT, UNFINISHED)], ids=["length", "stop"])
-def test_an_answer_is_called_cut_off_only_when_the_server_said_so_and_a_repeated_run_says_the_same(
+def test_an_answer_is_cut_off_only_if_the_server_reported_it_also_in_a_repeated_run(
     image: LoadedImage, first: Reply | str, why: str
 ) -> None:
     with fake_server(in_turn(first, GOOD)) as server:
@@ -246,7 +246,7 @@ def test_an_answer_is_called_cut_off_only_when_the_server_said_so_and_a_repeated
     assert len(server.requests) == 2, "the second run is replayed from the cache, correction and all"
 
 
-def test_what_dspy_does_not_tell_of_a_users_model_is_not_guessed(image: LoadedImage) -> None:
+def test_facts_that_dspy_does_not_report_are_not_guessed(image: LoadedImage) -> None:
     with fake_server(in_turn(cut_off(CUT), GOOD)) as server:
         lm = dspy.LM("hosted_vllm/theirs", api_base=server.url, api_key=KEY, max_tokens=50)
         with dspy.context(lm=lm):

@@ -84,7 +84,7 @@ FOUND: dict[str, tuple[Script, tuple[str, int], int]] = {  # how it is asked in 
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_what_a_server_refuses_is_left_out_from_the_first_question_on(
+def test_refused_features_are_not_requested_after_the_first_question(
     name: str, photo: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     script, (form, logprobs), before = FOUND[name]
@@ -126,7 +126,7 @@ TEXTS = {  # of real servers: the words, and what they refuse
 
 
 @pytest.mark.parametrize("said", TEXTS)
-def test_the_words_of_an_error_say_what_is_refused(said: str) -> None:
+def test_the_message_of_an_error_names_the_refused_feature(said: str) -> None:
     change = features_of(stage()).without_refused(AskedFor(*BOTH), dspy.LMInvalidRequestError(said, status=400))
     assert [*(change or ())] == ([TEXTS[said]] if TEXTS[said] else [])
 
@@ -153,7 +153,7 @@ NO_REFUSALS: dict[str, tuple[Script, int]] = {  # and the requests that are sent
 
 
 @pytest.mark.parametrize("name", NO_REFUSALS)
-def test_nothing_is_learned_from_a_fault(name: str, photo: Path) -> None:
+def test_faults_do_not_disable_features(name: str, photo: Path) -> None:
     script, requests = NO_REFUSALS[name]
     with fake_server(script) as server:
         judge = program(server)
@@ -164,7 +164,7 @@ def test_nothing_is_learned_from_a_fault(name: str, photo: Path) -> None:
     assert (features_of(stage(server)).form, features_of(stage(server)).top_logprobs) == BOTH
 
 
-def test_what_was_taken_once_is_not_in_doubt(photo: Path) -> None:
+def test_a_feature_accepted_once_is_kept(photo: Path) -> None:
     with fake_server(lambda body: (refusing("json_schema") if server.requests[1:] else answer)(body)) as server:
         judge = program(server)
         judge(photo)
@@ -176,19 +176,19 @@ def test_what_was_taken_once_is_not_in_doubt(photo: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object", "off"])
 @pytest.mark.parametrize("logprobs", [True, False])
-def test_what_the_configuration_says_is_not_in_doubt(photo: Path, form: str, logprobs: bool) -> None:
+def test_a_configured_feature_is_kept(photo: Path, form: str, logprobs: bool) -> None:
     with fake_server(refusing(form, most=0)) as server, pytest.raises(dspy.LMInvalidRequestError):
         program(server, structured_outputs=form, logprobs=logprobs)(photo)
     assert [asked_of(body) for body in server.requests] == [(form, 20 if logprobs else 0)]
 
 
-def test_what_a_server_accepts_is_kept_though_the_answer_is_of_no_use(photo: Path) -> None:
+def test_an_accepted_feature_is_kept_even_if_the_answer_is_unusable(photo: Path) -> None:
     with fake_server(lambda body: refusing("json_schema")(body) if asked_of(body) == BOTH else Reply("?")) as server:
         program(server)(photo)
     assert [asked_of(body)[0] for body in server.requests] == ["json_schema", *["json_object"] * 3]
 
 
-def test_first_questions_at_the_same_time_are_all_asked_alike_in_the_end(photo: Path) -> None:
+def test_simultaneous_first_questions_end_with_the_same_features(photo: Path) -> None:
     with fake_server(refusing("json_schema")) as server:
         questions = [f"{AGAIN} {number}" for number in range(8)]
         with ThreadPoolExecutor(8) as pool:
@@ -206,7 +206,7 @@ def test_first_questions_at_the_same_time_are_all_asked_alike_in_the_end(photo: 
     assert len(asked) <= 8 + 8, "each is refused once at most"
 
 
-def test_a_fallback_takes_over_where_an_outage_follows_a_refusal(photo: Path) -> None:
+def test_the_fallback_answers_if_an_outage_follows_a_refusal(photo: Path) -> None:
     with fake_server(at(2, server_error(), 99)) as down, fake_server(answer) as up:
         result = program(down, fallback_backend="vllm.spare", fallback_api_base=up.url)(photo)
     assert result.answered_by == {"scoring": ["vllm/spare"]}
@@ -235,7 +235,7 @@ SAME: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("changes", [*SAME, *OTHERS], ids=str)
-def test_every_backend_is_known_for_itself(changes: dict[str, Any]) -> None:
+def test_features_are_remembered_per_backend(changes: dict[str, Any]) -> None:
     features_of(stage()).keep({"form": "json_object"})
     assert features_of(stage(**changes)).form == ("json_object" if changes in SAME else "json_schema")
 
@@ -258,7 +258,7 @@ AT_ONCE = {  # what is asked for at first, by backend at its own address
 
 
 @pytest.mark.parametrize("backend", AT_ONCE)
-def test_the_name_of_a_model_says_what_is_asked_for_at_its_provider_alone(backend: str) -> None:
+def test_the_name_of_a_model_selects_features_at_its_provider_only(backend: str) -> None:
     here, elsewhere = features_of(StageConfig(backend=backend)), features_of(stage(backend=backend))
     assert (here.form, here.top_logprobs) == AT_ONCE[backend]
     assert (elsewhere.form, elsewhere.top_logprobs) == (("json_schema", 0) if "claude" in backend else BOTH)

@@ -65,7 +65,7 @@ def model_of(backend: Backend | None) -> str:
         ("openai.my.model", "openai@127.0.0.1:9/v1//my.model"),
     ],
 )
-def test_a_provider_stands_before_the_first_dot_and_a_server_of_ones_own_needs_no_key(
+def test_the_provider_is_before_the_first_dot_and_an_own_server_needs_no_key(
     name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The address of such a server is in the name of its model."""
@@ -75,12 +75,12 @@ def test_a_provider_stands_before_the_first_dot_and_a_server_of_ones_own_needs_n
     assert model_of(connect(StageConfig(backend=name, api_base=address))) == model
 
 
-def test_offline_is_no_backend() -> None:
+def test_offline_has_no_backend() -> None:
     assert connect(StageConfig()) is None
 
 
 @pytest.mark.parametrize("name", ["gpt-4o", ".gpt-4o", "azure.gpt-4o", "Openai.gpt-4o", "", "offline.x"])
-def test_a_name_that_is_not_understood_is_told_with_the_known_ones(name: str) -> None:
+def test_an_unknown_name_is_reported_with_the_known_ones(name: str) -> None:
     with pytest.raises(BackendError) as caught:
         connect(StageConfig(backend=name))
     message = str(caught.value)
@@ -90,7 +90,7 @@ def test_a_name_that_is_not_understood_is_told_with_the_known_ones(name: str) ->
 
 
 @pytest.mark.parametrize("name", ["openai", "openai."])
-def test_a_provider_without_a_model_is_told_how_it_goes_on(name: str) -> None:
+def test_a_provider_without_a_model_is_reported_with_the_expected_form(name: str) -> None:
     with pytest.raises(BackendError, match=rf"^backend '{name}' names no model: expected openai\.<model>$"):
         connect(StageConfig(backend=name))
 
@@ -116,13 +116,13 @@ def test_a_server_without_a_known_address_needs_one(provider: str) -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:8000/v1", "ftp://host/v1", "http://host:port/v1", "http://[::1/v1", "http://host:99999/v1"]
 )
-def test_what_is_no_address_is_told_before_anything_is_sent(address: str) -> None:
+def test_an_invalid_address_is_reported_before_anything_is_sent(address: str) -> None:
     with pytest.raises(BackendError, match="is not a URL such as") as caught:
         connect(StageConfig(backend="vllm.model", api_base=address))
     assert address.rpartition("//")[2] in str(caught.value)
 
 
-def test_a_password_in_an_address_goes_along_as_basic_authentication_and_is_not_shown() -> None:
+def test_a_password_in_an_address_is_sent_as_basic_authentication_and_not_shown() -> None:
     with fake_server(STANDS) as server:
         stage = to(server)
         stage = stage.model_copy(update={"api_base": server.url.replace("//", "//ann:p%40ss@")})
@@ -131,7 +131,7 @@ def test_a_password_in_an_address_goes_along_as_basic_authentication_and_is_not_
     assert "ss" not in model_of(connect(stage)).replace("test", "")
 
 
-def test_a_stage_does_not_fall_back_to_offline_in_mid_run() -> None:
+def test_a_stage_cannot_fall_back_to_offline() -> None:
     with pytest.raises(BackendError, match=r"'sglang.y' needs the address of its server: set fallback_api_base$"):
         connect(StageConfig(backend="vllm.x", api_base="http://127.0.0.1:9/v1", fallback_backend="sglang.y"))
     with pytest.raises(BackendError, match="fallback_backend"):
@@ -157,7 +157,7 @@ def test_a_providers_key_is_not_sent_to_another_address(backend: str, monkeypatc
         assert "secret" not in sent_keys(server)
 
 
-def test_the_named_key_is_sent_to_ones_own_server_and_shows_up_nowhere_else(
+def test_a_named_key_is_sent_to_the_own_server_only(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
@@ -170,12 +170,12 @@ def test_the_named_key_is_sent_to_ones_own_server_and_shows_up_nowhere_else(
         assert "sk-mine" not in shown
 
 
-def test_a_named_key_that_is_not_set_is_told_by_its_variable() -> None:
+def test_a_missing_named_key_is_reported_with_its_variable() -> None:
     with pytest.raises(BackendError, match="MY_SERVER_KEY"):
         connect(StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9/v1", api_key_env="MY_SERVER_KEY"))
 
 
-def test_the_key_of_the_first_server_does_not_go_to_the_fallbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_the_first_server_is_not_sent_to_the_fallback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     with fake_server(server_error()) as first, fake_server(STANDS) as second:
@@ -188,7 +188,7 @@ def test_the_key_of_the_first_server_does_not_go_to_the_fallbacks(monkeypatch: p
         assert provider.lms[1].engine.wire.key == "sk-openai"
 
 
-def test_two_models_of_one_server_have_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_models_of_one_server_share_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_SERVER_KEY", "sk-mine")
 
     def only_small(body: dict[str, Any]) -> Reply | str:
@@ -219,7 +219,7 @@ def test_a_key_in_the_environment_never_makes_the_default_send_anything(monkeypa
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "True"), ("False", "False")])
-def test_nothing_else_is_fetched_from_anywhere_unless_the_user_wants_it(
+def test_nothing_else_is_downloaded_unless_the_user_asks_for_it(
     before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DSPy asks GitHub for a list of models, unless this variable forbids it."""
@@ -232,7 +232,7 @@ def test_nothing_else_is_fetched_from_anywhere_unless_the_user_wants_it(
 
 
 @pytest.mark.parametrize("model", ["gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.2", "o3", "o4-mini", "vendor/gpt-5"])
-def test_a_model_of_openai_that_always_reasons_needs_no_configuration(model: str) -> None:
+def test_reasoning_models_of_openai_need_no_configuration(model: str) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         config = Config().with_backend(f"openai.{model}", server.url)
         AgenticIQA.from_config(config)(Image.new("RGB", (64, 64), "gray"), RATE)
@@ -242,7 +242,7 @@ def test_a_model_of_openai_that_always_reasons_needs_no_configuration(model: str
         assert not {"temperature", "top_p", "max_tokens"} & body.keys()
 
 
-def test_what_a_reasoning_model_would_refuse_is_told_and_what_it_takes_is_sent() -> None:
+def test_settings_that_a_reasoning_model_refuses_are_reported_and_others_sent() -> None:
     for wrong in ({"temperature": 0}, {"temperature": 0.5, "max_tokens": 20_000}, {"max_tokens": 512}):
         with pytest.raises(BackendError, match=r"'openai.gpt-5' always reasons: remove temperature and max_tokens"):
             connect(StageConfig(backend="openai.gpt-5", api_base="http://127.0.0.1:9/v1", **wrong))
@@ -254,7 +254,7 @@ def test_what_a_reasoning_model_would_refuse_is_told_and_what_it_takes_is_sent()
     assert (chat["temperature"], chat["max_completion_tokens"]) == (0, 2048)
 
 
-def test_parameters_are_on_the_wire_as_configured() -> None:
+def test_parameters_are_sent_as_configured() -> None:
     with fake_server(STANDS) as server:
         ask(to(server, temperature=0.5, top_p=0.25, max_tokens=321))
         ask(to(server, "openai.foo", temperature=0.0, max_tokens=99))
@@ -266,7 +266,7 @@ def test_parameters_are_on_the_wire_as_configured() -> None:
     assert server.paths == ["/v1/chat/completions"] * 2
 
 
-def test_anthropic_is_sent_a_temperature_and_no_top_p() -> None:
+def test_anthropic_gets_a_temperature_without_top_p() -> None:
     """Its newer models refuse a request that has both."""
     with fake_server(Reply(status=400, raw_body=b"{}")) as server:
         with pytest.raises(dspy.LMError):
@@ -291,7 +291,7 @@ Form = Literal["auto", "json_schema", "json_object", "off"]
         ("openai.gpt-4o", "off", None),
     ],
 )
-def test_the_response_format_is_what_the_configuration_says(backend: str, form: Form, expected: str | None) -> None:
+def test_the_response_format_is_as_configured(backend: str, form: Form, expected: str | None) -> None:
     with fake_server(STANDS) as server:
         assert ask(to(server, backend, structured_outputs=form)).answer == Decision(**STAND)
     sent = server.requests[0].get("response_format")
@@ -303,7 +303,7 @@ def test_the_response_format_is_what_the_configuration_says(backend: str, form: 
         assert decision["required"] == ["need_replan", "replan_reason"]
 
 
-def test_log_probabilities_are_asked_for_and_read() -> None:
+def test_log_probabilities_are_requested_and_parsed() -> None:
     content = [
         {
             "token": "{",
@@ -339,19 +339,19 @@ def test_usage_is_counted_over_every_attempt() -> None:
     assert math.isclose(spent["total_tokens"], 136)
 
 
-def test_a_model_file_is_left_to_a_server() -> None:
+def test_a_model_file_needs_a_server() -> None:
     with pytest.raises(BackendError, match="run llama-server on the file"):
         connect(StageConfig(backend="gguf./no/such.gguf"))
 
 
 @pytest.mark.parametrize("around", ["{}\n", " {}", "{}\r\n", "\t{} "])
-def test_blanks_and_line_breaks_around_a_key_are_not_sent(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blanks_and_line_breaks_around_a_key_are_removed(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", around.format("sk-secret-4711"))
     assert key_from("MY_KEY", "vllm.m") == "sk-secret-4711"
 
 
 @pytest.mark.parametrize("key", ["sk secret 4711", "sk-secret\n4711", "sk-sécret-4711", "sk-secret\x00"])
-def test_a_key_that_no_header_can_hold_is_told_before_anything_is_sent(
+def test_a_key_that_a_header_cannot_contain_is_reported_before_anything_is_sent(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "MY_KEY": key})

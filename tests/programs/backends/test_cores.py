@@ -22,7 +22,7 @@ def test_a_containers_share_limits_the_cores(
     assert cores.available_cores() == expected
 
 
-def test_where_affinity_is_unknown_every_core_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_known_affinity_every_core_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(cores, "CPU_MAX", tmp_path / "cpu.max")
     monkeypatch.setattr(os, "cpu_count", lambda: 5)

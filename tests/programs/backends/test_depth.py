@@ -28,7 +28,7 @@ def program(url: str) -> AgenticIQA:
 
 
 @pytest.mark.parametrize("query", [RATE, WHY])
-def test_few_frames_of_ours_lie_between_the_call_and_the_request(
+def test_few_stack_frames_lie_between_the_call_and_the_request(
     query: str, photo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From ``AgenticIQA.__call__`` to the call of the client, in every stage."""
@@ -48,13 +48,13 @@ def test_few_frames_of_ours_lie_between_the_call_and_the_request(
     assert max(depths) <= MOST_FRAMES
 
 
-def test_little_is_kept_in_contexts() -> None:
+def test_contexts_stay_small() -> None:
     sources = [path.read_text(encoding="utf-8") for top in ("programs", "eval") for path in (ROOT / top).rglob("*.py")]
     found = {name for source in sources for name in re.findall(r"\w+: ContextVar\[|(?<=\()agenticiqa_\w+(?==)", source)}
     assert 3 <= len(found) <= MOST_IN_CONTEXT, found
 
 
-def test_a_limit_holds_in_threads_of_dspy(photo: Path) -> None:
+def test_a_limit_applies_in_threads_of_dspy(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server, within(Limits(max_calls=5)) as limits:
         judge = program(server.url)
         questions = [(judge, {"image": photo, "query": f"{WHY} {number}"}) for number in range(4)]

@@ -50,7 +50,7 @@ SECRET = "sk-0123456789"
         (lm15.ServerError, 500, "out of memory", lm15.ServerError),
     ],
 )
-def test_the_words_count_where_the_status_misleads(
+def test_the_message_decides_where_the_status_is_misleading(
     given: type[lm15.ProviderError], status: int, said: str, meant: type[lm15.ProviderError]
 ) -> None:
     error = classified(given(said, status=status, provider="p", request_id="r"), 5, ())
@@ -66,14 +66,14 @@ def test_an_error_is_one_line_without_advice_for_programmers(kind: type[lm15.Pro
     assert str(error.args[0]) == "it failed"
 
 
-def test_an_address_that_is_wrong_is_told_as_that() -> None:
+def test_a_wrong_address_is_reported_as_such() -> None:
     assert "api_base" in classified(lm15.InvalidRequestError("Not Found", status=404), 5, ()).message
     assert "api_base" not in classified(lm15.InvalidRequestError("no model x", status=404), 5, ()).message
 
 
 @pytest.mark.parametrize("kind", [lm15.InvalidRequestError, lm15.AuthError, lm15.RateLimitError])
 @pytest.mark.parametrize("said", [f"bad token {SECRET}", f"api key not valid: {SECRET}", f"Body starts: '{SECRET[:8]}"])
-def test_a_secret_is_in_no_part_of_an_error(kind: type[lm15.ProviderError], said: str) -> None:
+def test_no_part_of_an_error_contains_a_secret(kind: type[lm15.ProviderError], said: str) -> None:
     def failing() -> None:
         try:
             raise kind(said, status=400)
@@ -105,13 +105,13 @@ def test_a_long_beginning_of_a_secret_is_hidden_too() -> None:
         ("7s", None),
     ],
 )
-def test_a_wait_in_words_is_understood(words: str, seconds: float | None) -> None:
+def test_a_wait_in_a_message_is_parsed(words: str, seconds: float | None) -> None:
     assert asked_to_wait(words) == (None if seconds is None else pytest.approx(seconds))
     error = classified(lm15.RateLimitError(words, status=429), 5, ())
     assert error.retry_after == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_a_wait_in_a_header_comes_before_one_in_words() -> None:
+def test_a_wait_in_a_header_overrides_one_in_the_message() -> None:
     error = classified(lm15.RateLimitError("retry in 2s", status=429, retry_after=3600), 5, ())
     assert error.retry_after == 3600
     assert error.message == "retry in 2s (the server asks to wait 3600 s)"
@@ -125,7 +125,7 @@ def chained(*errors: Any) -> BaseException:
     return first
 
 
-def test_a_timeout_far_down_is_a_timeout_with_the_seconds_that_were_waited() -> None:
+def test_a_nested_timeout_is_reported_with_its_seconds() -> None:
     error = chained(lm15.TransportError("x"), OSError("y"), TimeoutError("z"))
     assert isinstance(error, lm15.TransportError)
     assert ran_out_of_time(error)
@@ -135,13 +135,13 @@ def test_a_timeout_far_down_is_a_timeout_with_the_seconds_that_were_waited() -> 
     assert not ran_out_of_time(chained(lm15.TransportError("x"), ConnectionResetError()))
 
 
-def test_causes_end_where_they_meet_themselves() -> None:
+def test_circular_causes_end() -> None:
     first, second = ValueError("1"), ValueError("2")
     first.__cause__, second.__cause__ = second, first
     assert causes(first) == [first, second]
 
 
-def test_what_a_server_says_is_cut_and_holds_no_part_of_a_secret() -> None:
+def test_long_messages_are_truncated_without_parts_of_a_secret() -> None:
     said = "the key sk-secret-4711 is wrong; " + "x" * 5_000_000
     error = classified(lm15.ServerError(said, status=500), 5.0, ("sk-secret-4711",))
     assert len(str(error)) <= LONGEST_SHOWN
@@ -174,11 +174,11 @@ def message(body: Any) -> Any:
         ({"errors": [[[[["deep"]]]], "shallow"]}, "shallow"),
     ],
 )
-def test_the_words_of_an_error_are_found(body: Any, words: str) -> None:
+def test_the_message_of_an_error_is_found(body: Any, words: str) -> None:
     assert message(body) == words
 
 
-def test_the_code_beside_the_words_is_kept() -> None:
+def test_the_code_of_an_error_is_kept() -> None:
     body = {"error": {"message": ["slow", "down"], "code": "rate_limit_exceeded", "type": 5, "status": {"no": 1}}}
     found = json.loads(readable_error(json.dumps(body).encode()))["error"]
     assert found == {"code": "rate_limit_exceeded", "type": 5, "message": "slow; down"}
@@ -197,7 +197,7 @@ def test_the_code_beside_the_words_is_kept() -> None:
         b"[" * 100_000,
     ],
 )
-def test_other_bodies_stay_as_they_are(body: bytes) -> None:
+def test_other_bodies_are_unchanged(body: bytes) -> None:
     assert readable_error(body) == body
 
 

@@ -76,7 +76,7 @@ def thoughts(text: Any, content: Any = None, key: str = "reasoning_content", fin
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "thinking", "thought", "reasoning_details"])
 @pytest.mark.parametrize("written", [ANSWER, f"\n```json\n{ANSWER}\n```\n"], ids=["bare", "fenced"])
 @pytest.mark.parametrize("content", [None, ""])
-def test_an_answer_that_a_server_took_for_thoughts_is_read(key: str, written: str, content: str | None) -> None:
+def test_an_answer_that_a_server_took_for_reasoning_is_used(key: str, written: str, content: str | None) -> None:
     given = [{"type": "reasoning.text", "text": written}] if key == "reasoning_details" else written
     with fake_server(thoughts(given, content, key)) as server:
         assert judge(server).answer.need_replan is False
@@ -93,7 +93,7 @@ def test_an_answer_that_a_server_took_for_thoughts_is_read(key: str, written: st
     ],
     ids=["prose", "a draft in prose", "cut off", "not closed"],
 )
-def test_thoughts_are_no_answer_and_the_servers_flag_is_named(said: Reply) -> None:
+def test_reasoning_is_not_an_answer_and_the_server_option_is_named(said: Reply) -> None:
     with fake_server(in_turn(said, thoughts("I look.", ANSWER))) as server:
         reply = judge(server)
     assert reply.answer.need_replan is False
@@ -116,14 +116,14 @@ TEXT = {"type": "text", "text": "I look."}
         ("thinking", None, [{"type": "thinking", "thinking": [TEXT]}]),
     ],
 )
-def test_the_field_that_everything_stood_in_is_named(field: str, given: Any, content: Any) -> None:
+def test_the_field_with_the_whole_response_is_named(field: str, given: Any, content: Any) -> None:
     with fake_server(in_turn(thoughts(given, content, field), ANSWER)) as server:
         (reason,) = judge(server).rejected_answers["replan"]
     assert f"everything stood in `{field}`" in reason
     assert "--reasoning-parser" in reason
 
 
-def test_thoughts_beside_an_answer_in_blocks_leave_it_as_it_is() -> None:
+def test_reasoning_in_blocks_does_not_change_the_answer() -> None:
     blocks = [{"type": "thinking", "thinking": [TEXT]}, {"type": "text", "text": ANSWER}]
     with fake_server(thoughts(OTHER, blocks, "thinking")) as server:
         assert judge(server).rejected_answers == {}
@@ -185,7 +185,7 @@ INSIDE: Body = {"completion_tokens": 950, "completion_tokens_details": {"reasoni
     ],
     ids=["Gemini", "without total", "only thoughts", "total", "xAI", "only total", "inside", "inside without total"],
 )
-def test_hidden_reasoning_is_billed_once_wherever_it_is_reported(dialect: Dialect, usage: Body) -> None:
+def test_hidden_reasoning_is_billed_once(dialect: Dialect, usage: Body) -> None:
     body = {**dialect.write(Completion(ANSWER, "m")), ("usageMetadata" if dialect is GEMINI else "usage"): usage}
     said = Reply(raw_body=json.dumps(body).encode())
     price = Price(input=1, output=10)
@@ -197,7 +197,7 @@ def test_hidden_reasoning_is_billed_once_wherever_it_is_reported(dialect: Dialec
     assert counted["completion_tokens"] == 950
 
 
-def test_reasoning_beyond_max_tokens_is_reserved_for_from_then_on() -> None:
+def test_reasoning_beyond_max_tokens_raises_later_price_limits() -> None:
     """If a server does not count it towards ``max_tokens``, one answer may pass the limit in USD, and no second."""
     thought = json.dumps({**json.loads(chat_completion(Reply(ANSWER), "m")), "usage": {**CHAT, "total_tokens": 51_000}})
     limits = Limits(max_usd=0.9)
@@ -264,7 +264,7 @@ PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_fault_that_passes_is_waited_for_and_costs_no_attempt(name: str, waits: list[float]) -> None:
+def test_a_temporary_fault_is_retried_without_a_new_attempt(name: str, waits: list[float]) -> None:
     dialect, make, expected, _, _ = PASSING[name]
     with provider_server(dialect, in_turn(make(dialect), ANSWER), key=KEY) as server, spent() as took:
         reply = ask(asked_of(server))
@@ -274,7 +274,7 @@ def test_a_fault_that_passes_is_waited_for_and_costs_no_attempt(name: str, waits
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_a_fault_that_stays_is_told_after_the_last_retry(name: str, waits: list[float]) -> None:
+def test_a_lasting_fault_is_reported_after_the_last_retry(name: str, waits: list[float]) -> None:
     dialect, make, expected, error, shown = PASSING[name]
     with (
         provider_server(dialect, make(dialect), key=KEY) as server,
@@ -288,7 +288,7 @@ def test_a_fault_that_stays_is_told_after_the_last_retry(name: str, waits: list[
     assert "To fix" not in str(caught.value)
 
 
-def test_an_hour_is_told_and_not_waited_for(waits: list[float]) -> None:
+def test_a_wait_of_an_hour_is_reported_without_waiting(waits: list[float]) -> None:
     with (
         provider_server(OPENAI, fault(OPENAI, "rate_limit", 3600), key=KEY) as server,
         pytest.raises(dspy.LMRateLimitError, match="the server asks to wait 3600 s"),
@@ -297,7 +297,7 @@ def test_an_hour_is_told_and_not_waited_for(waits: list[float]) -> None:
     assert (len(server.seen), waits) == (1, [])
 
 
-def test_a_slow_first_byte_is_waited_for(waits: list[float]) -> None:
+def test_a_slow_first_byte_is_accepted(waits: list[float]) -> None:
     with provider_server(VLLM, Reply(ANSWER, delay=0.3), key=KEY) as server:
         assert ask(asked_of(server, timeout=3.0)).answer == Decision(**STAND)
     assert (len(server.seen), waits) == (1, [])
@@ -313,7 +313,7 @@ def test_a_hang_past_the_timeout_is_tried_twice(waits: list[float]) -> None:
     assert waits == [FIRST]
 
 
-def test_a_server_that_is_not_there_is_told_with_its_address(waits: list[float]) -> None:
+def test_an_unreachable_server_is_reported_with_its_address(waits: list[float]) -> None:
     with provider_server(VLLM, ANSWER) as server:
         gone = asked_of(server)
     with pytest.raises(dspy.LMTransportError, match=r"127\.0\.0\.1.*refused"):
@@ -321,7 +321,7 @@ def test_a_server_that_is_not_there_is_told_with_its_address(waits: list[float])
     assert waits == DOUBLING
 
 
-def test_a_host_without_an_address_is_told_with_its_name(waits: list[float]) -> None:
+def test_an_unknown_host_is_reported_with_its_name(waits: list[float]) -> None:
     with pytest.raises(dspy.LMTransportError, match=r"nowhere\.invalid"):
         ask(stage(VLLM, "http://nowhere.invalid/v1"))
     assert waits == DOUBLING
@@ -342,7 +342,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_a_certificate_that_is_not_trusted_is_told_at_once(certificate: Path, waits: list[float]) -> None:
+def test_an_untrusted_certificate_is_reported_without_retries(certificate: Path, waits: list[float]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     arrived: list[str] = []
@@ -366,7 +366,7 @@ def serving(arrived: list[str], port: int = 0, tls: ssl.SSLContext | None = None
         yield int(address.rpartition(":")[2])
 
 
-def test_a_server_that_restarts_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restarted_server_is_reached_again(monkeypatch: pytest.MonkeyPatch) -> None:
     before: list[str] = []
     after: list[str] = []
     with serving(before) as port:
@@ -422,7 +422,7 @@ def test_an_unusable_answer_is_sent_back_with_the_reason(name: str, waits: list[
 
 
 @pytest.mark.parametrize("name", REJECTED)
-def test_a_model_that_never_gives_a_usable_answer_is_told_attempt_by_attempt(name: str) -> None:
+def test_unusable_answers_are_reported_attempt_by_attempt(name: str) -> None:
     dialect, make, why = REJECTED[name]
     with (
         provider_server(dialect, make(dialect), key=KEY) as server,
@@ -447,7 +447,7 @@ READ: dict[str, str] = {
 
 @pytest.mark.parametrize("name", READ)
 @pytest.mark.parametrize("form", ["json_schema", "off"])
-def test_what_stands_around_an_answer_costs_no_further_call(name: str, form: Any) -> None:
+def test_text_around_an_answer_costs_no_further_call(name: str, form: Any) -> None:
     with provider_server(VLLM, READ[name], key=KEY) as server:
         reply = ask(asked_of(server, structured_outputs=form), attempts=3)
     assert (reply.answer, reply.rejected_answers, len(server.seen)) == (Decision(**STAND), {}, 1)
@@ -464,7 +464,7 @@ def score(server: ProviderServer, photo: Path, **changes: Any) -> Scored:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity"])
-def test_a_number_that_is_none_is_sent_back(photo: Path, number: str) -> None:
+def test_an_invalid_number_is_sent_back(photo: Path, number: str) -> None:
     good = json.dumps({"assessment": ASSESSMENT})
     with provider_server(VLLM, in_turn(good.replace("-0.3", number), good), key=KEY) as server:
         reply = score(server, photo)
@@ -488,7 +488,7 @@ def level_shares(**shares: float) -> Reply:
     return spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": shares})
 
 
-def test_log_probabilities_are_read_where_they_cover_the_levels(photo: Path) -> None:
+def test_log_probabilities_are_used_if_they_cover_the_levels(photo: Path) -> None:
     with provider_server(VLLM, level_shares(Fair=-0.7, Good=-1.2), key=KEY) as server:
         assert score(server, photo, logprobs=True).source == "logprobs"
 
@@ -502,7 +502,9 @@ def test_log_probabilities_are_read_where_they_cover_the_levels(photo: Path) -> 
     ],
     ids=["never given", "asked for and not given", "cover less than half"],
 )
-def test_without_log_probabilities_the_written_ones_count(photo: Path, dialect: Dialect, answer: Any) -> None:
+def test_without_log_probabilities_the_written_probabilities_are_used(
+    photo: Path, dialect: Dialect, answer: Any
+) -> None:
     with provider_server(dialect, answer, key=KEY) as server:
         reply = score(server, photo, logprobs=True)
     assert (reply.source, reply.rejected_answers, len(server.seen)) == ("quality_probs", {}, 1)
@@ -539,7 +541,7 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_would_be_refused_again_is_told_at_once(name: str, waits: list[float]) -> None:
+def test_permanent_faults_are_reported_without_retries(name: str, waits: list[float]) -> None:
     dialect, make, error, shown = REFUSED[name]
     with provider_server(dialect, make(dialect), key=KEY) as server, pytest.raises(error, match=shown) as caught:
         ask(asked_of(server), attempts=3)
@@ -550,7 +552,7 @@ def test_what_would_be_refused_again_is_told_at_once(name: str, waits: list[floa
     assert "To fix" not in message
 
 
-def test_a_dead_primary_gives_way_to_the_fallback_and_is_left_out_for_a_minute(
+def test_an_unreachable_primary_model_is_skipped_for_a_minute(
     waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
@@ -568,7 +570,7 @@ def test_a_dead_primary_gives_way_to_the_fallback_and_is_left_out_for_a_minute(
     assert waits == [*DOUBLING, *DOUBLING]
 
 
-def test_when_the_fallback_is_dead_too_its_fault_is_told(waits: list[float]) -> None:
+def test_an_unreachable_fallback_is_reported(waits: list[float]) -> None:
     with provider_server(VLLM, fault(VLLM, "server"), key=KEY) as first, provider_server(OLLAMA, ANSWER) as gone:
         fallback = {"fallback_backend": OLLAMA.backend, "fallback_api_base": gone.url}
         config = asked_of(first, **fallback)
@@ -578,7 +580,7 @@ def test_when_the_fallback_is_dead_too_its_fault_is_told(waits: list[float]) -> 
 
 
 @pytest.mark.parametrize("name", ["key of vLLM", "413 of a proxy", "context of vLLM"])
-def test_what_the_primary_refuses_is_not_asked_of_the_fallback(name: str) -> None:
+def test_requests_that_the_primary_model_refuses_are_not_sent_to_the_fallback(name: str) -> None:
     dialect, make, error, _ = REFUSED[name]
     with (
         provider_server(dialect, make(dialect), key=KEY) as first,
@@ -590,7 +592,7 @@ def test_what_the_primary_refuses_is_not_asked_of_the_fallback(name: str) -> Non
 
 
 @pytest.mark.parametrize(("page", "least"), [("faults.md", 40), ("trust.md", 10)])
-def test_the_tables_name_tests_that_are_there(page: str, least: int) -> None:
+def test_the_tables_name_existing_tests(page: str, least: int) -> None:
     root = Path(__file__).parents[3]
     sources = {file.name: file.read_text(encoding="utf-8") for file in (root / "tests").rglob("test_*.py")}
     table = (root / "docs" / page).read_text(encoding="utf-8")

@@ -55,13 +55,13 @@ def test_dspy_still_copies_an_image_through_the_text_of_the_prompt(large: Path) 
     assert peak_of_formatting(image.to_dspy()) > 2 * MEGABYTES
 
 
-def test_an_address_tells_an_image_by_its_content(large: Path, examples: Path) -> None:
+def test_the_address_of_an_image_depends_on_its_content(large: Path, examples: Path) -> None:
     photo = examples / "coffee_jpeg.jpg"
     assert address(load(photo)) == address(load(photo.read_bytes()))
     assert address(load(photo)) != address(load(large))
 
 
-def test_an_image_that_is_served_goes_as_its_address(examples: Path) -> None:
+def test_a_served_image_is_sent_as_its_address(examples: Path) -> None:
     """The body before has neither bytes nor address: its digest is the image's, wherever that is served."""
 
     def request(part: lm15.ImagePart) -> lm15.Request:
@@ -82,7 +82,7 @@ def test_an_image_that_is_served_goes_as_its_address(examples: Path) -> None:
         assert served.messages[0].parts[0].data, "another file than the one that is served goes whole"
 
 
-def test_a_body_gets_the_bytes_of_images_that_are_held_and_no_other_is_sent(examples: Path) -> None:
+def test_a_body_gets_the_bytes_of_held_images_only(examples: Path) -> None:
     image = load(examples / "coffee_jpeg.jpg")
     with asking("scoring"):
         shown = hold({"image": image})

@@ -28,7 +28,7 @@ from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
         ("vllm.qwen2.5-vl-7b", (560, 280), 20 * 10),
     ],
 )
-def test_images_cost_what_the_providers_publish(backend: str, size: Size, tokens: int) -> None:
+def test_images_cost_the_published_tokens(backend: str, size: Size, tokens: int) -> None:
     assert tokens <= image_tokens(backend, size) <= 1.06 * tokens
 
 
@@ -46,7 +46,7 @@ BACKENDS = [
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_image_on_its_side_costs_the_same(backend: str) -> None:
+def test_a_rotated_image_costs_the_same(backend: str) -> None:
     for size in ((640, 480), (4032, 3024), (3000, 400), (1, 1), (20000, 3)):
         assert image_tokens(backend, size) == image_tokens(backend, size[::-1]) > 0
 
@@ -59,7 +59,7 @@ def test_no_image_costs_more_than_the_budget(backend: str, most: int) -> None:
     assert min(tokens[len(tokens) // 2 :]) > 0.8 * most
 
 
-def test_a_size_within_the_limit_is_left_alone() -> None:
+def test_a_size_within_the_limit_is_unchanged() -> None:
     assert within((640, 480), 640) == within((640, 480), None) == (640, 480)
     assert within((4000, 3000), 1000) == (1000, 750)
     assert within((3, 9000), 900) == (1, 900)

@@ -81,7 +81,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 5])
-def test_no_more_are_sent_at_a_time_than_the_limits_say(most: int) -> None:
+def test_no_more_requests_than_the_limit_are_sent_at_a_time(most: int) -> None:
     wire = Wire(64)
     ask_all(model(wire), 40, 20, Limits(in_flight=most))
     assert wire.highest == most
@@ -104,7 +104,7 @@ def test_64_at_a_time_against_a_server_that_takes_20_are_all_served(error: Calla
     assert wire.refusals
 
 
-def test_while_one_is_asked_to_wait_nothing_is_sent() -> None:
+def test_nothing_is_sent_while_one_request_has_to_wait() -> None:
     wire, began = Wire(9), time.monotonic()
     asked, limits = model(wire), Limits()
     with asked.in_flight.slot(limits) as other, asked.in_flight.slot(limits) as shown:
@@ -119,7 +119,7 @@ def test_while_one_is_asked_to_wait_nothing_is_sent() -> None:
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_a_server_that_is_down_is_asked_by_all_at_the_same_time() -> None:
+def test_all_requests_try_an_unreachable_server_at_the_same_time() -> None:
     wire, began = Wire(0), time.monotonic()
     with pytest.raises(lm15.ServerError, match="busy"):
         ask_all(model(wire), 8, 8)
@@ -127,7 +127,7 @@ def test_a_server_that_is_down_is_asked_by_all_at_the_same_time() -> None:
     assert time.monotonic() - began < 8 * 0.28, "not one after the other"
 
 
-def test_one_new_request_at_a_time_is_sent_beside_a_refused_one_which_waits_for_room() -> None:
+def test_new_requests_are_sent_one_at_a_time_while_a_refused_one_waits() -> None:
     in_flight, limits, order = InFlight(), Limits(), []
 
     def again() -> None:
@@ -152,7 +152,7 @@ def test_one_new_request_at_a_time_is_sent_beside_a_refused_one_which_waits_for_
     assert sorted(order) == ["again", "new"]
 
 
-def test_an_interrupted_run_waits_neither_for_a_place_nor_for_the_server() -> None:
+def test_an_interrupted_run_does_not_wait_for_a_slot_or_the_server() -> None:
     asked, limits, outcomes = model(Wire(9)), Limits(in_flight=3), []
 
     def ask() -> None:
@@ -174,7 +174,7 @@ def test_an_interrupted_run_waits_neither_for_a_place_nor_for_the_server() -> No
     assert len(outcomes) == 8
 
 
-def test_who_is_interrupted_while_it_waits_gives_its_place_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_interrupted_while_waiting_releases_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:
     in_flight = InFlight()
     with in_flight.slot(ONE), monkeypatch.context() as patched:
         patched.setattr(threading.Condition, "wait", lambda self, timeout=None: signal.raise_signal(signal.SIGINT))
@@ -184,7 +184,7 @@ def test_who_is_interrupted_while_it_waits_gives_its_place_up(monkeypatch: pytes
         assert len(in_flight.slots) == 1
 
 
-def test_stages_of_one_server_share_what_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stages_with_one_server_share_its_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     def of(backend: str, api_base: str | None) -> InFlight:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-in-flight-4711")
         backend_of_stage = connect(StageConfig(backend=backend, api_base=api_base))

@@ -41,7 +41,7 @@ def test_a_question_has_the_sum_of_its_requests() -> None:
     }
 
 
-def test_an_answer_without_a_request_is_from_the_cache() -> None:
+def test_an_answer_without_a_request_counts_as_cached() -> None:
     with keeping() as ledger:
         for _ in range(2):
             with asking("plan"):
@@ -50,7 +50,7 @@ def test_an_answer_without_a_request_is_from_the_cache() -> None:
 
 
 @pytest.mark.parametrize("calls", [0, 1], ids=["out of reach", "unusable"])
-def test_a_question_that_fails_is_entered_and_is_no_answer_from_the_cache(calls: int) -> None:
+def test_a_failed_question_is_recorded_and_not_counted_as_cached(calls: int) -> None:
     def fail() -> None:
         spend(Spent(calls=calls))
         raise ValueError("failed")
@@ -78,7 +78,7 @@ def test_hidden_reasoning_of_a_callers_own_model_counts_as_output(usage: dict[st
     assert ledger.stages["plan"].output_tokens == written
 
 
-def test_stages_side_by_side_keep_apart_and_nothing_is_lost() -> None:
+def test_parallel_stages_are_recorded_separately_and_completely() -> None:
     def ask(number: int) -> None:
         with asking(f"stage {number % 3}"):
             spend(Spent(calls=1, input_tokens=1))
@@ -89,13 +89,13 @@ def test_stages_side_by_side_keep_apart_and_nothing_is_lost() -> None:
     assert {name: spent.calls for name, spent in ledger.stages.items()} == {f"stage {n}": 100 for n in range(3)}
 
 
-def test_what_is_spent_outside_of_any_question_is_nobodys() -> None:
+def test_usage_outside_of_a_question_is_not_recorded() -> None:
     with keeping() as ledger:
         spend(Spent(calls=1))
     assert ledger.stages == {}
 
 
-def test_two_ledgers_know_nothing_of_each_other() -> None:
+def test_two_ledgers_are_independent() -> None:
     with keeping() as outer:
         with keeping() as inner, asking("plan"):
             spend(Spent(calls=1))
@@ -104,7 +104,7 @@ def test_two_ledgers_know_nothing_of_each_other() -> None:
     assert (list(outer.stages), list(inner.stages)) == (["score"], ["plan"])
 
 
-def test_the_last_answer_tells_whether_it_was_cut_off() -> None:
+def test_the_last_answer_decides_whether_it_was_cut_off() -> None:
     ledger = Ledger()
     ledger.add("plan", Spent(calls=1, cut_off=True))
     assert ledger.stages["plan"].cut_off
@@ -130,12 +130,12 @@ def test_calls_are_counted_and_the_next_one_is_refused() -> None:
     assert limits.calls == 3
 
 
-def test_no_call_at_all_may_be_the_limit() -> None:
+def test_the_limit_may_be_zero_calls() -> None:
     with pytest.raises(LimitReached):
         Limits(max_calls=0).admit(None)
 
 
-def test_many_threads_do_not_pass_a_limit_together() -> None:
+def test_many_threads_together_do_not_exceed_a_limit() -> None:
     limits = Limits(max_calls=50)
 
     def ask(_: int) -> int:
@@ -150,7 +150,7 @@ def test_many_threads_do_not_pass_a_limit_together() -> None:
         assert sum(pool.map(ask, range(200))) == 50
 
 
-def test_money_is_admitted_by_the_highest_price_and_entered_by_the_real_one() -> None:
+def test_requests_are_admitted_by_the_highest_price_and_recorded_with_the_real_one() -> None:
     limits = Limits(max_usd=1.0)
     for _ in range(8):  # each could take 0.3, and takes 0.1
         limits.admit(0.3)
@@ -160,7 +160,7 @@ def test_money_is_admitted_by_the_highest_price_and_entered_by_the_real_one() ->
     assert limits.usd == pytest.approx(0.8)
 
 
-def test_a_call_that_does_not_fit_now_waits_for_the_real_price_of_another() -> None:
+def test_a_call_that_does_not_fit_waits_for_the_real_price_of_another() -> None:
     limits = Limits(max_usd=1.0)
     limits.admit(0.9)
     admitted = threading.Event()
@@ -182,7 +182,7 @@ def test_a_limit_in_usd_needs_a_price() -> None:
         Limits(max_usd=1.0).admit(None)
 
 
-def test_after_an_interruption_nothing_is_admitted_and_no_wait_goes_on() -> None:
+def test_after_an_interruption_nothing_is_admitted_and_waits_end() -> None:
     limits = Limits(max_usd=1.0)
     limits.admit(0.9)
     refused: list[Exception] = []
@@ -201,7 +201,7 @@ def test_after_an_interruption_nothing_is_admitted_and_no_wait_goes_on() -> None
     assert limits.halted.wait(0), "whoever waits for another attempt wakes up"
 
 
-def test_the_limits_of_a_run_are_those_inside_of_it() -> None:
+def test_the_limits_of_a_run_apply_inside_it_only() -> None:
     with within(Limits(max_calls=1)) as limits:
         assert current() is limits
         context = contextvars.copy_context()
@@ -209,7 +209,7 @@ def test_the_limits_of_a_run_are_those_inside_of_it() -> None:
     assert context.run(current) is limits
 
 
-def test_requests_in_threads_of_dspy_count_whoever_asks() -> None:
+def test_requests_in_threads_of_dspy_count_for_every_model() -> None:
     """``dspy.Parallel`` copies DSPy's settings into its threads, and no context of Python's."""
     engines = [ScriptedEngine(['{"answer": "yes"}']) for _ in range(2)]
     ours, other = dspy.LM("test/ours", engine=engines[0]), dspy.LM("test/other", engine=engines[1])

@@ -22,7 +22,7 @@ def test_every_provider_has_an_example_that_connects(name: str, monkeypatch: pyt
     assert backend.lms[0].model.startswith(name)
 
 
-def test_no_example_has_a_key_in_it() -> None:
+def test_no_example_contains_a_key() -> None:
     """What names a key names a variable of the environment; nothing looks like a key of one of the providers."""
     folder = resources.files("agenticiqa.configs") / "providers"
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name != "__pycache__"}

@@ -53,17 +53,17 @@ NO, ALONE, ALL_WAIT = (False, False), (True, False), (True, True)  # tried again
         (lm15.UnsupportedModelError("no such model"), NO),
     ],
 )
-def test_what_is_tried_again_and_what_other_requests_wait_for(
+def test_errors_that_are_retried_and_errors_that_make_other_requests_wait(
     error: lm15.LM15Error, expected: tuple[bool, bool]
 ) -> None:
     assert (retries.is_retryable(error), is_refused_for_now(error)) == expected
 
 
-def test_a_mistake_of_ours_is_not_tried_again() -> None:
+def test_a_programming_error_is_not_retried() -> None:
     assert not retries.is_retryable(ValueError("a mistake of ours"))
 
 
-def test_the_waits_double_up_to_half_a_minute_and_no_two_are_alike() -> None:
+def test_waits_double_up_to_half_a_minute_with_random_differences() -> None:
     error = lm15.ServerError("broken")
     for attempt, least in ((1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (40, 30)):
         waits = [retries.wait(state(error, attempt)) for _ in range(50)]
@@ -72,13 +72,13 @@ def test_the_waits_double_up_to_half_a_minute_and_no_two_are_alike() -> None:
 
 
 @pytest.mark.parametrize("attempt", [1, 3])
-def test_the_wait_is_the_one_that_the_server_asks_for_and_a_little_more(attempt: int) -> None:
+def test_the_wait_is_slightly_longer_than_the_server_asks_for(attempt: int) -> None:
     waits = [retries.wait(state(lm15.RateLimitError("slow down", retry_after=4.0), attempt)) for _ in range(50)]
     assert all(4 <= wait <= 5 for wait in waits)
     assert len(set(waits)) > 1, "calls that failed together come back together"
 
 
-def test_a_server_that_asks_for_no_wait_at_all_is_not_stormed() -> None:
+def test_a_requested_wait_of_zero_is_not_used() -> None:
     assert retries.wait(state(lm15.RateLimitError("slow down", retry_after=0))) >= 1
 
 
@@ -96,7 +96,7 @@ def test_the_last_attempt_is_known(error: lm15.LM15Error, allowed: int, attempts
     assert [stop(state(error, attempt)) for attempt in range(1, attempts + 1)] == [False] * (attempts - 1) + [True]
 
 
-def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_wait_is_logged_with_model_reason_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
     waiting: Any = state(lm15.ServerError("broken", status=503), 2)
     waiting.upcoming_sleep = 2.345
     with caplog.at_level(logging.WARNING):
@@ -114,11 +114,11 @@ def test_each_wait_is_told_with_who_why_and_how_long(caplog: pytest.LogCaptureFi
         (lm15.TransportError(""), "TransportError"),
     ],
 )
-def test_an_error_in_brief(error: lm15.LM15Error, shown: str) -> None:
+def test_the_first_line_of_an_error_is_shown(error: lm15.LM15Error, shown: str) -> None:
     assert retries.brief(error) == shown
 
 
-def test_no_attempt_is_announced_after_the_run_was_halted(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_attempt_is_logged_after_the_run_was_halted(caplog: pytest.LogCaptureFixture) -> None:
     failed = state(lm15.TransportError("cut"))
     failed.upcoming_sleep = 1.0
     halted = Limits()

@@ -64,7 +64,7 @@ def echoed(received: bytes) -> bytes:
     return answer(received.partition(b"\r\n\r\n")[2])
 
 
-def test_lines_of_a_header_may_end_without_a_return_and_have_any_letters() -> None:
+def test_header_lines_may_end_with_lf_and_contain_any_characters() -> None:
     bare = b"HTTP/1.1 200 OK\nContent-Type: application/json\nX-Name: J\xfcrgen\nContent-Length: 4\n\nwell"
     with raw_server(lambda client, _: client.sendall(bare)) as url:
         received = send(url)
@@ -74,7 +74,7 @@ def test_lines_of_a_header_may_end_without_a_return_and_have_any_letters() -> No
 
 @pytest.mark.parametrize("interim", [b"100 Continue", b"102 Processing", b"103 Early Hints", b"199 Anything"])
 @pytest.mark.parametrize("times", [1, 3])
-def test_interim_responses_are_read_past(interim: bytes, times: int) -> None:
+def test_interim_responses_are_skipped(interim: bytes, times: int) -> None:
     hint = b"HTTP/1.1 " + interim + b"\r\nLink: </style.css>; rel=preload\r\n\r\n"
 
     def serve(client: socket.socket, received: bytes) -> None:
@@ -125,7 +125,7 @@ def trickle(client: socket.socket, head: bytes, each: bytes) -> None:
     ],
     ids=["body", "a header", "blank lines", "headers", "chunks", "interim responses", "nothing"],
 )
-def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: bytes) -> None:
+def test_a_request_ends_at_its_deadline_even_if_bytes_arrive(head: bytes, each: bytes) -> None:
     began = time.monotonic()
     with raw_server(lambda client, _: trickle(client, head, each)) as url, pytest.raises(lm15.TransportError) as raised:
         send(url, timeout=0.6)
@@ -133,7 +133,7 @@ def test_a_request_ends_at_its_deadline_whatever_trickles_in(head: bytes, each: 
     assert re.search("no answer within 0.6 s|no response line", str(raised.value))
 
 
-def test_a_server_that_accepts_no_connection_is_no_server_that_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_timeout_differs_from_an_answer_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "CONNECT", 0.5)
     with socket.socket() as listening, socket.socket() as first, socket.socket() as second:
         listening.bind(("127.0.0.1", 0))
@@ -152,7 +152,7 @@ def test_a_server_that_accepts_no_connection_is_no_server_that_gives_no_answer(m
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 99999999999", b"Transfer-Encoding: chunked", b"Connection: close"]
 )
-def test_an_endless_body_is_given_up(framing: bytes) -> None:
+def test_an_endless_body_is_stopped(framing: bytes) -> None:
     block = b" " * 65536
     block = b"%x\r\n%s\r\n" % (len(block), block) if b"chunked" in framing else block
     taken = 0
@@ -170,7 +170,7 @@ def test_an_endless_body_is_given_up(framing: bytes) -> None:
 
 
 @pytest.mark.parametrize("max_tokens", [2048, 8192])
-def test_the_longest_answer_with_log_probabilities_is_within_the_bound(max_tokens: int) -> None:
+def test_the_longest_answer_with_log_probabilities_is_accepted(max_tokens: int) -> None:
     """Twenty alternatives for each token, of four characters that have three bytes and six in escaped JSON."""
     said = "\u6f22\u5b57\u6f22\u5b57"
     token = {"token": said, "logprob": -12.345678901234567, "bytes": list(said.encode())}
@@ -204,7 +204,7 @@ print(peak() - before)
 
 
 @pytest.mark.slow
-def test_ten_workers_at_an_endless_body_take_less_than_200_mb() -> None:
+def test_ten_workers_reading_endless_bodies_use_less_than_200_mb() -> None:
     def serve(client: socket.socket, _: bytes) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
         while True:
@@ -223,7 +223,7 @@ def test_ten_workers_at_an_endless_body_take_less_than_200_mb() -> None:
     assert float(ended.stdout) < 200
 
 
-def test_endless_headers_are_given_up() -> None:
+def test_endless_headers_are_stopped() -> None:
     def serve(client: socket.socket, _: bytes) -> None:
         client.sendall(b"HTTP/1.1 200 OK\r\n")
         while True:
@@ -234,7 +234,7 @@ def test_endless_headers_are_given_up() -> None:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"])
-def test_a_redirect_is_not_followed_and_names_its_place_without_secrets(status: str) -> None:
+def test_a_redirect_is_not_followed_and_its_target_is_shown_without_secrets(status: str) -> None:
     location = b"Location: http://user:secret@login.example/start?token=secret\r\n"
     with (
         raw_server(lambda client, _: client.sendall(answer(b"<html>", status, location))) as url,
@@ -246,7 +246,7 @@ def test_a_redirect_is_not_followed_and_names_its_place_without_secrets(status: 
     assert "secret" not in str(raised.value)
 
 
-def test_a_proxy_of_the_environment_is_not_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://user:secret@proxy.example:3128")
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
@@ -294,7 +294,7 @@ THROUGH = [
     ("entries", "address", "direct"), [*((*each, True) for each in DIRECT), *((*each, False) for each in THROUGH)]
 )
 @pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
-def test_networks_and_ports_of_no_proxy(
+def test_no_proxy_may_contain_networks_and_ports(
     monkeypatch: pytest.MonkeyPatch, variable: str, entries: str, address: str, direct: bool
 ) -> None:
     for name in ("no_proxy", "NO_PROXY"):
@@ -305,7 +305,7 @@ def test_networks_and_ports_of_no_proxy(
     assert proxy_for(address) == (None if direct else "http://proxy.example:3128")
 
 
-def test_a_proxy_that_is_not_there_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     monkeypatch.setenv("http_proxy", f"http://user:secret@127.0.0.1:{port}")

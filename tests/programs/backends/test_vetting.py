@@ -57,7 +57,7 @@ def test_a_response_without_an_answer_is_a_fault_of_the_server(body: Any, route:
     assert isinstance(raised.value, lm15.RETRYABLE_ERRORS)
 
 
-def test_a_ticket_of_status_202_is_no_answer_whatever_is_in_it() -> None:
+def test_status_202_is_never_an_answer() -> None:
     with pytest.raises(lm15.ServerError, match="contains no answer"):
         vetted(BODY, 202)
 
@@ -72,12 +72,12 @@ def test_a_ticket_of_status_202_is_no_answer_whatever_is_in_it() -> None:
         {"error": {"message": "overloaded"}},
     ],
 )
-def test_an_answer_good_or_bad_and_an_error_in_its_form_pass_as_they_are(body: Any) -> None:
+def test_answers_and_error_objects_are_unchanged(body: Any) -> None:
     assert vetted(body).items() >= body.items()
 
 
 @pytest.mark.parametrize("raw", [b"<html>", b"", b"[" * 100_000, b'{"a": ' + b"9" * 5000 + b"}", b"\xff\xfe{"])
-def test_what_is_no_json_is_a_fault_of_the_server(raw: bytes) -> None:
+def test_a_response_that_is_not_json_is_a_fault_of_the_server(raw: bytes) -> None:
     with pytest.raises(lm15.ServerError, match="is not JSON: "):
         vetted(raw)
 
@@ -96,7 +96,7 @@ def test_what_is_no_json_is_a_fault_of_the_server(raw: bytes) -> None:
         ({"prompt_tokens": 9, "queue_time": 0.5}, {"prompt_tokens": 9}),
     ],
 )
-def test_a_count_that_is_none_is_left_out_and_the_answer_kept(given: Any, kept: Any) -> None:
+def test_an_invalid_count_is_removed_and_the_answer_kept(given: Any, kept: Any) -> None:
     found = vetted({**BODY, "usage": given})
     assert found == {**BODY, "usage": kept}
 
@@ -107,18 +107,18 @@ def entry(logprob: Any = -0.5, top: Any = None, token: Any = "Good") -> dict[str
 
 
 @pytest.mark.parametrize("logprob", [None, math.nan, math.inf, "high", True, [-1.0]])
-def test_a_log_probability_that_is_none_leaves_out_all_of_them_and_keeps_the_answer(logprob: Any) -> None:
+def test_an_invalid_log_probability_removes_all_and_the_answer_is_kept(logprob: Any) -> None:
     found = vetted(with_choice(logprobs={"content": [entry(), entry(logprob)]}))
     assert found == with_choice(logprobs=None)
 
 
 @pytest.mark.parametrize("top", [{"token": "x"}, "none", [None], [{"token": "Fair", "logprob": None}]])
-def test_alternatives_that_are_none_are_left_out(top: Any) -> None:
+def test_invalid_alternatives_are_removed(top: Any) -> None:
     found = vetted(with_choice(logprobs={"content": [entry(top=top)]}))
     assert found == with_choice(logprobs={"content": [entry(top=[])]})
 
 
-def test_of_several_choices_the_first_counts() -> None:
+def test_only_the_first_of_several_choices_is_used() -> None:
     other = {**CHOICE, "index": 1, "message": {"role": "assistant", "content": "another"}}
     assert vetted({**BODY, "choices": [CHOICE, other]}) == BODY
 
@@ -128,6 +128,6 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.text()
 
 
 @given(st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))
-def test_whatever_is_sent_is_kept_or_refused_and_nothing_else_is_raised(body: Any) -> None:
+def test_any_body_is_accepted_or_refused_with_a_server_error(body: Any) -> None:
     with suppress(lm15.ServerError):
         assert vetted(body)

@@ -182,7 +182,7 @@ def test_a_type_that_a_server_does_not_decode_is_sent_as_a_png_of_the_same_pixel
 OF_ODD_FILES = ("JPEG turned 6", "16-bit gray PNG", "PNG with alpha", "Adobe RGB PNG", "PQ 16-bit PNG")
 
 
-def test_of_other_files_the_measured_pixels_arrive(dialect: Dialect, examples: Path, tmp_path: Path) -> None:
+def test_other_files_are_sent_as_the_measured_pixels(dialect: Dialect, examples: Path, tmp_path: Path) -> None:
     """Decoded as the simplest server does, which ignores orientation, depth, alpha and colors."""
     with Image.open(examples / "coffee.webp") as opened:
         photo = np.asarray(opened.convert("RGB"))[::4, ::4]
@@ -197,9 +197,7 @@ def test_of_other_files_the_measured_pixels_arrive(dialect: Dialect, examples: P
             assert np.array_equal(np.asarray(Image.open(io.BytesIO(sent)).convert("RGB")), load(path).pixels), name
 
 
-def test_instructions_are_the_systems_then_come_reference_and_image_and_then_what_varies(
-    dialect: Dialect, examples: Path
-) -> None:
+def test_the_order_is_instructions_reference_image_and_then_varying_text(dialect: Dialect, examples: Path) -> None:
     reference, image = examples / "coffee_jpeg.jpg", examples / "astronaut_blur.png"
     with server_of(dialect) as server:
         score(server, image, reference)
@@ -223,7 +221,7 @@ def test_instructions_are_the_systems_then_come_reference_and_image_and_then_wha
     ("dialect", "stage"),
     [(dialect, "assessment") for dialect in DIALECTS] + [(OPENAI, stage) for stage in SEES if stage != "assessment"],
 )
-def test_two_questions_about_an_image_are_alike_up_to_its_end(
+def test_two_questions_about_an_image_share_their_beginning_up_to_its_end(
     dialect: Dialect, stage: str, photo: Path, examples: Path
 ) -> None:
     """A prefix that a server has read before costs little: the order is the signature's, its form the provider's."""
@@ -255,7 +253,7 @@ NO_JSON_MODE = (ANTHROPIC, LMSTUDIO)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_json_is_asked_for_in_the_providers_way(dialect: Dialect, form: Form, photo: Path) -> None:
+def test_json_is_requested_in_the_providers_form(dialect: Dialect, form: Form, photo: Path) -> None:
     with server_of(dialect) as server:
         if form == "json_object" and dialect in NO_JSON_MODE:
             with pytest.raises(BackendError, match="json_schema or off"):
@@ -268,9 +266,7 @@ def test_json_is_asked_for_in_the_providers_way(dialect: Dialect, form: Form, ph
     assert (seen.schema is not None) == (form == "json_schema")
 
 
-def test_a_rating_has_a_strict_schema_of_our_fields_and_the_key_in_its_header_and_nowhere_else(
-    dialect: Dialect, photo: Path
-) -> None:
+def test_a_rating_has_a_strict_schema_and_the_key_only_in_its_header(dialect: Dialect, photo: Path) -> None:
     """And what it used is read."""
     reply = Reply(json.dumps({"assessment": ASSESSMENT}), usage=(1234, 56))
     with server_of(dialect, reply) as server, keeping() as ledger:
@@ -298,7 +294,7 @@ def test_a_rating_has_a_strict_schema_of_our_fields_and_the_key_in_its_header_an
 
 
 @pytest.mark.parametrize("stage", [*SEES, *REASONS, "location"])
-def test_every_stages_schema_is_one_that_the_provider_takes(dialect: Dialect, stage: str, photo: Path) -> None:
+def test_providers_accept_the_schema_of_every_stage(dialect: Dialect, stage: str, photo: Path) -> None:
     given = REASONS[stage][1] if stage in REASONS else {}
     if stage in SEES:
         given = inputs(photo, stage=stage)
@@ -312,7 +308,7 @@ def test_every_stages_schema_is_one_that_the_provider_takes(dialect: Dialect, st
 TOKENS = dict.fromkeys(DIALECTS, "max_tokens") | {OPENAI: "max_completion_tokens", GEMINI: "maxOutputTokens"}
 
 
-def test_sampling_is_as_configured_and_no_field_is_sent_that_is_ignored(dialect: Dialect, photo: Path) -> None:
+def test_sampling_is_as_configured_without_ignored_fields(dialect: Dialect, photo: Path) -> None:
     with server_of(dialect) as server:
         score(server, photo, temperature=0.5, top_p=0.25, max_tokens=321, seed=7)
     expected: dict[str, float] = {"temperature": 0.5, TOKENS[dialect]: 321}
@@ -322,7 +318,7 @@ def test_sampling_is_as_configured_and_no_field_is_sent_that_is_ignored(dialect:
     assert only(server).ignored == ()
 
 
-def test_nothing_is_sent_that_was_not_configured(dialect: Dialect, photo: Path) -> None:
+def test_only_configured_parameters_are_sent(dialect: Dialect, photo: Path) -> None:
     with server_of(dialect) as server:
         score(server, photo, structured_outputs="off", temperature=0.0, max_tokens=64)
     seen = only(server)
@@ -341,9 +337,7 @@ HEADERS = dict.fromkeys(DIALECTS, ("authorization", f"Bearer {KEY}")) | {
 }
 
 
-def test_no_header_tells_of_this_machine_or_of_an_account_with_openai(
-    photo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_header_describes_this_machine_or_an_openai_account(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-4711")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-4711")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway-Key: 4711")
@@ -357,7 +351,7 @@ CHOICES = {"Fair": -0.4, "Good": -1.3, "Poor": -3.0}
 ASKED, ASKED_OF_GEMINI = {"logprobs": True, "top_logprobs": 20}, {"responseLogprobs": True, "logprobs": 20}
 
 
-def test_log_probabilities_are_asked_for_and_read_where_there_are_any(dialect: Dialect, photo: Path) -> None:
+def test_log_probabilities_are_requested_and_parsed_if_supported(dialect: Dialect, photo: Path) -> None:
     reply = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": CHOICES})
     with server_of(dialect, reply) as server:
         scorer = Scorer(backend=connect(on(server, logprobs=True)), attempts=1)
@@ -490,7 +484,7 @@ WRONG: list[tuple[Dialect, Body, str]] = [
 ]
 
 
-def test_a_server_takes_a_plain_request(dialect: Dialect) -> None:
+def test_a_server_accepts_a_plain_request(dialect: Dialect) -> None:
     with server_of(dialect, "It is a cup.") as server:
         status, answer = post(server, BODIES[dialect]())
     assert status == 200
@@ -520,7 +514,7 @@ def test_a_server_refuses_what_its_provider_refuses(wrong: Dialect, body: Body, 
         (OPENAI, {"content-type": "text/plain"}, 400),
     ],
 )
-def test_a_server_wants_its_headers(checks: Dialect, headers: Mapping[str, str], status: int) -> None:
+def test_a_server_requires_its_headers(checks: Dialect, headers: Mapping[str, str], status: int) -> None:
     with server_of(checks, "never") as server:
         assert post(server, BODIES[checks](), headers)[0] == status
     assert server.seen == []

@@ -52,13 +52,13 @@ def test_every_job_comes_back_once_with_its_own_result(count: int, workers: int)
     assert all(not isinstance(result, Exception) and result.said == job.image.stem for job, result in seen)
 
 
-def test_without_a_number_of_workers_four_ask_at_a_time() -> None:
+def test_by_default_four_workers_ask_a_model() -> None:
     together = threading.Barrier(4, timeout=10)
     outcomes = assess_many(Pretend(lambda image: together.wait() >= 0), jobs(8))
     assert [outcome.said for _, outcome in outcomes] == [True] * 8
 
 
-def test_a_job_is_passed_on_whole() -> None:
+def test_all_fields_of_a_job_reach_the_program() -> None:
     job = Job(Path("a.png"), "Sharp?", Path("r.png"), resize_reference=True, options=["Yes", "No"])
     (result,) = assessed(Pretend(str), [job]).values()
     assert isinstance(result, dspy.Prediction)
@@ -69,7 +69,7 @@ def test_a_job_is_passed_on_whole() -> None:
     "error",
     [UserError("mend it"), ImageNotFound("gone"), NoScore("none"), Unanswered("planner", ["x"]), dspy.LMError("down")],
 )
-def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) -> None:
+def test_one_failure_is_yielded_and_the_other_jobs_continue(error: Exception) -> None:
     def judge(image: Path) -> str:
         if image.stem == "1":
             raise error
@@ -80,7 +80,7 @@ def test_a_failure_of_one_is_handed_over_and_the_others_go_on(error: Exception) 
     assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
 
 
-def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_exception_affects_only_its_image(caplog: pytest.LogCaptureFixture) -> None:
     def judge(image: Path) -> str:
         return "good" if image.stem != "1" else str(1 / 0)
 
@@ -94,17 +94,17 @@ def test_an_exception_that_is_not_ours_costs_only_its_image(caplog: pytest.LogCa
     assert all(isinstance(outcomes[other], dspy.Prediction) for other in "023")
 
 
-def test_a_mistake_in_what_is_done_with_results_is_raised() -> None:
+def test_an_exception_in_postprocess_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         list(assess_many(Pretend(lambda image: "good"), jobs(3), 2, lambda result: 1 / 0))
 
 
-def test_as_many_run_at_once_as_there_are_workers() -> None:
+def test_as_many_jobs_as_workers_run_at_the_same_time() -> None:
     meeting = threading.Barrier(4, timeout=10)
     assert len(assessed(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
 
 
-def test_results_come_as_they_are_done_and_not_in_order() -> None:
+def test_results_are_yielded_when_they_are_finished() -> None:
     released = threading.Event()
 
     def judge(image: Path) -> bool:
@@ -116,7 +116,7 @@ def test_results_come_as_they_are_done_and_not_in_order() -> None:
     assert len(list(outcomes)) == 2
 
 
-def test_no_more_than_two_jobs_for_each_worker_are_taken_ahead() -> None:
+def test_at_most_two_jobs_per_worker_are_taken_in_advance() -> None:
     taken: list[int] = []
 
     def endless() -> Iterator[Job]:
@@ -131,7 +131,7 @@ def test_no_more_than_two_jobs_for_each_worker_are_taken_ahead() -> None:
     outcomes.close()
 
 
-def test_when_the_caller_stops_what_has_not_begun_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_the_caller_stops_jobs_that_have_not_begun_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
     released = threading.Event()
 
@@ -154,7 +154,7 @@ def test_when_the_caller_stops_what_has_not_begun_is_dropped(monkeypatch: pytest
     assert "3" not in begun
 
 
-def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() -> None:
+def test_workers_get_dspys_settings_and_keep_no_images() -> None:
     def judge(image: Path) -> tuple[object, ...]:
         return dspy.settings.max_errors, dspy.settings.trace, dspy.settings.disable_history
 
@@ -165,7 +165,7 @@ def test_dspys_settings_reach_the_workers_but_nothing_is_kept_of_the_images() ->
     assert result.said == (41, None, True)
 
 
-def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_is_raised_after_the_jobs_under_way_are_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while waiting: the jobs that run are finished and yielded, those that have not begun are dropped."""
     release = threading.Event()
 
@@ -184,7 +184,7 @@ def test_an_interruption_hands_over_what_was_under_way_before_it_is_raised(monke
     assert len(finished) < 4
 
 
-def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end() -> None:
+def test_an_outcome_can_end_the_run_after_the_jobs_under_way() -> None:
     both_begun = threading.Barrier(2, timeout=10)
     ended = threading.Event()
 
@@ -205,7 +205,7 @@ def test_an_outcome_that_is_enough_ends_the_run_with_all_that_comes_to_its_end()
     assert len(outcomes) <= 4
 
 
-def test_outcomes_that_only_tell_of_the_end_are_not_handed_over() -> None:
+def test_outcomes_that_only_report_the_stop_are_not_yielded() -> None:
     both_begun = threading.Barrier(2, timeout=10)
 
     def judge(image: Path) -> str:

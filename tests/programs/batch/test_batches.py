@@ -57,7 +57,7 @@ def server() -> Iterator[BatchServer]:
         yield running
 
 
-def test_the_digits_are_those_without_batches(album: Path, plain: Path, server: BatchServer, tmp_path: Path) -> None:
+def test_results_equal_those_without_batches(album: Path, plain: Path, server: BatchServer, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     assert assess(album, configuration(tmp_path, server.url), out, "--batch") == 0
     assert rows(out) == rows(plain)
@@ -79,7 +79,7 @@ def test_half_the_price_is_counted(album: Path, plain: Path, server: BatchServer
     assert usd(out) == pytest.approx(usd(plain) / 2)
 
 
-def test_the_folder_is_its_owners_and_holds_no_key(album: Path, server: BatchServer, tmp_path: Path) -> None:
+def test_the_folder_is_private_and_contains_no_key(album: Path, server: BatchServer, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     assess(album, configuration(tmp_path, server.url), out, "--batch")
     folder = tmp_path / "scores.jsonl.batches"
@@ -99,7 +99,7 @@ def run_with(fault: str, album: Path, server: BatchServer, folder: Path) -> int:
 @pytest.mark.parametrize(
     "fault", [pytest.param(name, marks=() if name == QUICK else pytest.mark.slow) for name in WHOLE]
 )
-def test_a_fault_changes_no_digit(
+def test_a_fault_does_not_change_the_results(
     fault: str, album: Path, plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status = run_with(fault, album, server, tmp_path)
@@ -131,7 +131,7 @@ def served(album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield f"{address}/?sig=x%2F", fetched
 
 
-def test_images_that_are_served_go_as_addresses(
+def test_served_images_are_sent_as_addresses(
     served: tuple[str, list[str]], plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefix, fetched = served
@@ -172,7 +172,7 @@ def unplaced(out: Path) -> dict[str, dict[str, object]]:
         (("--batch", "--image-urls", "http://h/"), "run the command in the folder that the server publishes"),
     ],
 )
-def test_images_without_an_address_are_told_before(
+def test_images_without_an_address_are_reported_before_the_run(
     more: tuple[str, ...],
     message: str,
     album: Path,
@@ -185,7 +185,7 @@ def test_images_without_an_address_are_told_before(
     assert not server.log
 
 
-def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path: Path) -> None:
+def test_a_second_process_is_refused(album: Path, server: BatchServer, tmp_path: Path) -> None:
     from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 
     config = configuration(tmp_path, server.url)
@@ -196,7 +196,7 @@ def test_a_second_process_is_kept_out(album: Path, server: BatchServer, tmp_path
     assert not server.log
 
 
-def test_what_is_under_way_is_listed_and_canceled(
+def test_batches_under_way_are_listed_and_canceled(
     album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "scores.jsonl"
@@ -230,14 +230,14 @@ REFUSED = "does not support --batch: use openai.<model> or vllm.<model>, or run 
         (("--batch",), "name one with --backend"),
     ],
 )
-def test_what_has_no_batches_is_told(
+def test_a_backend_without_batches_is_reported(
     more: tuple[str, ...], message: str, album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", str(album), "--jsonl", str(tmp_path / "a.jsonl"), *more]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_limit_is_held_and_told_before(
+def test_a_limit_is_kept_and_reported_before_the_run(
     album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = configuration(tmp_path, server.url)
@@ -252,7 +252,7 @@ def test_a_limit_is_held_and_told_before(
     assert not server.sent_twice()
 
 
-def test_a_dry_run_tells_batches_and_bytes(
+def test_a_dry_run_shows_batches_and_bytes(
     album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = configuration(tmp_path, server.url)

@@ -114,7 +114,7 @@ def test_the_fast_profile_takes_two_calls(query: str, photo: Path) -> None:
     assert {SECTIONS[stage.stage] for stage in found.stages} == {"planner", "summarizer"}
 
 
-def test_the_counts_add_up_over_images_and_questions(photo: Path, pristine: Path) -> None:
+def test_the_counts_are_sums_over_images_and_questions(photo: Path, pristine: Path) -> None:
     jobs = [Job(photo, RATE), Job(photo, REGION), Job(pristine, RATE)]
     together, apart = estimate(asking(), jobs), [estimate(asking(), [job]) for job in jobs]
     for count in ("calls", "calls_at_most", "input_tokens", "image_tokens", "output_tokens"):
@@ -131,7 +131,7 @@ def test_a_reference_adds_an_image_to_the_stages_that_see_images(photo: Path, pr
     assert {added[name] for name in SEEING} == {one}
 
 
-def test_regions_are_looked_for_in_one_image_of_the_two(photo: Path, pristine: Path) -> None:
+def test_regions_are_located_in_one_of_the_two_images(photo: Path, pristine: Path) -> None:
     alone = stages(estimate(asking(), [Job(photo, REGION)]))
     compared = stages(estimate(asking(), [Job(photo, REGION, pristine)]))
     assert alone["localization"].image_tokens == compared["localization"].image_tokens > 0
@@ -150,7 +150,7 @@ def test_a_smaller_largest_side_makes_images_cheaper(photo: Path) -> None:
     assert small.input_tokens - small.image_tokens == whole.input_tokens - whole.image_tokens
 
 
-def test_money_is_linear_in_the_price(photo: Path) -> None:
+def test_the_cost_is_linear_in_the_price(photo: Path) -> None:
     jobs = [Job(photo, RATE), Job(photo, REGION)]
 
     def usd(**price: float) -> float:
@@ -162,7 +162,7 @@ def test_money_is_linear_in_the_price(photo: Path) -> None:
     assert usd(input=2, output=0) + usd(input=0, output=3) == pytest.approx(usd(input=2, output=3))
 
 
-def test_without_a_price_there_is_no_sum_of_money(photo: Path) -> None:
+def test_without_a_price_there_is_no_cost(photo: Path) -> None:
     config = asking(price=Price(input=1, output=1))
     part = config.model_copy(update={"executor": config.executor.model_copy(update={"price": None})})
     found = estimate(part, [Job(photo, RATE)])
@@ -171,7 +171,7 @@ def test_without_a_price_there_is_no_sum_of_money(photo: Path) -> None:
     assert stages(found)["scoring"].usd
 
 
-def test_no_answer_is_longer_than_may_be_written(photo: Path) -> None:
+def test_no_answer_is_longer_than_max_tokens(photo: Path) -> None:
     short = asking(summarizer=StageConfig(backend="vllm.test", max_tokens=7))
     assert stages(estimate(short, [Job(photo, RATE)]))["scoring"].output_tokens == 7
 
@@ -183,12 +183,12 @@ def test_the_rows_are_json_and_end_with_the_total(photo: Path) -> None:
     assert rows[-1]["calls"] == sum(row["calls"] for row in rows[:-1])
 
 
-def test_a_question_for_an_unknown_tool_is_told(photo: Path) -> None:
+def test_a_question_for_an_unknown_tool_is_reported(photo: Path) -> None:
     found = estimate(asking(), [Job(photo, "Judge it using the FOOIQ metric.")])
     assert (found.questions, len(found.refused), found.stages) == (0, 1, [])
 
 
-def test_what_cannot_be_judged_costs_nothing_and_is_told(photo: Path, tmp_path: Path) -> None:
+def test_images_that_cannot_be_assessed_cost_nothing_and_are_reported(photo: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"\x89PNG\r\n\x1a\nno more")
     impossible = [Job(tmp_path / "gone.png", RATE), Job(broken, RATE), Job(photo, RATE, tmp_path / "gone.png")]
@@ -256,7 +256,7 @@ def on(server: Server, config: Config) -> Config:
     ],
 )
 @pytest.mark.parametrize("compared", [False, True])
-def test_a_clean_run_asks_what_was_estimated(
+def test_a_run_without_faults_sends_the_estimated_requests(
     query: str, planned: dict[str, Any], compared: bool, photo: Path, pristine: Path
 ) -> None:
     job = Job(photo, query, pristine if compared else None)
@@ -277,7 +277,7 @@ def test_a_clean_run_asks_what_was_estimated(
     assert len(server.requests) == found.total.calls
 
 
-def test_a_run_in_the_fast_profile_asks_what_was_estimated(photo: Path) -> None:
+def test_a_run_in_the_fast_profile_sends_the_estimated_requests(photo: Path) -> None:
     config = asking(profile="fast")
     with fake_server(by_stage(CLEAN)) as server:
         AgenticIQA.from_config(on(server, config))(photo, RATE)
@@ -286,7 +286,7 @@ def test_a_run_in_the_fast_profile_asks_what_was_estimated(photo: Path) -> None:
     assert server.stages() == ["plan", "assessment"]
 
 
-def test_a_hosted_provider_is_sent_the_schema_that_was_counted(photo: Path) -> None:
+def test_a_hosted_provider_gets_the_schema_that_was_counted(photo: Path) -> None:
     with fake_server(by_stage(CLEAN)) as server:
         AgenticIQA.from_config(on(server, asking("openai.gpt-4o")))(photo, RATE)
     hosted, own = (stages(estimate(asking(backend), [Job(photo, RATE)])) for backend in ("openai.gpt-4o", "vllm.test"))
@@ -326,7 +326,7 @@ def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("no_cache")
-def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
+def test_the_worst_run_reaches_but_does_not_exceed_the_maximum(photo: Path) -> None:
     config = SELECTING.model_copy(update={"attempts": 2})
     planned = [plan("car"), plan("road"), plan("boat")]  # each differs from the one before
     with fake_server(by_stage(worst(planned))) as server:
@@ -349,7 +349,7 @@ def test_the_worst_run_reaches_the_most_calls_and_no_more(photo: Path) -> None:
         ("Rate the noise of the car with BRISQUE.", 2),
     ],
 )
-def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans: int, photo: Path) -> None:
+def test_with_the_offline_planner_no_run_exceeds_the_maximum(query: str, replans: int, photo: Path) -> None:
     config = asking(attempts=2, planner=PlannerConfig(), max_replan_iterations=replans)
     with fake_server(by_stage(worst([]))) as server:
         AgenticIQA.from_config(on(server, config))(photo, query)
@@ -358,7 +358,7 @@ def test_with_rules_that_plan_no_run_asks_more_than_the_most(query: str, replans
     assert {name: count for name, count in asked.items() if count} == most
 
 
-def test_what_depends_on_findings_or_on_a_models_plan_is_a_range(photo: Path) -> None:
+def test_costs_that_depend_on_findings_or_a_models_plan_are_ranges(photo: Path) -> None:
     full = estimate(asking(price=Price(input=1, output=2)), [Job(photo, RATE)] * 3)
     least = {name: (row.least_calls, row.calls) for name, row in stages(full).items() if row.calls}
     sure = {"planner", "scoring"}
@@ -376,11 +376,11 @@ def test_what_depends_on_findings_or_on_a_models_plan_is_a_range(photo: Path) ->
 @pytest.mark.parametrize(
     ("text", "tokens"), [("", 0), ("It is", 2), ("compression", 2), ("0.8912", 4), ('{"a": [1]}', 6), ("画质", 2)]
 )
-def test_words_figures_and_marks_are_counted_as_tokens(text: str, tokens: int) -> None:
+def test_words_numbers_and_punctuation_are_counted_as_tokens(text: str, tokens: int) -> None:
     assert text_tokens(text) == tokens
 
 
-def test_the_prompts_are_counted_as_a_tokenizer_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_counts_of_the_prompts_match_a_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     package = importlib.util.find_spec("litellm")
     folder = Path(package.origin or "").parent / "litellm_core_utils" / "tokenizers" if package else Path()
     if not (folder / O200K).is_file():

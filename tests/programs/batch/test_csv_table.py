@@ -32,7 +32,7 @@ def rows(text: str) -> list[list[str]]:
         ('a,"b\n(c)"\n1,2\n', [["a", "b\n(c)"], ["1", "2"]]),
     ],
 )
-def test_tables_are_read_whole(text: str, expected: list[list[str]]) -> None:
+def test_tables_are_read_completely(text: str, expected: list[list[str]]) -> None:
     assert rows(text) == expected
 
 
@@ -48,7 +48,7 @@ def test_tables_are_read_whole(text: str, expected: list[list[str]]) -> None:
         ("i,m\na.png,3,5\n", "line 2: 3 cells, but the header has 2"),
     ],
 )
-def test_what_would_lose_a_row_is_an_error_with_its_line(text: str, message: str) -> None:
+def test_text_that_would_lose_a_row_is_an_error_with_its_line(text: str, message: str) -> None:
     with pytest.raises(csv.Error, match=message):
         rows(text)
 

@@ -20,7 +20,7 @@ with ResultsFile(sys.argv[1]) as results:
 """
 
 
-def test_the_second_process_is_told_who_writes(tmp_path: Path) -> None:
+def test_the_second_process_gets_the_name_of_the_first(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

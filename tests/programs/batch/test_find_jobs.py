@@ -29,7 +29,7 @@ def test_each_image_is_one_job_in_the_order_of_its_names(album: Path) -> None:
     assert found.skipped == {".cr2": 1}
 
 
-def test_references_of_a_folder_are_found_by_name_without_suffix(album: Path) -> None:
+def test_references_in_a_folder_are_found_by_name_without_suffix(album: Path) -> None:
     found = find_jobs(["album", "one.png"], "Sharp?", "originals", resize_reference=True)
     pairs = [(str(job.image), str(job.reference)) for job in found.jobs]
     assert pairs == [("album/a.jpg", "originals/a.png"), ("album/b.png", "originals/b.webp")]
@@ -61,13 +61,13 @@ PROBLEMS = {
 }
 
 
-def test_references_of_a_folder_have_the_same_path_in_it(cameras: None) -> None:
+def test_references_in_a_folder_have_the_same_path_in_it(cameras: None) -> None:
     found = find_jobs(["out"], "Sharp?", "ref")
     assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
     assert set(map(str, found.problems)) == PROBLEMS
 
 
-def test_references_of_images_that_are_named_one_by_one(cameras: None) -> None:
+def test_references_of_single_images_are_found(cameras: None) -> None:
     names = sorted(map(str, Path("out").rglob("*.*")))
     found = find_jobs(names, "Sharp?", "ref")
     assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
@@ -77,7 +77,7 @@ def test_references_of_images_that_are_named_one_by_one(cameras: None) -> None:
     assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
 
 
-def test_a_part_of_a_tree_is_compared_with_that_part(cameras: None) -> None:
+def test_a_part_of_a_tree_is_compared_with_the_same_part(cameras: None) -> None:
     found = find_jobs(["out/camA"], "Sharp?", "ref/camA")
     assert {str(job.image): str(job.reference) for job in found.jobs} == {
         "out/camA/1.jpg": "ref/camA/1.png",
@@ -86,18 +86,18 @@ def test_a_part_of_a_tree_is_compared_with_that_part(cameras: None) -> None:
 
 
 @pytest.mark.parametrize("end", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1e"])
-def test_lines_of_json_end_with_a_line_feed_alone(album: Path, end: str) -> None:
+def test_only_a_line_feed_ends_a_line_of_json(album: Path, end: str) -> None:
     row = json.dumps({"image": "one.png", "query": f"Is it{end}sharp?"}, ensure_ascii=ord(end) < 32)
     Path("rows.jsonl").write_bytes(f"{row}\r\n{row.replace('sharp', 'soft')}\n\n".encode())
     assert [job.query for job in read_jobs("rows.jsonl", "").jobs] == [f"Is it{end}sharp?", f"Is it{end}soft?"]
 
 
-def test_one_reference_is_for_all(album: Path) -> None:
+def test_one_reference_is_used_for_all_images(album: Path) -> None:
     assert {job.reference for job in find_jobs(["album"], "Sharp?", "one.png").jobs} == {Path("one.png")}
 
 
 @pytest.mark.parametrize("reference", ["gone.png", "https://x.org/a.png", "empty"])
-def test_no_reference_at_all_is_an_error(album: Path, reference: str) -> None:
+def test_a_missing_reference_is_an_error(album: Path, reference: str) -> None:
     Path("empty").mkdir()
     with pytest.raises(ImageError, match=reference):
         find_jobs(["album"], "Sharp?", reference)
@@ -129,7 +129,7 @@ def rows(*written: Any, file: str = "album/questions.jsonl") -> str:
     return file
 
 
-def test_each_row_is_one_job_beside_its_file(album: Path) -> None:
+def test_each_row_is_one_job_with_paths_relative_to_its_file(album: Path) -> None:
     file = rows(
         {"image": "b.png", "query": "Which?", "options": ["Blur", "Noise"], "id": 7},
         "",
@@ -145,7 +145,7 @@ def test_each_row_is_one_job_beside_its_file(album: Path) -> None:
     ]
 
 
-def test_what_a_row_leaves_out_is_that_of_the_run(album: Path) -> None:
+def test_the_arguments_are_defaults_for_rows(album: Path) -> None:
     file = rows({"image": "a.jpg"}, {"image": "a.jpg", "query": "Is it noisy?"})
     found = read_jobs(file, "Sharp?", "originals", resize_reference=True, options=["Yes", "No"])
     reference = Path("originals/a.png")
@@ -171,7 +171,7 @@ def test_what_a_row_leaves_out_is_that_of_the_run(album: Path) -> None:
         ({"image": "a.jpg", "options": "Blur"}, "line 2: options must be a list"),
     ],
 )
-def test_a_row_that_is_no_job_is_named(album: Path, row: Any, words: str) -> None:
+def test_an_invalid_row_is_named(album: Path, row: Any, words: str) -> None:
     file = rows({"image": "a.jpg"}, row)
     with pytest.raises(UserError) as caught:
         read_jobs(file, "Sharp?")
@@ -228,7 +228,7 @@ def test_rows_may_be_csv_or_paths(album: Path, text: str, jobs: list[Job], name:
         ("rows.txt", "Dear all,\n", "expected JSON lines such as"),
     ],
 )
-def test_what_is_neither_is_named(album: Path, name: str, text: str, words: str) -> None:
+def test_other_files_are_refused(album: Path, name: str, text: str, words: str) -> None:
     (album / name).write_text(text)
     with pytest.raises(UserError, match=re.escape(f"album/{name}: {words}")):
         read_jobs(f"album/{name}", "Q")

@@ -49,7 +49,7 @@ VLLM = {"backend": "vllm.some-model", "api_base": "http://10.0.0.1:8000/v1"}
     ],
     ids=lambda config: next(iter(config)),
 )
-def test_what_may_change_a_result_changes_the_fingerprint(config: dict[str, Any]) -> None:
+def test_settings_that_may_change_a_result_change_the_fingerprint(config: dict[str, Any]) -> None:
     without = fingerprint(planner=VLLM) if "sees_images" in config.get("planner", {}) else fingerprint()
     assert fingerprint(**config) != without
 
@@ -65,17 +65,17 @@ def test_what_may_change_a_result_changes_the_fingerprint(config: dict[str, Any]
     ],
     ids=lambda stage: next(iter(stage)),
 )
-def test_how_a_model_is_reached_does_not(stage: dict[str, Any]) -> None:
+def test_connection_settings_do_not_change_the_fingerprint(stage: dict[str, Any]) -> None:
     assert fingerprint(planner={**VLLM, **stage}) == fingerprint(planner=VLLM)
     assert fingerprint(cache=False) == fingerprint()
 
 
-def test_what_an_offline_stage_does_not_read_does_not_count() -> None:
+def test_settings_that_an_offline_stage_ignores_do_not_count() -> None:
     assert fingerprint(planner={"sees_images": False}, executor={"temperature": 1.0}) == fingerprint()
     assert fingerprint(planner={**VLLM, "temperature": 1.0}) != fingerprint(planner=VLLM)
 
 
-def test_a_profile_counts_as_what_it_means() -> None:
+def test_a_profile_counts_with_its_resolved_settings() -> None:
     model = dict.fromkeys(configs.STAGES, VLLM)
     fast = {"planner": VLLM, "summarizer": VLLM, "max_replan_iterations": 0}
     assert fingerprint(profile="fast", **model) == fingerprint(**fast) != fingerprint(**model)

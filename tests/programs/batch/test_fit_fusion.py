@@ -80,7 +80,7 @@ def test_the_order_of_the_rows_changes_no_digit(rows: list[Row]) -> None:
         assert {each["image"]: fuse_row(each, again, DEFAULT) for each in shuffled} == fused
 
 
-def test_a_profile_says_what_it_is_of_and_uses_labels(rows: list[Row]) -> None:
+def test_a_profile_records_its_subject_and_uses_labels(rows: list[Row]) -> None:
     fit = fit_rows(rows)
     assert (fit.profile.backend, fit.profile.prompts, fit.profile.toolset, fit.profile.curves, fit.profile.images) == (
         "vllm.test",
@@ -114,7 +114,7 @@ UNUSABLE: dict[str, Callable[[Row], Row]] = {
 
 
 @pytest.mark.parametrize("reason", UNUSABLE)
-def test_rows_that_cannot_be_fitted_to_are_left_out_and_counted(rows: list[Row], reason: str) -> None:
+def test_unusable_rows_are_left_out_and_counted(rows: list[Row], reason: str) -> None:
     changed = [*map(UNUSABLE[reason], rows[:5]), *rows[5:]]
     assert unusable(changed[0]) == reason
     fit = fit_rows(changed)
@@ -123,7 +123,7 @@ def test_rows_that_cannot_be_fitted_to_are_left_out_and_counted(rows: list[Row],
     assert fit.profile == fit_rows(rows[5:]).profile
 
 
-def test_the_model_of_most_rows_is_fitted_and_an_image_counts_once(rows: list[Row]) -> None:
+def test_the_model_with_the_most_rows_is_fitted_and_an_image_counts_once(rows: list[Row]) -> None:
     other = [{**each, "fusion": {**each["fusion"], "model": "vllm.other"}} for each in rows[:20]]
     fit = fit_rows([*other, *rows[20:], *rows[20:30]])
     assert (fit.profile.backend, fit.profile.images, fit.not_used) == ("vllm.test", 40, {ANOTHER: 20})
@@ -132,7 +132,7 @@ def test_the_model_of_most_rows_is_fitted_and_an_image_counts_once(rows: list[Ro
     assert not_used_text({"b": 2, "a": 2, "c": 3}) == "3 c, 2 a, 2 b"
 
 
-def test_too_few_rows_are_refused_with_what_was_left_out(rows: list[Row]) -> None:
+def test_too_few_rows_are_refused_with_the_reasons_of_the_others(rows: list[Row]) -> None:
     with pytest.raises(UserError, match="at least 10 images that a model rated, found 9") as refused:
         fit_rows([*rows[:9], *map(UNUSABLE["that are not ratings"], rows[9:12])])
     assert "(3 that are not ratings)" in str(refused.value)
@@ -140,7 +140,7 @@ def test_too_few_rows_are_refused_with_what_was_left_out(rows: list[Row]) -> Non
         fit_rows([])
 
 
-def test_a_row_shows_one_score_has_both_and_goes_back(rows: list[Row]) -> None:
+def test_a_row_shows_one_score_stores_both_and_can_be_restored(rows: list[Row]) -> None:
     fit = fit_rows(rows)
     fitted = fuse_row(rows[0], fit, DEFAULT)
     evidence = ExecutorOutput.model_validate(rows[0]["executor_evidence"])
@@ -157,14 +157,14 @@ def test_a_row_shows_one_score_has_both_and_goes_back(rows: list[Row]) -> None:
     assert fuse_row(back, fit, DEFAULT) == fitted == fuse_row(fitted, fit, DEFAULT)
 
 
-def test_a_rating_on_another_scale_stays_on_it(rows: list[Row]) -> None:
+def test_a_rating_on_another_scale_keeps_its_scale(rows: list[Row]) -> None:
     asked = "Rate the quality from 1 to 10."
     fitted = fuse_row({**rows[0], "query": asked}, fit_rows(rows), DEFAULT)
     assert fitted["final_answer"] == on_stated_scale(fitted["quality_score"], asked)
     assert "of 10" in fitted["final_answer"]
 
 
-def test_a_score_that_was_not_fused_stays(rows: list[Row]) -> None:
+def test_a_score_that_was_not_fused_is_unchanged(rows: list[Row]) -> None:
     identical = {**rows[0], "quality_score": 5.0, "quality_reasoning": "The same pixels."}
     assert fuse_row(identical, fit_rows(rows), DEFAULT) is identical
 

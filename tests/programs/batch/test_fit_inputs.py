@@ -30,7 +30,7 @@ def photo(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_row_has_the_model_the_prompts_and_what_third_tools_measured(photo: Path, tmp_path: Path) -> None:
+def test_a_row_has_the_model_the_prompts_and_the_values_of_third_tools(photo: Path, tmp_path: Path) -> None:
     out = tmp_path / "scores.jsonl"
     with fake_server(by_stage(SCRIPT)) as server:
         file = configuration(tmp_path, server.url)
@@ -46,7 +46,7 @@ def test_a_row_has_the_model_the_prompts_and_what_third_tools_measured(photo: Pa
     }
 
 
-def test_a_labeled_run_has_it_too(tmp_path: Path, photo: Path) -> None:
+def test_rows_of_a_labeled_run_have_fit_inputs_too(tmp_path: Path, photo: Path) -> None:
     (tmp_path / "labels.csv").write_text("image,mos\na.png,50\n")
     with fake_server(by_stage(SCRIPT)) as server:
         file, run = configuration(tmp_path, server.url), tmp_path / "run"
@@ -57,7 +57,7 @@ def test_a_labeled_run_has_it_too(tmp_path: Path, photo: Path) -> None:
     assert row["fusion"]["prompts"] == json.loads((run / "run.json").read_text())["prompts"]
 
 
-def test_what_is_no_rating_by_a_model_has_none(photo: Path) -> None:
+def test_rows_without_a_rating_by_a_model_have_no_fit_inputs(photo: Path) -> None:
     offline = AgenticIQA.offline()
     assert rows_with_fit_inputs(offline) is Assessment.to_dict
     with fake_server(by_stage(SCRIPT)) as server:

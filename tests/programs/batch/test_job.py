@@ -53,7 +53,7 @@ def every_kind(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_images_of_every_kind_are_judged_alike_and_come_back_with_their_names(
+def test_images_in_every_form_get_the_same_result_and_keep_their_names(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two workers in other processes, to which the images travel."""
@@ -74,7 +74,7 @@ def test_images_of_every_kind_are_judged_alike_and_come_back_with_their_names(
 
 
 @pytest.mark.slow
-def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_in_any_form_can_be_sent_to_another_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     references = every_kind(path)
     jobs = [Job(path, reference=reference) for reference in references.values()]
@@ -84,7 +84,7 @@ def test_a_reference_of_any_kind_goes_to_another_process(path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_what_cannot_be_read_is_the_outcome_of_its_own_job(
+def test_an_unreadable_image_is_the_outcome_of_its_job(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
@@ -98,13 +98,13 @@ def test_what_cannot_be_read_is_the_outcome_of_its_own_job(
     assert len(outcomes) == len(bad) + 2
 
 
-def test_a_job_names_its_image_and_prints_none_of_its_bytes(path: Path) -> None:
+def test_the_text_of_a_job_has_the_name_of_the_image_and_no_bytes(path: Path) -> None:
     assert [Job(image).name for image in every_kind(path).values()] == [*every_kind(path)]
     assert Job(path).query == DEFAULT_QUERY
     assert len(repr(Job(path.read_bytes() * 1000, reference=bytearray(10_000)))) < 200
 
 
-def test_a_job_to_be_sent_holds_the_bytes_of_its_file_objects(path: Path) -> None:
+def test_a_picklable_job_contains_the_bytes_of_its_file_objects(path: Path) -> None:
     job = Job(io.BytesIO(path.read_bytes()), "Sharp?", reference=memoryview(path.read_bytes()))
     sent = pickle.loads(pickle.dumps(job.picklable()))
     assert (sent.name, sent.query) == ("<file object>", "Sharp?")
@@ -112,7 +112,7 @@ def test_a_job_to_be_sent_holds_the_bytes_of_its_file_objects(path: Path) -> Non
     assert np.array_equal(load(sent.reference).pixels, PIXELS)
 
 
-def test_an_estimate_takes_images_of_every_kind(path: Path) -> None:
+def test_an_estimate_accepts_images_in_every_form(path: Path) -> None:
     config = Config(summarizer=StageConfig(backend="vllm.m", api_base="http://127.0.0.1:9"))
     found = estimate(config, [Job(image) for image in every_kind(path).values()])
     assert (found.questions, found.images, found.refused) == (9, 9, [])

@@ -24,13 +24,13 @@ def row(job: Job, settings: dict[str, Any]) -> dict[str, Any]:
     return {**identity_of(job, fingerprint_of(job, settings))._asdict(), "image": job.name}
 
 
-def test_without_a_file_there_is_all_to_do(jobs: list[Job]) -> None:
+def test_without_a_results_file_all_jobs_are_to_do(jobs: list[Job]) -> None:
     plan = plan_run(Config(), jobs, None)
     assert (plan.todo, plan.program.backend) == (jobs, "offline")
     assert plan_run(Config(), [], None).todo == []
 
 
-def test_results_with_other_settings_are_made_again(
+def test_jobs_with_results_of_other_settings_are_assessed_again(
     jobs: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "run_settings", lambda program, config: {"asked": "as JSON"})
@@ -43,7 +43,7 @@ def test_results_with_other_settings_are_made_again(
     assert plan.again == {OTHER_SETTINGS: 1}
 
 
-def test_what_a_server_refused_does_not_make_results_outdated(jobs: list[Job]) -> None:
+def test_features_that_a_server_refused_do_not_make_results_outdated(jobs: list[Job]) -> None:
     config = Config().with_backend("vllm.test", "http://host:8000/v1")
     before = plan_run(config, jobs, None).settings
     features_of(config.summarizer).keep({"form": "json_object", "logprobs": 0})

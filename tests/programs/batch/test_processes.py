@@ -91,13 +91,13 @@ def test_the_offline_program_can_be_sent_to_a_process() -> None:
     assert pickle.loads(pickle.dumps(AgenticIQA.offline())).backend == "offline"
 
 
-def test_the_results_do_not_depend_on_the_workers_nor_on_the_run(album: list[Path]) -> None:
+def test_the_results_do_not_depend_on_the_workers_or_the_run(album: list[Path]) -> None:
     alone = untimed(assessed(album, 1))
     assert len(set(alone.values())) == len(album)
     assert untimed(assessed(album, 2)) == untimed(assessed(album, 3)) == untimed(assessed(album[::-1], 1)) == alone
 
 
-def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Path]) -> None:
+def test_a_failure_in_a_process_affects_one_image_and_equals_the_failure_here(album: list[Path]) -> None:
     """A damaged file, a missing one, and one that the system ends the process for."""
     folder = album[0].parent
     (folder / "cut.png").write_bytes(album[0].read_bytes()[:900])
@@ -115,7 +115,7 @@ def test_what_fails_in_a_process_fails_alone_and_as_it_would_here(album: list[Pa
 
 
 @pytest.mark.usefixtures("made")
-def test_without_further_ado_the_whole_result_comes_back(album: list[Path]) -> None:
+def test_without_postprocessing_the_complete_result_is_returned(album: list[Path]) -> None:
     (job, result), *_ = list(assess_many(AgenticIQA.offline(), [Job(path, QUERY) for path in album], 2))
     assert isinstance(result, dspy.Prediction)
     assert result.image.source == str(job.image)
@@ -126,14 +126,14 @@ def test_without_further_ado_the_whole_result_comes_back(album: list[Path]) -> N
     ("images", "workers", "processes"),
     [(6, 1, 0), (1, 2, 0), (3, 2, 0), (4, 2, 2), (6, 2, 2), (5, 8, 2), (6, 8, 3)],
 )
-def test_no_more_processes_are_made_than_pay(
+def test_no_more_processes_than_worthwhile_are_started(
     album: list[Path], made: list[bytes], images: int, workers: int, processes: int
 ) -> None:
     assert len(assessed(album[:images], workers)) == images
     assert len(made) == processes
 
 
-def test_a_few_images_that_take_long_go_on_in_processes(
+def test_a_few_slow_images_continue_in_processes(
     album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(judging, "LONG_SECONDS", 0.0)
@@ -148,7 +148,7 @@ class Mine(AgenticIQA):
     """A program of the user's own."""
 
 
-def test_what_cannot_or_should_not_move_is_judged_in_threads(
+def test_programs_that_cannot_be_sent_to_processes_run_in_threads(
     album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = vars(AgenticIQA.offline())
@@ -163,14 +163,14 @@ def test_what_cannot_or_should_not_move_is_judged_in_threads(
     assert not made
 
 
-def test_a_program_that_asks_a_model_is_not_moved(album: list[Path], made: list[bytes]) -> None:
+def test_a_program_that_asks_a_model_runs_in_threads(album: list[Path], made: list[bytes]) -> None:
     asking = Config.model_validate({"replan": {"backend": "vllm.model", "api_base": "http://127.0.0.1:1/v1"}})
     assessed(album, 2, program=AgenticIQA.from_config(asking))
     assert not made
 
 
 @pytest.mark.usefixtures("made")
-def test_no_process_to_be_had_is_said_in_one_line(album: list[Path]) -> None:
+def test_a_process_that_cannot_be_started_is_reported_in_one_line(album: list[Path]) -> None:
     hopeless, deadly = album[0].with_stem("hopeless"), album[0].with_stem("deadly")
     outcomes = assessed([hopeless, deadly, *album], 2)
     assert isinstance(outcomes["hopeless"], UserError)
@@ -182,7 +182,7 @@ def test_no_process_to_be_had_is_said_in_one_line(album: list[Path]) -> None:
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_an_image_that_memory_does_not_suffice_for_is_one_failure(
+def test_an_image_that_exceeds_the_memory_is_one_failure(
     album: list[Path], workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forward = AgenticIQA.forward

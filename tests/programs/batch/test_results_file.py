@@ -29,7 +29,7 @@ def rows_of(path: Path) -> list[dict[str, object]]:
         return [*journal.read().values()]
 
 
-def test_what_is_appended_is_there_on_opening_again_in_order(tmp_path: Path) -> None:
+def test_appended_rows_are_read_again_in_order(tmp_path: Path) -> None:
     path = tmp_path / "new" / "run.jsonl"
     rows: list[dict[str, object]] = [{"image": "été.png", "score": 3.25}, {"image": "b\nc", "score": None}]
     with ResultsFile(path) as journal:
@@ -47,7 +47,7 @@ def test_a_row_is_on_disk_before_the_file_is_closed(tmp_path: Path) -> None:
         assert json.loads(path.read_text()) == {"n": 1}
 
 
-def test_what_was_there_is_kept_and_new_rows_follow(tmp_path: Path) -> None:
+def test_existing_rows_are_kept_and_new_rows_follow(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     for number in range(3):
         with ResultsFile(path) as journal:
@@ -59,7 +59,7 @@ WHOLE = b'{"n": 0}\n{"n": 1}\n'
 
 
 @pytest.mark.parametrize("cut", [b"{", b'{"n": 2', b'{"n": 2, "x": "\xc3', b"\x00\x00"])
-def test_a_last_line_cut_short_is_dropped_and_said(
+def test_a_truncated_last_line_is_dropped_and_reported(
     tmp_path: Path, cut: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "run.jsonl"
@@ -71,7 +71,7 @@ def test_a_last_line_cut_short_is_dropped_and_said(
     assert "cut short" in caplog.text
 
 
-def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
+def test_a_complete_last_line_without_a_line_feed_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(WHOLE + b'{"n": 2}')
     with ResultsFile(path) as journal:
@@ -81,7 +81,7 @@ def test_a_whole_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [b'{"image": "a.png", "sc', b'{"name": "a', b'{"tool": "SSIM", "ma'])
-def test_a_file_of_one_cut_line_starts_anew(cut: bytes, tmp_path: Path) -> None:
+def test_a_file_with_one_truncated_line_is_emptied(cut: bytes, tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(cut)
     assert rows_of(path) == []
@@ -92,7 +92,7 @@ def test_a_file_of_one_cut_line_starts_anew(cut: bytes, tmp_path: Path) -> None:
     ("content", "line"),
     [(b'{"n": 0}\nnonsense\n{"n": 2}\n', 2), (b"image,mos\na.png,3\n", 1), (b'{"n": 0}\n[1]\n', 2), (b"3\n", 1)],
 )
-def test_what_is_no_journal_is_refused_in_one_line_and_left_as_it_is(tmp_path: Path, content: bytes, line: int) -> None:
+def test_other_files_are_refused_in_one_line_and_not_changed(tmp_path: Path, content: bytes, line: int) -> None:
     path = tmp_path / "labels.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=f"line {line} is not a JSON object") as caught:
@@ -112,7 +112,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize("end", FOREIGN)
 @pytest.mark.parametrize("rows", [b"", b'{"image": "a.png"}\n', WHOLE])
-def test_an_end_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, rows: bytes, end: bytes) -> None:
+def test_a_foreign_last_line_is_refused_and_not_changed(tmp_path: Path, rows: bytes, end: bytes) -> None:
     path = tmp_path / "foreign.json"
     path.write_bytes(rows + end)
     with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is no row of results; move or rename the file"):
@@ -121,7 +121,7 @@ def test_an_end_that_is_none_of_ours_is_refused_and_left(tmp_path: Path, rows: b
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_a_number_that_json_has_not_is_refused_and_leaves_no_half_row(tmp_path: Path, bad: float) -> None:
+def test_a_number_that_json_lacks_is_refused_without_a_partial_row(tmp_path: Path, bad: float) -> None:
     path = tmp_path / "run.jsonl"
     with ResultsFile(path) as journal:
         with pytest.raises(ValueError, match="JSON"):
@@ -133,7 +133,7 @@ def test_a_number_that_json_has_not_is_refused_and_leaves_no_half_row(tmp_path: 
 # --- where no results can be written --------------------------------------------------------------------------------
 
 
-def test_a_path_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     os.mkfifo(tmp_path / "pipe")
     bad = {"": "found a folder", "file/run.jsonl": "Not a directory", "pipe": "found a device", "x" * 300: "too long"}
@@ -151,7 +151,7 @@ def test_a_path_that_cannot_be_written_has_a_printable_message(tmp_path: Path) -
         ResultsFile(path)
 
 
-def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_and_leaves_complete_lines(tmp_path: Path) -> None:
     """A limit of the file's size ends a write as a full disk does: after a part of it."""
     path = tmp_path / "run.jsonl"
     row: dict[str, object] = {"text": "x" * 700}
@@ -200,7 +200,7 @@ def test_a_row_of_the_same_job_is_not_computed_again() -> None:
     ],
     ids=["image", "question", "reference", "bytes", "settings", "older version", "older version, bytes"],
 )
-def test_a_row_of_anything_else_is_no_result_of_this_job(other: Identity, reason: str | None) -> None:
+def test_rows_of_other_jobs_are_not_results_of_this_job(other: Identity, reason: str | None) -> None:
     resumed = resume([(0, row_of(other))], {"job": A}, identify)
     assert resumed.finished == {}
     assert resumed.again == ({reason: 1} if reason else {})
@@ -218,7 +218,7 @@ def test_two_images_of_the_same_bytes_are_two_jobs() -> None:
     assert set(resumed.finished) == {"first"}
 
 
-def test_of_several_rows_of_a_job_the_last_one_counts() -> None:
+def test_the_last_of_several_rows_of_a_job_counts() -> None:
     rows = [row_of(A, score=1), row_of(A, score=2), row_of(A, error="broken")]
     assert resume(enumerate(rows), {"job": A}, identify).finished["job"] == 1
 
@@ -250,9 +250,7 @@ BROKEN_TOOL: Row = {**SCORE, "executor_evidence": {"failures": {}, "tool_log": [
         ([{"query_type": "mcq", "quality_score": None, "quality_reasoning": "It is soft."}], None),
     ],
 )
-def test_a_row_that_lacks_something_for_want_of_a_usable_answer_is_judged_again(
-    results: list[Row], reason: str | None
-) -> None:
+def test_a_row_incomplete_after_unusable_answers_is_assessed_again(results: list[Row], reason: str | None) -> None:
     resumed = resume(enumerate(row_of(A, **result) for result in results), {"job": A}, identify)
     assert resumed.again == ({reason: 1} if reason else {})
     assert resumed.finished == ({} if reason else {"job": len(results) - 1})
@@ -267,7 +265,7 @@ def test_a_row_that_lacks_something_for_want_of_a_usable_answer_is_judged_again(
         (["a failed", "a failed again"], ["a failed again"]),
     ],
 )
-def test_readers_get_the_last_row_of_each_job_and_are_told(
+def test_readers_get_the_last_row_of_each_job_and_a_warning(
     rows: list[str], kept: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A failure replaces no result, but a result a failure."""
@@ -281,7 +279,7 @@ def test_readers_get_the_last_row_of_each_job_and_are_told(
     assert (f"{left_out} of {len(rows)} rows are skipped" in caplog.text) == bool(left_out)
 
 
-def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path: Path) -> None:
+def test_rewriting_replaces_the_file_atomically_and_keeps_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     link = tmp_path / "link.jsonl"
     link.symlink_to(path)
@@ -302,7 +300,7 @@ def test_rewritten_rows_replace_the_file_as_a_whole_and_the_lock_stays(tmp_path:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link.jsonl", "run.jsonl"]
 
 
-def test_compacting_leaves_one_row_of_each_job_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compacting_keeps_one_row_per_job_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def row(image: str, sha256: str, settings: str = "s", **more: object) -> Row:
         return {"image": image, "image_sha256": sha256, "query": "q", "run_fingerprint": settings, **more}
 

@@ -61,7 +61,7 @@ def expected(file: Path) -> list[tuple[int, str, float]]:
     return rows
 
 
-def test_it_is_there_from_a_size_on_and_a_tenth_of_a_large_row(file: Path, tmp_path: Path) -> None:
+def test_large_files_have_an_index_with_a_tenth_of_their_size(file: Path, tmp_path: Path) -> None:
     assert len(index_of(file).read_bytes().splitlines()) == 1 + ROWS
     assert found(file) == expected(file)
     with ResultsFile(tmp_path / "small.jsonl") as results:
@@ -131,7 +131,7 @@ CHANGES += [a_score_changed, a_row_cut_short, all_replaced]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_whatever_happens_to_it_the_rows_count(file: Path, change: Callable[[Path], None]) -> None:
+def test_a_damaged_index_never_changes_the_rows(file: Path, change: Callable[[Path], None]) -> None:
     change(file)
     assert found(file) == expected(file)
     with ResultsFile(file) as results:
@@ -140,7 +140,7 @@ def test_whatever_happens_to_it_the_rows_count(file: Path, change: Callable[[Pat
     assert found(file)[-1][1] == "0500.png"
 
 
-def test_only_rows_that_it_lacks_are_read_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rows_missing_in_the_index_are_read_again(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shorter(file)
     read: list[bytes] = []
     parsed = results_file._row
@@ -149,7 +149,7 @@ def test_only_rows_that_it_lacks_are_read_again(file: Path, monkeypatch: pytest.
     assert len(read) == 3
 
 
-def test_one_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_written_is_not_used(tmp_path: Path) -> None:
     index_of(tmp_path / "run.jsonl").mkdir()
     with ResultsFile(tmp_path / "run.jsonl") as results:
         for number in range(ROWS):
@@ -158,7 +158,7 @@ def test_one_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     assert found(tmp_path / "run.jsonl") == expected(tmp_path / "run.jsonl")
 
 
-def test_none_is_left_beside_what_is_no_results_file(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_results_file_gets_no_index(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_bytes(line(0) * 20 + b"image,mos\n")
     with pytest.raises(UserError, match="line 21 is not a JSON object"):
@@ -166,7 +166,7 @@ def test_none_is_left_beside_what_is_no_results_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["labels.csv"]
 
 
-def test_rewritten_rows_have_a_new_one(file: Path) -> None:
+def test_rewritten_rows_get_a_new_index(file: Path) -> None:
     with ResultsFile(file) as results:
         results.rewrite({**each, "quality_score": 1.0} for each in results.read().values())
         results.append(row(600))
@@ -190,7 +190,7 @@ def test_an_outline_lacks_what_the_row_lacks(result: dict[str, Any]) -> None:
     assert lacking(outline(result)) == lacking(result)
 
 
-def test_what_is_resumed_from_an_outline_is_the_row(file: Path) -> None:
+def test_resuming_from_outlines_equals_resuming_from_rows(file: Path) -> None:
     def identify(each: dict[str, Any]) -> Identity:
         return Identity(each["image"], None, None, None, each["query"], None)
 

@@ -43,7 +43,7 @@ ANSWERS = by_stage(
         UserError("a tool that is not installed"),
     ],
 )
-def test_what_would_fail_for_every_image_ends_a_run_at_once(outcome: Exception) -> None:
+def test_an_error_that_concerns_every_image_ends_a_run_at_once(outcome: Exception) -> None:
     outages = StopRule(workers=4)
     assert not outages.should_stop({"final_answer": 3.0})
     assert outages.should_stop(outcome)
@@ -53,13 +53,13 @@ def test_what_would_fail_for_every_image_ends_a_run_at_once(outcome: Exception) 
 @pytest.mark.parametrize(
     "outcome", [ImageError("broken file"), Unanswered("plan", ["no JSON"]), NoScore("nothing measured"), {"row": 1}]
 )
-def test_what_is_about_one_image_never_ends_a_run(outcome: object) -> None:
+def test_an_error_of_one_image_never_ends_a_run(outcome: object) -> None:
     outages = StopRule(workers=1)
     assert not any(outages.should_stop(outcome) for _ in range(100))
     assert outages.ended_by is None
 
 
-def test_a_model_counts_as_gone_after_failures_in_a_row() -> None:
+def test_a_model_counts_as_unreachable_after_failures_in_a_row() -> None:
     outages, down = StopRule(workers=2), dspy.LMServerError("down")
     longest = FAILURES_IN_A_ROW + 2 * 2 - 1
     for _ in range(3):  # an answer in between shows that it is there
@@ -68,7 +68,7 @@ def test_a_model_counts_as_gone_after_failures_in_a_row() -> None:
     assert [outages.should_stop(down) for _ in range(longest + 1)] == [False] * longest + [True]
 
 
-def test_a_server_that_was_never_there_ends_a_run_at_once_and_one_that_goes_away_does_not() -> None:
+def test_only_a_server_that_was_never_reachable_ends_a_run_at_once() -> None:
     gone = dspy.LMTransportError(f"failed to connect to host:8000{NOT_THERE}")
     assert StopRule(workers=4).should_stop(gone)
     for first in ({"row": 1}, dspy.LMInvalidRequestError("too large")):
@@ -111,7 +111,7 @@ class Switch:
         return ANSWERS(request)
 
 
-def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
+def test_an_outage_ends_the_run_and_resume_continues(
     album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, switch = tmp_path / "scores.jsonl", Switch(server_error(), after=3)
@@ -140,7 +140,7 @@ def test_an_outage_in_mid_folder_ends_the_run_and_resume_goes_on(
 @pytest.mark.parametrize(
     ("fault", "shown"), [(bad_key(), "no such key"), (Reply(status=402, raw_body=b'{"error": "pay"}'), "pay")]
 )
-def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
+def test_a_key_that_stops_working_ends_the_run_at_once(
     album: Path, tmp_path: Path, fault: Reply, shown: str, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scores.jsonl"
@@ -153,7 +153,7 @@ def test_a_key_that_stops_working_in_mid_folder_ends_the_run_at_once(
     assert (len(json_lines(file)), waits) == (3, [])
 
 
-def test_an_hour_of_waiting_is_not_spent_image_by_image(
+def test_a_wait_of_an_hour_is_not_repeated_for_each_image(
     album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_server(Switch(rate_limited(3600), after=1)) as server:
@@ -162,7 +162,7 @@ def test_an_hour_of_waiting_is_not_spent_image_by_image(
     assert "the server asks to wait 3600 s" in capsys.readouterr().err
 
 
-def test_a_server_that_is_down_from_the_start_is_told_once(
+def test_a_server_that_is_unreachable_from_the_start_is_reported_once(
     album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_server(ANSWERS) as gone:
@@ -173,7 +173,7 @@ def test_a_server_that_is_down_from_the_start_is_told_once(
     assert len(waits) == 3
 
 
-def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
+def test_the_limit_of_calls_is_never_exceeded_and_resume_continues(
     album: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "scores.jsonl"
@@ -191,9 +191,7 @@ def test_the_limit_of_calls_is_never_passed_and_resume_goes_on(
 
 @pytest.mark.slow  # the one of tests/programs/cli/test_cli.py, offline, is not
 @pytest.mark.parametrize("hangs", [False, True], ids=["answers", "hangs"])
-def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
-    album: Path, tmp_path: Path, hangs: bool
-) -> None:
+def test_ctrl_c_keeps_finished_results_and_resume_continues(album: Path, tmp_path: Path, hangs: bool) -> None:
     file, stopping = tmp_path / "scores.jsonl", threading.Event()
 
     def slowly(request: Body) -> Reply | str:
@@ -225,7 +223,7 @@ def test_a_real_ctrl_c_in_flight_keeps_what_is_finished_and_resume_goes_on(
 
 
 @pytest.mark.slow
-def test_a_second_ctrl_c_leaves_at_once_with_what_is_finished(album: Path, tmp_path: Path) -> None:
+def test_a_second_ctrl_c_ends_at_once_and_keeps_finished_results(album: Path, tmp_path: Path) -> None:
     file, stopping = tmp_path / "scores.jsonl", threading.Event()
 
     def hanging(request: Body) -> Reply | str:

@@ -7,7 +7,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.batch.summary import Summary
 
 
-def test_the_summary_is_written_beside_the_results_and_replaces_the_last_one(tmp_path: Path) -> None:
+def test_the_summary_is_written_beside_the_results_and_replaces_the_earlier_one(tmp_path: Path) -> None:
     summary = Summary(images=7, assessed=2, assessed_before=1, failed=["a.png: broken"], skipped={".cr2": 3})
     with ResultsFile(tmp_path / "scores.jsonl") as results:
         for score in (1, 2):

@@ -41,14 +41,14 @@ def finished(job: Job, *rows: dict[str, Any], file: str = "scores.jsonl") -> tup
     return job in resumed.finished, dict(resumed.again)
 
 
-def test_a_jobs_own_row_holds(image: Path) -> None:
+def test_a_row_of_the_job_is_its_result(image: Path) -> None:
     job = Job(image, "  Sharp?\n")
     assert finished(job, row(job)) == (True, {})
     assert row(job)["image_sha256"] == sha256_of(image)
     assert row(job)["query"] == "Sharp?", "as results have it"
 
 
-def test_other_bytes_and_other_settings_do_not(image: Path) -> None:
+def test_rows_with_other_bytes_or_settings_are_not_its_result(image: Path) -> None:
     job = Job(image, "Sharp?")
     assert finished(job, row(job, {**SETTINGS, "version": "2"})) == (False, {OTHER_SETTINGS: 1})
     before = row(job)
@@ -79,7 +79,7 @@ def test_resizing_counts_only_with_a_reference(image: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["album/a.png", "./album//a.png", "album/../album/a.png", "{here}/album/a.png"])
-def test_however_the_path_is_written(image: Path, written: str) -> None:
+def test_a_path_matches_in_any_spelling(image: Path, written: str) -> None:
     given = written.format(here=Path.cwd())
     assert finished(Job(image, "?"), row(Job(image, "?"), image=given)) == (True, {})
     assert finished(Job(given, "?"), row(Job(image, "?"))) == (True, {})
@@ -106,14 +106,14 @@ def test_a_path_that_leads_to_both_is_read_from_the_current_folder(
     assert list(resumed.finished) == [Job(image, "?")]
 
 
-def test_a_linked_image_is_another_one_and_a_linked_folder_is_not(image: Path) -> None:
+def test_a_linked_image_is_another_image_but_a_linked_folder_is_the_same(image: Path) -> None:
     Path("link.png").symlink_to(image)
     Path("linked").symlink_to("album")
     assert finished(Job("link.png", "?"), row(Job(image, "?"))) == (False, {})
     assert finished(Job("linked/a.png", "?"), row(Job(image, "?"))) == (True, {})
 
 
-def test_images_in_memory_have_no_path_and_go_by_their_bytes(image: Path) -> None:
+def test_images_in_memory_are_identified_by_their_bytes(image: Path) -> None:
     assert absolute("<stdin>", os.getcwd()) == "<stdin>"
     job = Job(UndecodedImage("<stdin>", image.read_bytes()), "?")
     assert finished(job, row(job)) == (True, {})

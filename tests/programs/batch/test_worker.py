@@ -23,21 +23,21 @@ def process() -> Iterator[Worker]:
     apart.close()
 
 
-def test_it_runs_elsewhere_with_one_thread_and_the_same_search_path(process: Worker) -> None:
+def test_a_worker_is_another_process_with_one_thread_and_the_same_search_path(process: Worker) -> None:
     shown = process("tell")
     assert shown["pid"] != os.getpid()
     assert shown["environment"].items() >= ONE_THREAD.items()
     assert set(shown["path"]) >= set(filter(None, sys.path))
 
 
-def test_an_error_is_raised_here_and_tells_where_it_arose(process: Worker) -> None:
+def test_an_error_is_raised_in_the_parent_with_its_traceback(process: Worker) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         process("divide")
     assert "elsewhere.py" in raised.value.__notes__[0]
     assert process("well?") == "well?"
 
 
-def test_what_cannot_be_sent_over_is_an_error_that_says_so(process: Worker) -> None:
+def test_a_result_that_cannot_be_pickled_is_an_error(process: Worker) -> None:
     with pytest.raises(RuntimeError, match="a and b"):
         process("fail in an odd way")
     with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
@@ -45,25 +45,25 @@ def test_what_cannot_be_sent_over_is_an_error_that_says_so(process: Worker) -> N
     assert process("well?") == "well?"
 
 
-def test_an_answer_that_never_came_is_told_whole(process: Worker) -> None:
+def test_an_unpicklable_error_is_reported_with_its_text(process: Worker) -> None:
     with pytest.raises(Unanswered, match="planner: no usable answer") as raised:
         process("give up")
     assert (raised.value.reasons, raised.value.last_output) == (["it was no JSON"], "the moon")
 
 
 @POSIX
-def test_a_ctrl_c_that_reaches_the_process_is_for_the_one_that_started_it(process: Worker) -> None:
+def test_a_worker_ignores_ctrl_c(process: Worker) -> None:
     assert process("be interrupted") == "be interrupted"
 
 
-def test_what_is_printed_or_read_there_does_not_get_between(process: Worker) -> None:
+def test_printing_and_reading_in_a_worker_do_not_disturb_the_exchange(process: Worker) -> None:
     assert process("print") == 6
     with pytest.raises(EOFError):
         process("read")
     assert process("well?") == "well?"
 
 
-def test_what_it_logs_is_logged_here(process: Worker) -> None:
+def test_log_records_of_a_worker_are_logged_in_the_parent(process: Worker) -> None:
     shown: list[str] = []
 
     class Listener(logging.Handler):
@@ -82,14 +82,14 @@ def test_what_it_logs_is_logged_here(process: Worker) -> None:
 @pytest.mark.parametrize(
     ("order", "said"), [("exit", "ended with status 3"), pytest.param("be killed", "memory", marks=POSIX)]
 )
-def test_its_death_is_told_and_the_next_call_gets_a_new_one(process: Worker, order: str, said: str) -> None:
+def test_a_stopped_worker_is_reported_and_the_next_call_starts_another(process: Worker, order: str, said: str) -> None:
     before = process("tell")["pid"]
     with pytest.raises(WorkerStopped, match=said):
         process(order)
     assert process("tell")["pid"] != before
 
 
-def test_a_process_that_cannot_start_is_told_from_one_that_died(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_differs_from_one_that_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NotStarted, match="status 1"):
         Worker(b"no pickle")("well?")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
@@ -107,7 +107,7 @@ os.kill(os.getpid(), 9)
 
 
 @POSIX
-def test_it_ends_with_its_parent_even_if_that_is_killed() -> None:
+def test_a_worker_ends_with_its_parent_even_if_that_is_killed() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stderr=subprocess.PIPE)
     _, error = parent.communicate(timeout=60)  # stderr is closed when the last process that has it is gone
     assert parent.returncode == -9

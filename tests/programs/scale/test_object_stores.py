@@ -84,7 +84,9 @@ def scores(place: str) -> list[tuple[str, Any]]:
     return [(row["image"], row["quality_score"]) for row in shard_rows(place)]
 
 
-def test_a_store_gives_images_and_takes_shards(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_read_from_and_shards_written_to_a_store(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ended = run_of([f"{store}/album"], f"{store}/scores")
     assert (ended.figures["assessed"], ended.problems) == (IMAGES, [])
     (tmp_path / "album").mkdir()
@@ -96,7 +98,7 @@ def test_a_store_gives_images_and_takes_shards(store: str, tmp_path: Path, monke
     assert run_of([f"{store}/album"], f"{store}/scores").assessed_before == 3
 
 
-def test_a_glob_and_a_tar_of_a_store_are_read(store: str, tmp_path: Path) -> None:
+def test_globs_and_tar_files_in_a_store_are_read(store: str, tmp_path: Path) -> None:
     fs, root = fsspec.core.url_to_fs(store)
     write_tar(tmp_path / "a.tar", {f"{number}.png": png(20 * number) for number in range(5)})
     fs.pipe_file(f"{root}/tars/a.tar", (tmp_path / "a.tar").read_bytes())
@@ -105,7 +107,7 @@ def test_a_glob_and_a_tar_of_a_store_are_read(store: str, tmp_path: Path) -> Non
     assert [name for name, _ in scores(f"{store}/from-tar")] == [f"{store}/tars/a.tar/{each}.png" for each in range(5)]
 
 
-def test_a_command_that_was_killed_goes_on_in_the_store(store: str) -> None:
+def test_a_killed_command_continues_in_the_store(store: str) -> None:
     here = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = subprocess.Popen([sys.executable, "-c", COMMAND, store], env=here)
     folder = ShardFolder(f"{store}/scores")

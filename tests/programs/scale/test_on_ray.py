@@ -27,7 +27,7 @@ from support.snippets import snippets
 POISON = 255
 
 
-def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
+def test_the_actor_admits_no_more_than_the_limits_of_all_workers() -> None:
     limit_actor = LimitActor(max_calls=4, in_flight=2)
     assert [limit_actor.ask(worker, "server", None) for worker in ("a", "b", "a")] == [GO, GO, WAIT]
     assert limit_actor.ask("a", "another server", None) == GO
@@ -39,7 +39,7 @@ def test_the_keeper_admits_no_more_than_the_limits_of_all_workers() -> None:
     assert limit_actor.ask("b", "server", None) == HALTED
 
 
-def test_what_a_dead_worker_was_admitted_to_counts_at_its_highest_price() -> None:
+def test_requests_of_a_stopped_worker_count_with_their_highest_price() -> None:
     limit_actor = LimitActor(max_usd=1.0, in_flight=1)
     assert limit_actor.ask("a", "server", 0.4) == GO
     assert limit_actor.ask("b", "server", 0.4) == WAIT
@@ -101,14 +101,14 @@ def rows(output: str) -> list[tuple[str, float]]:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_of_a_cluster_give_the_digits_of_this_process(workers: int, album: Path) -> None:
+def test_workers_of_a_cluster_give_the_results_of_this_process(workers: int, album: Path) -> None:
     run_of(["album"], "here", 2)
     assert on_ray("there", workers).figures["assessed"] == 10
     assert rows("here") == rows("there")
 
 
 @pytest.mark.ray
-def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_are_done(album: Path) -> None:
+def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_finish(album: Path) -> None:
     (album / "5.png").write_bytes(png(POISON))
     ended = on_ray("scores", 2, killed)
     assert ended.set_aside == {2: NO_FILE}
@@ -141,7 +141,7 @@ def engine(row: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.ray
-def test_the_pages_script_answers_a_file_of_requests_in_the_cluster(
+def test_the_script_in_the_docs_answers_a_file_of_requests_on_the_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -191,7 +191,7 @@ def test_the_pages_script_answers_a_file_of_requests_in_the_cluster(
 
 
 @pytest.mark.ray
-def test_ray_finds_in_photos_what_one_process_finds() -> None:
+def test_ray_gives_the_same_results_for_photos_as_one_process() -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed")
     tests = Path(__file__).parents[2]
     command = [

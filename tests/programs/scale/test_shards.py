@@ -113,7 +113,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], list[str]]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_input_gives_each_image_its_row(kind: str, album: Path) -> None:
+def test_each_image_of_every_kind_of_input_has_its_row(kind: str, album: Path) -> None:
     name, make = KINDS[kind]
     names = make(album)
     ended = run_of([name], images=2)
@@ -122,7 +122,7 @@ def test_every_kind_of_input_gives_each_image_its_row(kind: str, album: Path) ->
     assert scores() == pytest.approx(expected(names))
 
 
-def test_what_cannot_be_judged_is_a_row_with_its_error(album: Path) -> None:
+def test_an_image_that_cannot_be_assessed_has_a_row_with_its_error(album: Path) -> None:
     (album / "broken.png").write_bytes(b"none")
     Path("rows.csv").write_text("image,query\nalbum/1.png,\ngone.png,\nhttps://example.org/a.png,\n")
     ended = run_of(["album/broken.png", "rows.csv"])
@@ -133,7 +133,7 @@ def test_what_cannot_be_judged_is_a_row_with_its_error(album: Path) -> None:
     assert (ended.figures["assessed"], ended.figures["failed"]) == (1, 3)
 
 
-def test_an_image_that_the_index_has_and_the_tar_has_not_is_a_row(album: Path) -> None:
+def test_an_image_in_the_index_but_not_in_the_tar_has_a_row(album: Path) -> None:
     write_tar(album / "00000.tar", {"000.png": png(0), "002.png": png(40)})
     index = {"key": ["000", "001", "002", "003"], "status": ["success", "success", "success", "failed_to_download"]}
     pq.write_table(pa.table(index), album / "00000.parquet")
@@ -148,7 +148,7 @@ def test_an_image_that_the_index_has_and_the_tar_has_not_is_a_row(album: Path) -
 
 
 @pytest.mark.parametrize("cut", [700, 1024, 1536])
-def test_a_tar_that_was_cut_short_is_set_aside_and_named(cut: int, album: Path) -> None:
+def test_a_truncated_tar_is_set_aside_and_named(cut: int, album: Path) -> None:
     write_tar(album / "a.tar", {f"{number}.png": png(number) for number in range(3)})
     whole = (album / "a.tar").read_bytes()
     (album / "a.tar").write_bytes(whole[:cut])
@@ -162,7 +162,7 @@ def test_a_tar_that_was_cut_short_is_set_aside_and_named(cut: int, album: Path) 
     assert run_of(["album/a.tar", "album/b.tar"]).figures["assessed"] == 4
 
 
-def test_what_is_finished_is_not_judged_again(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_shards_are_not_assessed_again(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_of(["album"])
     before = {path: path.read_bytes() for path in Path("scores").iterdir()}
     monkeypatch.setattr(InstantIQA, "forward", None)  # nothing can be judged
@@ -171,7 +171,7 @@ def test_what_is_finished_is_not_judged_again(album: Path, monkeypatch: pytest.M
     assert {path: path.read_bytes() for path in Path("scores").iterdir()} == before
 
 
-def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
+def test_a_shard_with_changed_images_is_assessed_again(album: Path) -> None:
     run_of(["album"])
     (album / "5.png").write_bytes(png(255))
     os.utime(album / "5.png", (1, 1))
@@ -185,7 +185,7 @@ def test_a_shard_whose_images_changed_is_judged_again(album: Path) -> None:
     assert len(scores()) == 4
 
 
-def test_a_folder_is_of_one_command(album: Path) -> None:
+def test_a_folder_belongs_to_one_command(album: Path) -> None:
     run_of(["album"])
     for key, changes in {
         "question.query": {"question": SharedQuestion("Is it noisy?")},
@@ -197,7 +197,7 @@ def test_a_folder_is_of_one_command(album: Path) -> None:
         run_of(["album/1.png"])
 
 
-def test_an_interrupted_run_keeps_what_was_judged(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_keeps_finished_rows(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assessed: list[str] = []
     forward = InstantIQA.forward
 
@@ -221,7 +221,7 @@ def test_an_interrupted_run_keeps_what_was_judged(album: Path, monkeypatch: pyte
     assert not {str(image) for image in again} & kept.keys()
 
 
-def test_two_runs_do_not_write_one_folder(album: Path) -> None:
+def test_two_runs_cannot_write_to_one_folder(album: Path) -> None:
     run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
@@ -232,7 +232,7 @@ def test_two_runs_do_not_write_one_folder(album: Path) -> None:
     assert run_shards(run, engine, 4).figures["assessed"] == 10
 
 
-def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
+def test_a_worker_that_stops_twice_is_reported(album: Path) -> None:
     """As on a cluster: nothing is heard of the shard, and there is no file."""
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
@@ -244,7 +244,7 @@ def test_a_worker_that_dies_twice_is_named(album: Path) -> None:
     assert len(scores()) == 6
 
 
-def test_a_worker_of_a_cluster_judges_the_lines_of_the_plan_that_it_is_given(album: Path) -> None:
+def test_a_worker_of_a_cluster_assesses_the_given_lines_of_the_plan(album: Path) -> None:
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         outcomes = ShardAssessor(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
         assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
@@ -279,7 +279,7 @@ def test_shards_are_cut_by_images_and_by_bytes(album: Path, monkeypatch: pytest.
         ("words.csv", "expected a column image or path, found word"),
     ],
 )
-def test_a_wrong_name_is_told_in_one_line(name: str, message: str, album: Path) -> None:
+def test_a_wrong_name_is_reported_in_one_line(name: str, message: str, album: Path) -> None:
     Path("words.csv").write_text("word\na\n")
     with pytest.raises(UserError, match=message):
         run_of([name])

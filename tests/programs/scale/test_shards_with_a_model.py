@@ -20,7 +20,7 @@ def digits(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 @pytest.mark.slow
-def test_a_limit_ends_the_run_and_the_next_one_asks_for_the_rest_only(
+def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     album, out, lines = tmp_path / "album", tmp_path / "scores", tmp_path / "lines.jsonl"
