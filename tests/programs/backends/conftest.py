@@ -1,4 +1,4 @@
-"""The providers, each in turn."""
+"""Fixtures for tests that run with each provider."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from support.providers import DIALECTS, Dialect
 
 @pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.name)
 def dialect(request: pytest.FixtureRequest) -> Dialect:
-    """Each provider in turn."""
+    """Return each provider in turn."""
     found: Dialect = request.param
     return found

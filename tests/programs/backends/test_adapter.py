@@ -1,4 +1,4 @@
-"""The prompt says the form of the answer once: in ``response_format`` where that is enforced, else in words."""
+"""The prompt has the form of the answer once: in ``response_format`` if the server enforces it, else in the text."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ SIGNATURES = [
 
 
 def closed(schema: Any) -> bool:
-    """Whether every object in a schema has all its properties required and takes no others."""
+    """Return whether every object in a schema requires all its properties and allows no others."""
     if isinstance(schema, list):
         return all(map(closed, schema))
     if not isinstance(schema, dict):
@@ -61,7 +61,7 @@ def test_the_schema_contains_no_names_of_classes(signature: type[dspy.Signature]
 
 @pytest.mark.parametrize("signature", SIGNATURES, ids=lambda s: s.__name__)
 def test_the_form_is_sent_once(signature: type[dspy.Signature]) -> None:
-    """Where the server enforces the schema the prompt has no form; else each key with its type, and no JSON schema."""
+    """If the server enforces the schema, the prompt has no form; else it has each key with its type, not a schema."""
     enforced, free = (prompt(signature, form) for form in ("json_schema", "off"))
     assert answer_form(signature) not in enforced
     assert free.count(answer_form(signature)) == 1
@@ -86,7 +86,7 @@ def test_the_example_is_an_answer(signature: type[dspy.Signature]) -> None:
 
 
 def test_after_a_rejected_answer_the_form_is_sent_even_if_the_server_enforces_it() -> None:
-    """Some servers take a schema and do not keep it."""
+    """Some servers accept a schema but do not enforce it."""
     signature = replan.DecideReplan.append(CORRECTION, dspy.InputField(), str)
     for form in ("json_schema", "off"):
         text = prompt(signature, form, correction="it was no JSON")
@@ -107,7 +107,7 @@ def system(signature: type[dspy.Signature], form: Form) -> str:
 
 
 def prompt(signature: type[dspy.Signature], form: Form, **inputs: Any) -> str:
-    """All of a request's text."""
+    """Return the whole text of a request."""
     adapter = SteadyAdapter()
     adapter.form = form
     given = {name: "x" for name, field in signature.input_fields.items() if field.annotation in (str, str | None)}

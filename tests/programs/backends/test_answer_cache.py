@@ -1,4 +1,4 @@
-"""A damaged cache costs a request and a warning, never a run; its memory is bounded."""
+"""A damaged cache record costs a request and a warning, but never a run; the memory of the cache is limited."""
 
 import logging
 import sqlite3
@@ -19,7 +19,7 @@ from support.scripted_answers import RATE, SCRIPT, program_for
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerCache:
-    """One in a folder of the test's, in the place of DSPy's; nothing is in memory."""
+    """Replace DSPy's cache by one in a folder of the test, without entries in memory."""
     found = AnswerCache(True, False, str(tmp_path / "cache"))
     monkeypatch.setattr(dspy, "cache", found)
     return found
@@ -72,7 +72,7 @@ def test_the_request_of_a_damaged_record_is_sent_again(cache: AnswerCache, serve
 
 
 def calling(module: str, name: str, text: str) -> bytes:
-    """A pickle that calls a function with a text."""
+    """Return a pickle that calls a function with a text."""
     texts = [bytes([0x8C, len(each)]) + each.encode() for each in (module, name, text)]
     return b"\x80\x04" + texts[0] + texts[1] + b"\x93" + texts[2] + b"\x85R."
 

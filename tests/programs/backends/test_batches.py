@@ -1,4 +1,4 @@
-"""The driver of batches, with texts in place of images: every fault, and a kill at every moment."""
+"""The driver of batches, with texts instead of images: every fault, and a kill at every moment."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said(request: Body) -> str:
-    """An answer that depends on the question."""
+    """Return an answer that depends on the question."""
     (part,) = request["messages"][-1]["content"]
     return f"<{part['text']}>"
 
@@ -64,7 +64,7 @@ def ask(model: Model, text: str) -> str:
 
 
 def assessed(server: BatchServer, folder: Path, backend: str = "openai.m") -> Result:
-    """Two questions about each of three images, the second made of the answer to the first."""
+    """Ask two questions about each of three images; the second contains the answer to the first."""
     model = model_of(server, backend)
 
     def judge(job: Job) -> Any:
@@ -150,7 +150,7 @@ def points(monkeypatch: pytest.MonkeyPatch, at: Callable[[], None]) -> None:
 def killed_at(
     moment: int, server: BatchServer, folder: Path, monkeypatch: pytest.MonkeyPatch, backend: str = "openai.m"
 ) -> bool:
-    """Whether a run in a process of its own was killed at this moment; not where it has fewer."""
+    """Return whether a run in another process was killed at this moment; false if it has fewer moments."""
     child = os.fork()
     if child:
         return os.WIFSIGNALED(os.waitpid(child, 0)[1])
@@ -173,7 +173,7 @@ def killed_at(
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_kill_at_any_moment_loses_nothing(part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the moments each."""
+    """Each case kills the run at a quarter of the moments."""
     for moment in range(part, 200, 4):
         with batch_server(said, key=KEY, hours=0.0) as server:
             folder = tmp_path / f"{moment}"
@@ -201,7 +201,7 @@ def test_files_are_split_at_the_providers_limits(tmp_path: Path, monkeypatch: py
 
 @contextmanager
 def vllm_beside(folder: Path) -> Iterator[BatchServer]:
-    """A thread in the place of ``vllm run-batch`` answers every file of requests; no server answers at the address."""
+    """Answer every file of requests in a thread, instead of ``vllm run-batch``; the address has no server."""
     stop = threading.Event()
 
     def answer_files() -> None:
@@ -278,7 +278,7 @@ DROP TABLE later;
 
 @pytest.fixture
 def of_before(server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of an earlier version's run that was interrupted with one batch under way."""
+    """Return the folder of a run of an earlier version that was interrupted with one batch under way."""
 
     def interrupted(run: BatchRun) -> bool:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What the log says was sent and received is what the server got and gave, to the letter."""
+"""The log has exactly the texts that the server received and sent."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ class Judge(dspy.Signature):
 
 @pytest.fixture
 def records() -> Iterator[list[logging.LogRecord]]:
-    """Every record of ours."""
+    """Return every record of this package."""
     kept: list[logging.LogRecord] = []
     handler = logging.Handler(logging.DEBUG)
     handler.emit = kept.append  # type: ignore[method-assign]
@@ -89,7 +89,7 @@ def judge(backend: Backend, image: LoadedImage, attempts: int = 3, asynchronous:
 
 
 def texts_sent(body: Body) -> list[str]:
-    """Every text of a request as it arrived, in order."""
+    """Return every text of a request as it arrived, in order."""
     contents = [message["content"] for message in body["messages"]]
     parts = [part for each in contents for part in ([{"text": each}] if isinstance(each, str) else each)]
     return [part["text"] for part in parts if "text" in part]
@@ -101,7 +101,7 @@ def texts_logged(prompt: dict[str, Any]) -> list[str]:
 
 
 def agrees(prompt: dict[str, Any], body: Body) -> None:
-    """Texts, schema, parameters and images of a logged prompt are those of the request that arrived."""
+    """Check that texts, schema, parameters and images of a logged prompt are those of the request that arrived."""
     assert texts_logged(prompt) == texts_sent(body)
     ((mime, data),) = images_of(body)
     logged = [part for message in prompt["messages"] for part in message["parts"] if isinstance(part, dict)]
@@ -230,7 +230,7 @@ CUT = '{"verdict": {"level": 3, "reason": "soft ed'
 
 
 def cut_off(text: str) -> Reply:
-    """An answer of which the server says that it ended at the token limit."""
+    """Return an answer that, by its server, ended at the token limit."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "length"}
     return Reply(raw_body=json.dumps({"id": "1", "model": "test", "choices": [choice], "usage": {}}).encode())
 

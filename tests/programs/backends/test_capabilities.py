@@ -1,4 +1,4 @@
-"""What a server refuses is found out at the first question, kept while the process runs, and never a mere fault."""
+"""Refused features are found at the first question and remembered by the process; faults do not count as refusals."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ Script = Callable[[Body], Reply]
 
 
 def asked_of(body: Body) -> tuple[str, int]:
-    """How a request asks for JSON, and for how many log-probabilities."""
+    """Return the form of JSON and the number of log-probabilities that a request asks for."""
     return body.get("response_format", {}).get("type", "off"), body.get("top_logprobs", 0)
 
 
@@ -38,7 +38,7 @@ def answer(body: Body) -> Reply:
 
 
 def refusing(*forms: str, most: int = 20, status: int = 400, said: str = "") -> Script:
-    """A server that refuses these forms of JSON, and more log-probabilities than that, by name or in these words."""
+    """Run a server that refuses these forms of JSON and more log-probabilities, by name or with this message."""
 
     def script(body: Body) -> Reply:
         form, logprobs = asked_of(body)
@@ -49,7 +49,7 @@ def refusing(*forms: str, most: int = 20, status: int = 400, said: str = "") -> 
 
 
 def at(number: int, reply: Reply, last: int | None = None) -> Script:
-    """A server that refuses schemas, and answers its requests from this number (from 1) to the last one with that."""
+    """Run a server that refuses schemas and gives this reply to its requests from ``first`` (from 1) to ``last``."""
     lock, count = threading.Lock(), [0]
 
     def script(body: Body) -> Reply:
@@ -66,7 +66,7 @@ def stage(server: Server | None = None, **changes: Any) -> StageConfig:
 
 
 def program(server: Server, **changes: Any) -> AgenticIQA:
-    """Only the score is asked for: one question, with a form of JSON and log-probabilities."""
+    """Return a program that asks one question, for the score, with a form of JSON and log-probabilities."""
     return AgenticIQA.from_config(Config(summarizer=stage(server, **changes)))
 
 

@@ -1,4 +1,4 @@
-"""Backends: how they are named, whose key goes where, and what is on the wire when a server behaves or does not."""
+"""Backends: their names, which key is sent where, and the requests to servers that work or fail."""
 
 import logging
 import math
@@ -34,14 +34,14 @@ STANDS = by_stage({"decision": STAND})
 
 
 def to(server: Server, backend: str = "vllm.test", **changes: Any) -> StageConfig:
-    """A stage on this server, with a strict schema and no log-probabilities."""
+    """Return a stage on this server, with a strict schema and no log-probabilities."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     settings: dict[str, Any] = {"max_retries": 0, "timeout": 5.0, **known, **changes}
     return StageConfig(backend=backend, api_base=server.url, **settings)
 
 
 def ask(stage: StageConfig, attempts: int = 1, reads_tokens: bool = False) -> dspy.Prediction:
-    """One question about replanning, the smallest of the signatures."""
+    """Ask one question about replanning, the smallest of the signatures."""
     question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     backend = connect(stage)
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts, reads_tokens=reads_tokens)(
@@ -68,7 +68,7 @@ def model_of(backend: Backend | None) -> str:
 def test_the_provider_is_before_the_first_dot_and_an_own_server_needs_no_key(
     name: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The address of such a server is in the name of its model."""
+    """The address of a user's own server is in the name of its model."""
     address = "http://127.0.0.1:9/v1" if "@" in model else None
     if address is None:
         monkeypatch.setenv(KEYS[name.partition(".")[0]], "key")
@@ -139,7 +139,7 @@ def test_a_stage_cannot_fall_back_to_offline() -> None:
 
 
 def sent_keys(server: Server) -> str:
-    """Everything in the headers of the requests that could be a key."""
+    """Return everything in the headers of the requests that could be a key."""
     names = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
     return " ".join(headers[name] for headers in server.headers for name in names if name in headers)
 

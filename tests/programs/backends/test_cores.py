@@ -1,4 +1,4 @@
-"""The number of cores that may be used."""
+"""The number of cores that a process may use."""
 
 import os
 from pathlib import Path

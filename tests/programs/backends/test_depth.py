@@ -1,4 +1,4 @@
-"""How deep the program is above a request, how much it keeps in contexts, and that both reach DSPy's threads."""
+"""The depth of the call stack above a request, the size of contexts, and limits in threads of DSPy."""
 
 import re
 import traceback

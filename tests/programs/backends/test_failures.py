@@ -1,4 +1,4 @@
-"""What errors mean, and that they are fit to be shown."""
+"""Errors are classified, and their messages can be shown."""
 
 import base64
 import json
@@ -118,7 +118,7 @@ def test_a_wait_in_a_header_overrides_one_in_the_message() -> None:
 
 
 def chained(*errors: Any) -> BaseException:
-    """The first one raised from the second, and so on."""
+    """Return the first error, raised from the second, and so on."""
     for error, cause in pairwise(errors):
         error.__cause__ = cause
     first: BaseException = errors[0]

@@ -1,4 +1,4 @@
-"""The faults of docs/faults.md, one by one, over HTTP on loopback: how often tried, after what wait, what is told.
+"""The faults of docs/faults.md, one by one, over HTTP on loopback: the number of tries, the waits and the messages.
 
 Each server answers in the form of the real one. Nothing waits: ``waits`` has the seconds that would have been waited.
 """
@@ -66,7 +66,7 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def thoughts(text: Any, content: Any = None, key: str = "reasoning_content", finish: str = "stop") -> Reply:
-    """A completion of a server whose parser takes this for reasoning."""
+    """Return a completion of a server that mistakes this text for reasoning."""
     body = json.loads(chat_completion(Reply(content), "test"))
     body["choices"][0]["message"][key] = text
     body["choices"][0]["finish_reason"] = finish
@@ -137,14 +137,14 @@ def judge(server: Server) -> Any:
 
 
 def stage(dialect: Dialect, url: str, **changes: Any) -> StageConfig:
-    """A stage on this server, with a strict schema and no log-probabilities."""
+    """Return a stage on this server, with a strict schema and no log-probabilities."""
     known = {"structured_outputs": "json_schema", "logprobs": False}
     settings: dict[str, Any] = {"max_retries": 2, "timeout": 5.0, **known, **changes}
     return StageConfig(backend=dialect.backend, api_base=url, api_key_env=KEY_ENV, **settings)
 
 
 def ask(to: StageConfig | Backend, attempts: int = 1) -> dspy.Prediction:
-    """One question about replanning, the smallest of the signatures."""
+    """Ask one question about replanning, the smallest of the signatures."""
     backend = connect(to) if isinstance(to, StageConfig) else to
     question = dict.fromkeys(("query", "plan", "evidence", "doubts"), "none")
     return CheckedPredict(DecideReplan, stage="replan", backend=backend, attempts=attempts)(question)
@@ -156,7 +156,7 @@ def asked_of(server: ProviderServer, **changes: Any) -> StageConfig:
 
 @contextmanager
 def spent() -> Iterator[Spent]:
-    """What the one question inside took."""
+    """Record the usage of the one question in the block."""
     found = Spent()
     with keeping() as ledger:
         try:
@@ -198,7 +198,7 @@ def test_hidden_reasoning_is_billed_once(dialect: Dialect, usage: Body) -> None:
 
 
 def test_reasoning_beyond_max_tokens_raises_later_price_limits() -> None:
-    """If a server does not count it towards ``max_tokens``, one answer may pass the limit in USD, and no second."""
+    """If a server does not count it towards ``max_tokens``, only one answer may exceed the limit in USD."""
     thought = json.dumps({**json.loads(chat_completion(Reply(ANSWER), "m")), "usage": {**CHAT, "total_tokens": 51_000}})
     limits = Limits(max_usd=0.9)
     with provider_server(VLLM, Reply(raw_body=thought.encode()), key=KEY) as server, within(limits):
@@ -222,12 +222,12 @@ def text(content: str | None) -> Make:
 
 
 def page(status: int) -> Make:
-    """What a proxy shows in place of the server."""
+    """Return the page of a proxy instead of the server's answer."""
     return lambda dialect: Reply(status=status, raw_body=b"<html><body>Bad gateway</body></html>")
 
 
 def about(seconds: float) -> Any:
-    """So many seconds, and up to a quarter more."""
+    """Return whether a wait is this number of seconds, or up to a quarter more."""
     return pytest.approx(1.125 * seconds, rel=0.12)
 
 
@@ -329,7 +329,7 @@ def test_an_unknown_host_is_reported_with_its_name(waits: list[float]) -> None:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate that nobody trusts, with its key, made by ``openssl``."""
+    """Return an untrusted certificate with its key, made by ``openssl``."""
     folder = tmp_path_factory.mktemp("certificate")
     file, own_key = folder / "certificate.pem", folder / "key.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
@@ -356,7 +356,7 @@ def test_an_untrusted_certificate_is_reported_without_retries(certificate: Path,
 
 @contextmanager
 def serving(arrived: list[str], port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[int]:
-    """A server on a port of one's own choice that always answers; ``arrived`` gets the path of each request."""
+    """Run a server on this port that always answers; ``arrived`` gets the path of each request."""
 
     def respond(request: Arrived) -> Reply:
         arrived.append(request.path)
@@ -484,7 +484,7 @@ def test_a_letter_that_was_not_offered_is_rejected(photo: Path) -> None:
 
 
 def level_shares(**shares: float) -> Reply:
-    """An assessment of which the level's token has these log-probabilities."""
+    """Return an assessment with these log-probabilities for the token of the level."""
     return spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": shares})
 
 

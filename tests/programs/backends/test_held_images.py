@@ -1,4 +1,4 @@
-"""Images that travel beside the prompt, and whether DSPy still needs them to."""
+"""Images are kept out of the prompt, as long as DSPy needs this."""
 
 import os
 import tracemalloc
@@ -33,7 +33,7 @@ def large(tmp_path_factory: pytest.TempPathFactory, examples: Path) -> Path:
 
 
 def peak_of_formatting(image: dspy.Image) -> float:
-    """Megabytes that DSPy's adapter takes for the messages of one question about this image."""
+    """Return the megabytes that DSPy's adapter uses for the messages of one question about this image."""
     inputs = {"reference": None, "image": image, "query": "Rate it.", "evidence": "{}"}
     adapter = dspy.JSONAdapter()
     adapter.format(ScoreQuality, [], {**inputs, "image": dspy.Image(f"{HOST}warm-up.png")})
@@ -46,7 +46,7 @@ def peak_of_formatting(image: dspy.Image) -> float:
 
 
 def test_dspy_still_copies_an_image_through_the_text_of_the_prompt(large: Path) -> None:
-    """When this fails, DSPy no longer does, and ``programs/backends/held_images.py`` is no longer needed."""
+    """If this fails, DSPy no longer does so, and ``programs/backends/held_images.py`` can be removed."""
     image = load(large)
     with asking("scoring"):
         shown = hold({"image": image})
@@ -62,7 +62,7 @@ def test_the_address_of_an_image_depends_on_its_content(large: Path, examples: P
 
 
 def test_a_served_image_is_sent_as_its_address(examples: Path) -> None:
-    """The body before has neither bytes nor address: its digest is the image's, wherever that is served."""
+    """The prepared body has neither bytes nor address, so its digest does not depend on where the image is served."""
 
     def request(part: lm15.ImagePart) -> lm15.Request:
         message = lm15.Message.user([part, lm15.TextPart("What?")])

@@ -1,4 +1,4 @@
-"""What an image costs in tokens: the examples and tables of the providers' own pages."""
+"""The tokens of an image match the examples and tables that providers publish."""
 
 import pytest
 

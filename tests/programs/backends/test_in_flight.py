@@ -1,4 +1,4 @@
-"""So many requests to a server at a time, and all of them wait where it asks one of them to wait."""
+"""Simultaneous requests to a server are limited, and all of them wait if it asks one of them to wait."""
 
 import signal
 import threading
@@ -28,7 +28,7 @@ def caused_by(cause: BaseException, text: str = "cut") -> lm15.TransportError:
 
 
 class Wire:
-    """A wire to a server that takes so many requests at a time and refuses more at once; an answer takes 5 ms."""
+    """A server that accepts this number of requests at a time and refuses others at once; an answer takes 5 ms."""
 
     def __init__(self, most: int, error: Callable[[], Exception] = lambda: BUSY) -> None:
         self.most, self.error = most, error
@@ -64,7 +64,7 @@ def model(wire: Wire) -> Model:
 
 
 def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = None) -> None:
-    """Ask so many times from so many threads; raises the first error."""
+    """Ask this number of times from this number of threads; raise the first error."""
 
     def ask(_: int) -> None:
         with within(limits or Limits()):

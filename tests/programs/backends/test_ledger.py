@@ -1,4 +1,4 @@
-"""The ledger has what was asked, by stage, once; limits are never passed, and an interruption ends every wait."""
+"""The ledger records each request once, by stage; limits are not exceeded, and an interruption ends every wait."""
 
 import contextvars
 import threading
@@ -210,7 +210,7 @@ def test_the_limits_of_a_run_apply_inside_it_only() -> None:
 
 
 def test_requests_in_threads_of_dspy_count_for_every_model() -> None:
-    """``dspy.Parallel`` copies DSPy's settings into its threads, and no context of Python's."""
+    """``dspy.Parallel`` copies DSPy's settings into its threads, but no Python context."""
     engines = [ScriptedEngine(['{"answer": "yes"}']) for _ in range(2)]
     ours, other = dspy.LM("test/ours", engine=engines[0]), dspy.LM("test/other", engine=engines[1])
     engines[0].counts_requests = True

@@ -1,4 +1,4 @@
-"""The providers that can be named, and the examples of their configuration."""
+"""The table of providers, and the example configuration of each."""
 
 import re
 from importlib import resources
@@ -23,7 +23,7 @@ def test_every_provider_has_an_example_that_connects(name: str, monkeypatch: pyt
 
 
 def test_no_example_contains_a_key() -> None:
-    """What names a key names a variable of the environment; nothing looks like a key of one of the providers."""
+    """A setting for a key names an environment variable, and nothing looks like a key of a provider."""
     folder = resources.files("agenticiqa.configs") / "providers"
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name != "__pycache__"}
     assert texts.keys() >= {f"{name}.yaml" for name in PROVIDERS}

@@ -1,4 +1,4 @@
-"""What is tried again, after what wait, and how that is told."""
+"""Which errors are retried, after what wait, and how retries are logged."""
 
 import logging
 import ssl
@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.ledger import Limits, within
 
 
 def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:
-    """As tenacity has it after an attempt that failed."""
+    """Return tenacity's state after a failed attempt."""
     made = tenacity.RetryCallState(tenacity.Retrying(), fn=None, args=(), kwargs={})
     made.attempt_number = attempt
     made.set_exception((type(error), error, None))

@@ -1,4 +1,4 @@
-"""What a server may send that is no plain answer, over raw sockets: nothing is mixed up, endless or followed."""
+"""Odd answers of a server over raw sockets: none is mixed up, read without end, or followed to another address."""
 
 import json
 import os
@@ -26,7 +26,7 @@ Serve = Callable[[socket.socket, bytes], None]
 
 @contextmanager
 def raw_server(serve: Serve) -> Iterator[str]:
-    """A server that reads each request of a connection and lets ``serve`` write what it likes."""
+    """Run a server that reads each request of a connection and lets ``serve`` write any bytes."""
     listening = socket.create_server(("127.0.0.1", 0))
 
     def connection(client: socket.socket) -> None:
@@ -171,7 +171,7 @@ def test_an_endless_body_is_stopped(framing: bytes) -> None:
 
 @pytest.mark.parametrize("max_tokens", [2048, 8192])
 def test_the_longest_answer_with_log_probabilities_is_accepted(max_tokens: int) -> None:
-    """Twenty alternatives for each token, of four characters that have three bytes and six in escaped JSON."""
+    """Each token has twenty alternatives of four characters, which take three bytes each, or six in escaped JSON."""
     said = "\u6f22\u5b57\u6f22\u5b57"
     token = {"token": said, "logprob": -12.345678901234567, "bytes": list(said.encode())}
     answer = {"content": [{**token, "top_logprobs": [token] * 20}] * max_tokens}

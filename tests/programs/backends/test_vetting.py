@@ -1,4 +1,4 @@
-"""What a server may send with a status of 200 in place of an answer, or beside one."""
+"""Bodies that a server may send with status 200 instead of an answer, or in addition to one."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What is on the wire, provider by provider: each loopback server checks requests as the real API does."""
+"""The requests to each provider: each loopback server checks them as the real API does."""
 
 import hashlib
 import http.client
@@ -58,7 +58,7 @@ Form = Literal["auto", "json_schema", "json_object", "off"]
 
 
 def plan(request: Body) -> Body:
-    """Everything is to be looked at and measured."""
+    """Return a plan with every task."""
     return {
         "query_type": "IQA",
         "query_scope": ["Global"],
@@ -71,7 +71,7 @@ def plan(request: Body) -> Body:
 
 
 def select(request: Body) -> Body:
-    """The first tool of the list."""
+    """Return the first tool of the list."""
     tool = field_of(request, "available_tools").partition(" ")[0]
     return {"selected_tools": [{"region": "Global", "distortion": "Blurs", "tool": tool}]}
 
@@ -121,7 +121,7 @@ def server_of(dialect: Dialect, script: Any = ANSWERS) -> Any:
 
 
 def on(server: ProviderServer, **changes: Any) -> StageConfig:
-    """A stage on that server; a strict schema and no log-probabilities, unless the changes say otherwise."""
+    """Return a stage on this server, with a strict schema and no log-probabilities unless they are changed."""
     settings: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False, "timeout": 10.0, **changes}
     where = {"backend": server.dialect.backend, "api_base": server.url, "api_key_env": KEY_ENV}
     return StageConfig(**where, max_retries=0, **settings)
@@ -139,12 +139,12 @@ def inputs(image: Path, reference: Path | None = None, query: str = RATE, stage:
 
 
 def score(server: ProviderServer, image: Path, reference: Path | None = None, **changes: Any) -> dspy.Prediction:
-    """One question, which sees the image."""
+    """Ask one question with the image."""
     return asked(on(server, **changes))(inputs(image, reference))
 
 
 def only(server: ProviderServer) -> Seen:
-    """The one request of a server that refused none."""
+    """Return the only request of a server that refused no request."""
     assert server.refused == []
     (seen,) = server.seen
     return seen
@@ -183,7 +183,7 @@ OF_ODD_FILES = ("JPEG turned 6", "16-bit gray PNG", "PNG with alpha", "Adobe RGB
 
 
 def test_other_files_are_sent_as_the_measured_pixels(dialect: Dialect, examples: Path, tmp_path: Path) -> None:
-    """Decoded as the simplest server does, which ignores orientation, depth, alpha and colors."""
+    """The file is decoded as by the simplest server, which ignores orientation, depth, alpha and color profiles."""
     with Image.open(examples / "coffee.webp") as opened:
         photo = np.asarray(opened.convert("RGB"))[::4, ::4]
     for name, data, *_ in odd_files(photo):
@@ -224,7 +224,7 @@ def test_the_order_is_instructions_reference_image_and_then_varying_text(dialect
 def test_two_questions_about_an_image_share_their_beginning_up_to_its_end(
     dialect: Dialect, stage: str, photo: Path, examples: Path
 ) -> None:
-    """A prefix that a server has read before costs little: the order is the signature's, its form the provider's."""
+    """A server may charge less for a prefix that it has read before."""
     with server_of(dialect) as server:
         ask = asked(on(server, structured_outputs="off"), stage)
         for query in ("Is it sharp?", "Why is it soft, of all things?"):
@@ -267,7 +267,7 @@ def test_json_is_requested_in_the_providers_form(dialect: Dialect, form: Form, p
 
 
 def test_a_rating_has_a_strict_schema_and_the_key_only_in_its_header(dialect: Dialect, photo: Path) -> None:
-    """And what it used is read."""
+    """The usage in the answer is recorded."""
     reply = Reply(json.dumps({"assessment": ASSESSMENT}), usage=(1234, 56))
     with server_of(dialect, reply) as server, keeping() as ledger:
         score(server, photo)
@@ -374,7 +374,7 @@ PAIRS = {"astronaut_blur.png": "astronaut.webp", "chelsea_noise.png": "chelsea.w
 
 
 def test_a_whole_assessment(dialect: Dialect, examples: Path) -> None:
-    """Every second one with a reference."""
+    """Every second provider gets a reference, too."""
     number = DIALECTS.index(dialect)
     name = list(PAIRS)[number % len(PAIRS)]
     image, reference = examples / name, examples / PAIRS[name] if number % 2 == 0 else None
@@ -424,7 +424,7 @@ def without(name: str, body: Body) -> Body:
 
 
 def post(server: ProviderServer, body: Body, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
-    """Status and JSON of a request made by hand, in the right place with the right key unless told otherwise."""
+    """Return status and JSON of a request made by hand, by default to the right path with the right key."""
     dialect, where = server.dialect, urlsplit(server.url)
     path = {ANTHROPIC: "/messages", GEMINI: "/models/gemini-test:generateContent"}.get(dialect, "/chat/completions")
     name, value = HEADERS[dialect]
@@ -436,7 +436,7 @@ def post(server: ProviderServer, body: Body, headers: Mapping[str, str] | None =
 
 
 def with_image(body: Body, mime: str = "image/png", data: str = PNG) -> Body:
-    """The body with another image in it, or another claim about it."""
+    """Return the body with another image, or with another media type for it."""
     changed: Body = json.loads(json.dumps(body).replace("image/png", mime).replace(PNG, data))
     return changed
 

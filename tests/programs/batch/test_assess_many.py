@@ -1,4 +1,4 @@
-"""Many images side by side: each with its own outcome, none lost, none waited for in vain."""
+"""Many images are assessed in parallel: each has its own outcome, none is lost, and no wait is in vain."""
 
 import logging
 import threading
@@ -17,7 +17,7 @@ from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unfor
 
 
 class Pretend(dspy.Module):
-    """A program of which only the outcome matters here."""
+    """A program with a given outcome."""
 
     def __init__(self, judge: Callable[[Path], object]) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ def test_workers_get_dspys_settings_and_keep_no_images() -> None:
 
 
 def test_an_interruption_is_raised_after_the_jobs_under_way_are_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C while waiting: the jobs that run are finished and yielded, those that have not begun are dropped."""
+    """At Ctrl-C while waiting, running jobs are finished and yielded; jobs that have not begun are dropped."""
     release = threading.Event()
 
     class Interrupted(SimpleQueue[object]):

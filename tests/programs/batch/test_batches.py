@@ -1,4 +1,4 @@
-"""``--batch``: the same digits as without, whatever goes wrong on the way, and nothing sent or paid twice."""
+"""``--batch`` gives the same results as without, also after faults, and nothing is sent or paid twice."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def plain(album: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of the same album without batches."""
+    """Return the results of the same album without batches."""
     folder = tmp_path_factory.mktemp("plain")
     with pytest.MonkeyPatch.context() as patch, provider_server(OPENAI, script(), key=KEY) as server:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -89,7 +89,7 @@ def test_the_folder_is_private_and_contains_no_key(album: Path, server: BatchSer
 
 
 def run_with(fault: str, album: Path, server: BatchServer, folder: Path) -> int:
-    """A run during which this fault happens, and another one where that ends it; the last status."""
+    """Run a command with this fault, and again if the fault ends it; return the last status."""
     config, out = configuration(folder, server.url), folder / "scores.jsonl"
     server.faults.append(FAULTS[fault])
     status = assess(album, config, out, "--batch")
@@ -115,7 +115,7 @@ def test_a_fault_does_not_change_the_results(
 
 @pytest.fixture
 def served(album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
-    """The album, below the current folder, which a server shows to those with a signature; and what was fetched."""
+    """Serve the album to requests with a signature; return the images that were fetched."""
     site, fetched = tmp_path / "site", list[str]()
     shutil.copytree(album, site / "größe & 1")
     monkeypatch.chdir(site)
@@ -158,7 +158,7 @@ def test_served_images_are_sent_as_addresses(
 
 
 def unplaced(out: Path) -> dict[str, dict[str, object]]:
-    """The results without the places of their images."""
+    """Return the results without the paths of their images."""
     return {name: {**row, "image": ""} for name, row in rows(out).items()}
 
 
@@ -266,11 +266,11 @@ def test_a_dry_run_shows_batches_and_bytes(
 
 
 def _megabytes(message: str) -> float:
-    """The size of all requests, as a dry run tells it."""
+    """Return the size of all requests in MB, as a dry run shows it."""
     (size,) = re.findall(r"requests, ([\d,.]+) MB", message)
     return float(size.replace(",", ""))
 
 
 def _totals(*shown: str) -> list[str]:
-    """The line of the totals of each table."""
+    """Return the line of totals of each table."""
     return [next(line for line in each.splitlines() if line.startswith("total")) for each in shown]

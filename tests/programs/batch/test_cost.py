@@ -1,4 +1,4 @@
-"""What a run will cost: the estimate is what the very run then asks, and changes with what a run depends on."""
+"""The estimated cost of a run equals the requests that the run then sends, and changes with its settings."""
 
 import importlib.util
 import json
@@ -52,7 +52,7 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pristine(photo: Path) -> Path:
-    """The scene, different in one pixel: of identical images no model is asked for a score."""
+    """Return the scene with one different pixel, because no model scores two identical images."""
     path, pixels = photo.with_name("pristine.png"), scene()
     pixels[0, 0] ^= 1
     Image.fromarray(pixels).save(path)
@@ -60,7 +60,7 @@ def pristine(photo: Path) -> Path:
 
 
 def asking(backend: str = "vllm.test", price: Price | None = None, **changes: Any) -> Config:
-    """Every stage on one backend."""
+    """Return a configuration with every stage on one backend."""
     stage = {"backend": backend, "price": price}
     rest = {name: StageConfig(**stage) for name in ("executor", "summarizer", "replan")}
     return Config(planner=PlannerConfig(**stage), **rest).model_copy(update=changes)
@@ -75,7 +75,7 @@ def stages(found: Estimate) -> dict[str, StageEstimate]:
 
 
 def expected(found: Estimate) -> list[str]:
-    """The stages that are expected to ask, in order."""
+    """Return the stages that are expected to ask a model, in order."""
     return [stage.stage for stage in found.stages if stage.calls]
 
 
@@ -221,7 +221,7 @@ def analyse(request: Body) -> dict[str, Any]:
 
 
 def doubt(request: Body) -> dict[str, Any]:
-    """An analysis that raises a doubt, whatever the tools say."""
+    """Return an analysis that leaves a doubt for any results of the tools."""
     seen = {"severity": "moderate", "explanation": "It is hard to tell."}
     return {"distortion_analysis": [{"region": r, "type": d, **seen} for r, d in pairs(request)]}
 
@@ -240,7 +240,7 @@ CLEAN: Mapping[str, Any] = {
 
 
 def on(server: Server, config: Config) -> Config:
-    """The same configuration with its models behind a server."""
+    """Return the configuration with its models on a server."""
     sections = {name: getattr(config, name) for name in ("planner", "executor", "summarizer", "replan")}
     there = {"api_base": server.url, "max_retries": 0}
     moved = {name: stage.model_copy(update=there) for name, stage in sections.items() if not stage.is_offline}
@@ -298,7 +298,7 @@ def test_a_hosted_provider_gets_the_schema_that_was_counted(photo: Path) -> None
 
 
 def every_other(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Each stage's first answer is no JSON, and every other one from there on."""
+    """Let each stage's first answer, and every second one after it, not be JSON."""
 
     def fussy(answer: Any) -> Any:
         asked = 0
@@ -315,12 +315,12 @@ def every_other(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def no_cache() -> None:
-    """Rounds that ask the same are asked anew."""
+    """Disable the cache, so that equal requests of several rounds are sent."""
     dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
 
 
 def worst(planned: list[dict[str, Any]]) -> dict[str, Any]:
-    """Every answer is rejected once, and every round leaves a doubt."""
+    """Reject every answer once, and leave a doubt in every round."""
     plans = iter(planned)
     return every_other({**CLEAN, "analysis": doubt, "plan": lambda request: next(plans)})
 

@@ -1,4 +1,4 @@
-"""Tables as other programs write them are read whole, and what would lose rows is an error that names its line."""
+"""Tables of other programs are read completely, and text that would lose rows is an error with its line."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Two processes on one results file: the second one is told who has it, and changes nothing."""
+"""Two processes with one results file: the second gets the name of the first, and changes nothing."""
 
 import os
 import subprocess

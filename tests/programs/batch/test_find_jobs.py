@@ -1,4 +1,4 @@
-"""From names to jobs: the order, references by name, stdin, and what is wrong with the others."""
+"""Jobs are made from names: their order, references by name, stdin, and errors for invalid names."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What determines a run's results, and what does not."""
+"""The fingerprint of a run depends on the settings that determine its results, and on no others."""
 
 import json
 import shutil
@@ -15,7 +15,7 @@ from agenticiqa.programs.images.files import digest
 
 
 class Sharp(dspy.Module):
-    """A program of one predictor."""
+    """A program with one predictor."""
 
     def __init__(self, instruction: str = "Is it sharp?") -> None:
         super().__init__()

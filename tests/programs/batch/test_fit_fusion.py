@@ -1,4 +1,4 @@
-"""Fitting the fusion to rows: which rows count, in any order, and what the rows then show."""
+"""Fitting the fusion to rows: which rows are used, in any order, and what the rows then show."""
 
 import random
 from collections.abc import Callable
@@ -27,7 +27,7 @@ DEFAULT = default_fusion()
 
 
 def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
-    """A row in which LEARNED-IQA gave ``quality`` and the model rated ``model``."""
+    """Return a row with the score ``quality`` of LEARNED-IQA and the rating ``model`` of the model."""
     shares = {str(level): 2.0 ** (-2 * (level - model) ** 2) for level in range(1, 6)}
     probabilities = {level: share / sum(shares.values()) for level, share in shares.items()}
     call = {"tool": "LEARNED-IQA", "region": "Global", "distortion": "Overall", "spread": 0.7, "ms": 1}
@@ -60,7 +60,7 @@ def row(number: int, quality: float, model: float, **fusion: Any) -> Row:
 
 @pytest.fixture
 def rows() -> list[Row]:
-    """60 images; the tool and the model see them with errors of their own, NIQE falls with quality."""
+    """Return rows of 60 images; tool and model have independent errors, and NIQE falls with quality."""
     draw, made = random.Random(3), []
     for number in range(60):
         truth = draw.uniform(1.5, 4.5)
@@ -170,5 +170,5 @@ def test_a_score_that_was_not_fused_is_unchanged(rows: list[Row]) -> None:
 
 
 def probabilities(each: Row) -> dict[int, float]:
-    """The level probabilities of a row."""
+    """Return the level probabilities of a row."""
     return {int(level): share for level, share in each["quality_probs"].items()}

@@ -1,4 +1,4 @@
-"""What a row of a run with a model holds for a later fit of the fusion."""
+"""The values in a row of a run with a model that a later fit of the fusion needs."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Jobs of images of every kind: judged in threads and in processes, each with its name, its result and its errors."""
+"""Jobs with images in every form are assessed in threads and processes, each with its name, result and errors."""
 
 import base64
 import io
@@ -34,7 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def every_kind(path: Path) -> dict[str, Any]:
-    """The same picture in every way it may be given, by the name that it then has."""
+    """Return the same image in every accepted form, by the name that it has in results."""
     data = path.read_bytes()
     uri = f"data:image/png;base64,{base64.b64encode(data).decode()}"
     named = io.BytesIO(data)
@@ -56,7 +56,7 @@ def every_kind(path: Path) -> dict[str, Any]:
 def test_images_in_every_form_get_the_same_result_and_keep_their_names(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With two workers in other processes, to which the images travel."""
+    """Two workers in other processes receive the images."""
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
     given = every_kind(path)
     assessed = {

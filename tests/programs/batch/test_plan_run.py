@@ -1,4 +1,4 @@
-"""What a run has to do, and with which settings."""
+"""The jobs that a run has to do, and its settings."""
 
 from pathlib import Path
 from typing import Any

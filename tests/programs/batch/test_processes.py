@@ -1,4 +1,4 @@
-"""Many images in processes: the same results as without, and what becomes of them when a process does not live."""
+"""Many images in processes: the results are the same as without, also if a process stops."""
 
 import pickle
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Assessed = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def album(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Six small images: soft shapes under noise, each its own."""
+    """Return six different small images: soft shapes under noise."""
     folder = tmp_path_factory.mktemp("album")
     random = np.random.default_rng(7)
     paths = [folder / f"{number}.png" for number in range(6)]
@@ -40,7 +40,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def processes_pay_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From four images on, which saves judging many."""
+    """Use processes from four images on, so that tests need few images."""
     monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
 
 
@@ -53,7 +53,7 @@ def assessed(
 
 
 def untimed(outcomes: Assessed) -> dict[str, str]:
-    """The rows to the last digit, without how long things took."""
+    """Return the rows with all digits, but without times."""
 
     def without(value: Any) -> Any:
         if isinstance(value, dict):
@@ -65,7 +65,7 @@ def untimed(outcomes: Assessed) -> dict[str, str]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Stands in for processes: everything goes through pickles, but stays here."""
+    """Replace processes: everything is pickled, but called in this process."""
     processes: list[bytes] = []
 
     class Near:
@@ -98,7 +98,7 @@ def test_the_results_do_not_depend_on_the_workers_or_the_run(album: list[Path]) 
 
 
 def test_a_failure_in_a_process_affects_one_image_and_equals_the_failure_here(album: list[Path]) -> None:
-    """A damaged file, a missing one, and one that the system ends the process for."""
+    """The files are damaged, missing, or end the process."""
     folder = album[0].parent
     (folder / "cut.png").write_bytes(album[0].read_bytes()[:900])
     (folder / "fatal.png").write_bytes(album[0].read_bytes())

@@ -1,4 +1,4 @@
-"""The file of finished rows: what an interruption can leave behind, and what is never lost."""
+"""The file of finished rows: the traces of an interruption are repaired, and no row is lost."""
 
 import json
 import logging
@@ -152,7 +152,7 @@ def test_a_path_that_cannot_be_written_has_a_printable_message(tmp_path: Path) -
 
 
 def test_a_full_disk_is_an_error_and_leaves_complete_lines(tmp_path: Path) -> None:
-    """A limit of the file's size ends a write as a full disk does: after a part of it."""
+    """A limit on the size of a file ends a write after a part of it, as a full disk does."""
     path = tmp_path / "run.jsonl"
     row: dict[str, object] = {"text": "x" * 700}
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -268,7 +268,7 @@ def test_a_row_incomplete_after_unusable_answers_is_assessed_again(results: list
 def test_readers_get_the_last_row_of_each_job_and_a_warning(
     rows: list[str], kept: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A failure replaces no result, but a result a failure."""
+    """A failure does not replace a result, but a result replaces a failure."""
     path = tmp_path / "run.jsonl"
     with ResultsFile(path) as results:
         for text in rows:

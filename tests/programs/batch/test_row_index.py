@@ -1,4 +1,4 @@
-"""The index beside a large results file: what it saves, and that it never decides anything alone."""
+"""The index of a large results file saves reading, and never changes the rows that are read."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def index_of(file: Path) -> Path:
 
 
 def found(file: Path) -> list[tuple[int, str, float]]:
-    """What the file holds, through its index, and whether each row is where it is said to be."""
+    """Return the rows of the file by its index, after checking the offset of each row."""
     with ResultsFile(file) as results:
         outlines = [*results.outlines()]
         assert [outline(each) for each in results.rows(offset for offset, _ in outlines)] == [o for _, o in outlines]
@@ -74,7 +74,7 @@ def cut(file: Path) -> None:
 
 
 def shorter(file: Path) -> None:
-    """As after a kill between a row and its line in the index, with the same times."""
+    """Shorten the index as a kill between a row and its index line does, with equal times."""
     index_of(file).write_bytes(b"".join(index_of(file).read_bytes().splitlines(keepends=True)[:-3]))
 
 
@@ -98,7 +98,7 @@ def of_another_version(file: Path) -> None:
 
 
 def rows_taken_out(file: Path) -> None:
-    """Somebody deleted rows by hand, and the times say nothing."""
+    """Delete rows by hand without changing the times."""
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[5:]))
     os.utime(index_of(file))
 
@@ -109,7 +109,7 @@ def rows_put_in(file: Path) -> None:
 
 
 def a_score_changed(file: Path) -> None:
-    """Of the same size and in the middle: only the time tells."""
+    """Change a row in the middle without changing its size, so that only the time differs."""
     file.write_bytes(file.read_bytes().replace(b"3.0", b"4.0", 1))
     later = index_of(file).stat().st_mtime_ns + 1_000_000
     os.utime(file, ns=(later, later))

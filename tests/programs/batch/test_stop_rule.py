@@ -1,4 +1,4 @@
-"""A run whose model goes away, refuses, or is interrupted: it ends early, keeps what is finished, and can go on."""
+"""A run that is interrupted, or loses its model, ends early, keeps finished results, and can continue."""
 
 import os
 import signal
@@ -89,13 +89,13 @@ def album(tmp_path: Path) -> Path:
 
 
 def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
-    """Two questions for each image, one image after the other."""
+    """Return a command with two questions per image, one image after the other."""
     to = ["--backend", "vllm.test", "--api-base", server.url, "--profile", "fast", "--workers", "1"]
     return ["assess", str(album), "--jsonl", str(file), *to, *more]
 
 
 class Switch:
-    """Answers until it is broken; ``after`` many assessments it breaks by itself."""
+    """A script that answers until it is broken, or until ``after`` assessments."""
 
     def __init__(self, fault: Reply, after: int) -> None:
         self.fault, self.after, self.shown, self.broken = fault, after, 0, False

@@ -1,4 +1,4 @@
-"""The summary beside a results file."""
+"""The summary of a results file."""
 
 import json
 from pathlib import Path

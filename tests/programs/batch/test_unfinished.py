@@ -1,4 +1,4 @@
-"""Which jobs a results file holds: paths, bytes and settings are compared."""
+"""Which jobs have a result in a results file: paths, bytes and settings are compared."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def row(job: Job, settings: dict[str, Any] = SETTINGS, **changes: Any) -> dict[str, Any]:
-    """What a run writes for a job."""
+    """Return the row that a run writes for a job."""
     identity = identity_of(job, fingerprint_of(job, settings))
     reference = None if job.reference is None else str(job.reference)
     return {**identity._asdict(), "image": job.name, "reference": reference, **changes}
@@ -96,7 +96,7 @@ def test_a_relative_path_is_also_read_from_the_files_folder(image: Path, monkeyp
 def test_a_path_that_leads_to_both_is_read_from_the_current_folder(
     image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same bytes at album/a.png and sub/album/a.png, and a row of the first, which was written here."""
+    """The same bytes are at album/a.png and sub/album/a.png, and a row of the first was written here."""
     other = Path("sub/album/a.png")
     other.parent.mkdir(parents=True)
     other.write_bytes(image.read_bytes())

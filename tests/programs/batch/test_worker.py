@@ -1,4 +1,4 @@
-"""A function in another process: its results, errors and log come over, and nothing of it outlives its use."""
+"""A function in another process: its results, errors and log reach the parent, and it ends with its use."""
 
 import logging
 import os

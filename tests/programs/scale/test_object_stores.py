@@ -1,4 +1,4 @@
-"""Photos and shards at addresses of a store: a server on loopback that speaks S3's or Google's protocol."""
+"""Photos and shards in an object store: a loopback server with the protocol of S3 or Google."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Shards on a Ray cluster of this machine, and what holds for the limits of its workers."""
+"""Shards on a Ray cluster of this machine, and the limits of its workers."""
 
 import json
 import logging
@@ -64,7 +64,7 @@ def test_without_ray_one_line_says_what_to_install(
 
 
 class Killed(InstantIQA):
-    """Its process is killed by white images, as the system kills one for its memory."""
+    """A program that a white image kills, as the system kills a process without memory."""
 
     def forward(self, image: Any, query: str | None = None, *args: Any, **kwargs: Any) -> Any:
         if Path(image).read_bytes() == png(POISON):
@@ -118,7 +118,7 @@ def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_finish(album:
 
 
 def engine(row: dict[str, Any]) -> dict[str, Any]:
-    """In the place of vLLM's stage: takes the columns that it takes, and adds those that it adds."""
+    """Replace vLLM's stage: take the same columns, and add the same columns."""
     sampling = row.pop("sampling_params")
     image = next(part for part in row.pop("messages")[-1]["content"] if part["type"] == "image_url")
     text = f"{sampling['structured_outputs']['json']} {image['image_url']['url'][-4:]}"

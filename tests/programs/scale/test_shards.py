@@ -1,4 +1,4 @@
-"""Judging in shards: what goes in, one row out for each image, and what a second run does."""
+"""Assessing in shards: the kinds of input, one row per image, and what a second run does."""
 
 import json
 import os
@@ -233,7 +233,7 @@ def test_two_runs_cannot_write_to_one_folder(album: Path) -> None:
 
 
 def test_a_worker_that_stops_twice_is_reported(album: Path) -> None:
-    """As on a cluster: nothing is heard of the shard, and there is no file."""
+    """As on a cluster, the shard has no outcome and no file."""
 
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         return assess_here(run, [each for each in todo if each.number != 1])

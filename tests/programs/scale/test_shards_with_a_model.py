@@ -1,4 +1,4 @@
-"""Shards judged by a model: a limit, what the next run asks, and --fuse, with the digits of JSON lines."""
+"""Shards assessed by a model: a limit, the requests of the next run, and --fuse, with the results of JSON lines."""
 
 import json
 from pathlib import Path
