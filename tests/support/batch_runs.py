@@ -20,7 +20,7 @@ ROW = (*ROW, "rejected_answers", "replan_history", "iteration_count", "score_int
 
 
 def always(name: str, answers: list[Any]) -> Any:
-    """Return the answer by the attempt number in the request itself: the same for the same request."""
+    """Return the answer by the attempt number in the request, so that equal requests get equal answers."""
 
     def answer(request: Body) -> Any:
         text = json.dumps(request)

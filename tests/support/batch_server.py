@@ -6,7 +6,7 @@
         ...                              # StageConfig(backend="openai.m", api_base=server.url, ...)
         assert server.asked_twice() == []
 
-Each line of a batch is read and answered as the server (``support.providers``) does for a single request, which it
+Each line of a batch is answered as the server (``support.providers``) answers a single request, which it
 also accepts. A batch ends ``hours`` seconds after its creation. ``faults`` are named in ``FAULTS``.
 """
 
@@ -68,14 +68,14 @@ class BatchServer:
     files: dict[str, bytes] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     batches: dict[str, Made] = field(default_factory=dict)
-    gone: list[Made] = field(default_factory=list)
+    removed: list[Made] = field(default_factory=list)
     at_once: list[Body] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     lock: RLock = field(default_factory=RLock)
 
     def made(self) -> list[Made]:
         """Return every batch that was created."""
-        return [*self.gone, *self.batches.values()]
+        return [*self.removed, *self.batches.values()]
 
     def ids(self) -> list[str]:
         """Return the id of every request in every batch."""
@@ -291,7 +291,7 @@ def _refused(code: str) -> Fault:
 
 
 def _lost(server: BatchServer, batch: Made) -> Any:
-    server.gone.append(server.batches.pop(batch.handle))
+    server.removed.append(server.batches.pop(batch.handle))
     return error_reply(404, {"error": {"message": "No batch found"}})
 
 
@@ -313,7 +313,7 @@ FAULTS: Mapping[str, Fault] = {
     "state: 500": _reply("state", 500),
     "state: 429": _reply("state", 429, times=3),
     "state: broken off": Fault("state", lambda server, given: Reply(raw_body=b'{"id":', cut=True)),
-    "state: the batch is gone": Fault("state", _lost),
+    "state: the batch was removed": Fault("state", _lost),
     "ended: expired, none answered": _ended("expired", 0),
     "ended: expired, one answered": _ended("expired", 1),
     "ended: cancelled, one answered": _ended("cancelled", 1),
@@ -343,7 +343,7 @@ RESENT = {  # faults after which some requests must be in a second batch
     "results: none",
     "results: cut off twice",
     "results: the file is deleted",
-    "state: the batch is gone",
+    "state: the batch was removed",
     "refused: a wrong file",
     "refused: too much under way",  # the first batch was refused
 }

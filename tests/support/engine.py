@@ -1,4 +1,4 @@
-"""A language model without a network: an engine for ``dspy.LM`` that gives scripted answers."""
+"""A language model without a network: an engine for ``dspy.LM`` with scripted answers."""
 
 import base64
 import threading
@@ -55,7 +55,7 @@ class ScriptedEngine:
 
 
 def scripted_lm(answers: Answers, *, name: str = "test/x", cache: bool = False) -> tuple[dspy.LM, ScriptedEngine]:
-    """Return a language model of that script, without retries, and its engine."""
+    """Return a language model with this script, without retries, and its engine."""
     engine = ScriptedEngine(answers)
     lm = dspy.LM(name, engine=engine, cache=cache, num_retries=0)
     return lm, engine
@@ -68,7 +68,7 @@ def scripted_backend(answers: Answers, *, cache: bool = False) -> tuple[Backend,
 
 
 def as_body(request: lm15.Request) -> Body:
-    """Return a typed request in the form in which an OpenAI-compatible server gets it (system, texts and images)."""
+    """Return a typed request in the form of an OpenAI-compatible server (system, texts and images)."""
     system = {"role": "system", "content": request.system or ""}
     return {
         "model": request.model,

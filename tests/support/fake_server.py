@@ -47,7 +47,7 @@ class Server:
 
 @contextmanager
 def fake_server(reply: Script | str | Reply) -> Iterator[Server]:
-    """Run a server on a free port of 127.0.0.1 for as long as the context lasts."""
+    """Run a server on a free port of 127.0.0.1 until the context ends."""
     lock = threading.Lock()
 
     def respond(arrived: Arrived) -> Reply:

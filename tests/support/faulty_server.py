@@ -26,7 +26,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from support.faulty import healthy
-from support.faulty.exchange import BLOCK, Exchange, Gone, Profile, Shared
+from support.faulty.exchange import BLOCK, Disconnected, Exchange, Profile, Shared
 from support.faulty.profiles import HEALTHY, PROFILES
 
 LARGEST_HEAD = 1 << 16

@@ -34,7 +34,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Arrived:
-    """A request as it came in: path with query, headers under their names in lower case, body."""
+    """A request as received: path with query, headers by their names in lower case, body."""
 
     path: str
     headers: Mapping[str, str]
@@ -123,7 +123,7 @@ def error_reply(status: int, body: Any, headers: Mapping[str, str] | None = None
 
 
 def chat_completion(reply: Reply, model: str) -> bytes:
-    """Return a reply as an OpenAI-compatible server writes it, in the form that all such servers share."""
+    """Return a reply in the form that all OpenAI-compatible servers share."""
     asked, written = reply.usage
     choice: Body = {
         "index": 0,

@@ -94,7 +94,7 @@ class Anthropic:
         return self.write(Completion(None, "claude-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """Return an error. Raises KeyError for one that Anthropic does not have."""
+        """Return an error. Raises KeyError for an error that Anthropic does not have."""
         error = errors_of(self.name)[kind]
         return _error(error.status, error.type, error.message, retry_after)
 

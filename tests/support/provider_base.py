@@ -21,7 +21,7 @@ SIGNATURES = {"image/png": b"\x89PNG\r\n", "image/jpeg": b"\xff\xd8\xff", "image
 
 
 class ErrorOf(NamedTuple):
-    """An error of a provider; ``type`` is its type, or its word for the status."""
+    """An error of a provider; ``type`` is its type, or the provider's word for the status."""
 
     status: int
     type: str
@@ -31,7 +31,7 @@ class ErrorOf(NamedTuple):
 
 @cache
 def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
-    """Return the errors that a provider has, from the table beside this file."""
+    """Return the errors of a provider, from the table beside this file."""
     import yaml  # here, because support/faulty_server.py runs with the standard library alone
 
     table = yaml.safe_load(Path(__file__).with_name("provider_errors.yaml").read_text(encoding="utf-8"))
@@ -39,13 +39,13 @@ def errors_of(name: str) -> Mapping[Kind, ErrorOf]:
 
 
 def kinds(**names: str) -> dict[str, str]:
-    """Return the kind of JSON value of each field, of the fields by kind."""
+    """Return the kind of JSON value by field, from fields by kind."""
     return {name: kind for kind, listed in names.items() for name in listed.split()}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image of a request; ``text`` is its base64 as it stood in the body."""
+    """An image of a request; ``text`` is its base64 as in the body."""
 
     mime: str
     data: bytes = field(repr=False)

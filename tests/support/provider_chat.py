@@ -123,7 +123,7 @@ class Chat:
         return self.write(Completion(None, "gpt-4o-test", finish="refusal"))
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """Return an error. Raises KeyError for one that this server does not have."""
+        """Return an error. Raises KeyError for an error that this server does not have."""
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
         error = errors_of(self.name)[kind]
         return error_reply(error.status, self._error(*error), headers)

@@ -109,7 +109,7 @@ class Gemini:
         }
 
     def fault(self, kind: Kind, retry_after: float | None = None) -> Reply:
-        """Return an error. Raises KeyError for one that Google does not have."""
+        """Return an error. Raises KeyError for an error that Google does not have."""
         status, code, _, message = errors_of(self.name)[kind]
         details: list[Body] = []
         if kind == "bad_key":

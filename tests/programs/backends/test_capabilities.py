@@ -38,7 +38,7 @@ def answer(body: Body) -> Reply:
 
 
 def refusing(*forms: str, most: int = 20, status: int = 400, said: str = "") -> Script:
-    """Run a server that refuses these forms of JSON and more log-probabilities, by name or with this message."""
+    """Return a script that refuses these forms of JSON and more log-probabilities, by name or with this message."""
 
     def script(body: Body) -> Reply:
         form, logprobs = asked_of(body)
@@ -49,7 +49,7 @@ def refusing(*forms: str, most: int = 20, status: int = 400, said: str = "") -> 
 
 
 def at(number: int, reply: Reply, last: int | None = None) -> Script:
-    """Run a server that refuses schemas and gives this reply to its requests from ``first`` (from 1) to ``last``."""
+    """Return a script that refuses schemas, and gives ``reply`` to its requests ``number`` (from 1) to ``last``."""
     lock, count = threading.Lock(), [0]
 
     def script(body: Body) -> Reply:

@@ -315,9 +315,9 @@ def test_a_hang_past_the_timeout_is_tried_twice(waits: list[float]) -> None:
 
 def test_an_unreachable_server_is_reported_with_its_address(waits: list[float]) -> None:
     with provider_server(VLLM, ANSWER) as server:
-        gone = asked_of(server)
+        unreachable = asked_of(server)
     with pytest.raises(dspy.LMTransportError, match=r"127\.0\.0\.1.*refused"):
-        ask(gone)
+        ask(unreachable)
     assert waits == DOUBLING
 
 
@@ -571,8 +571,8 @@ def test_an_unreachable_primary_model_is_skipped_for_a_minute(
 
 
 def test_an_unreachable_fallback_is_reported(waits: list[float]) -> None:
-    with provider_server(VLLM, fault(VLLM, "server"), key=KEY) as first, provider_server(OLLAMA, ANSWER) as gone:
-        fallback = {"fallback_backend": OLLAMA.backend, "fallback_api_base": gone.url}
+    with provider_server(VLLM, fault(VLLM, "server"), key=KEY) as first, provider_server(OLLAMA, ANSWER) as unreachable:
+        fallback = {"fallback_backend": OLLAMA.backend, "fallback_api_base": unreachable.url}
         config = asked_of(first, **fallback)
     with pytest.raises(dspy.LMTransportError, match="ollama"):
         ask(config)

@@ -194,7 +194,7 @@ def test_an_outcome_can_end_the_run_after_the_jobs_under_way() -> None:
             return "enough"
         if image.stem == "1":
             both_begun.wait()
-            assert current().halted.wait(10), "the others are told to send nothing more"
+            assert current().halted.wait(10), "the others must send nothing more"
             ended.set()
         return image.stem
 

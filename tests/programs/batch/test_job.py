@@ -14,7 +14,7 @@ from PIL import Image
 
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs import AgenticIQA, Job, assess_many
-from agenticiqa.programs.batch import assess_many as judging
+from agenticiqa.programs.batch import assess_many as module
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
@@ -57,7 +57,7 @@ def test_images_in_every_form_get_the_same_result_and_keep_their_names(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two workers in other processes receive the images."""
-    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    monkeypatch.setattr(module, "IMAGES_PER_PROCESS", 2)
     given = every_kind(path)
     assessed = {
         job.name: outcome for job, outcome in assess_many(AgenticIQA.offline(), given.values(), workers, row_of)
@@ -75,7 +75,7 @@ def test_images_in_every_form_get_the_same_result_and_keep_their_names(
 
 @pytest.mark.slow
 def test_a_reference_in_any_form_can_be_sent_to_another_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    monkeypatch.setattr(module, "IMAGES_PER_PROCESS", 2)
     references = every_kind(path)
     jobs = [Job(path, reference=reference) for reference in references.values()]
     outcomes = [outcome for _, outcome in assess_many(AgenticIQA.offline(), jobs, 2, row)]
@@ -87,7 +87,7 @@ def test_a_reference_in_any_form_can_be_sent_to_another_process(path: Path, monk
 def test_an_unreadable_image_is_the_outcome_of_its_job(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    monkeypatch.setattr(module, "IMAGES_PER_PROCESS", 2)
     closed = io.BytesIO(b"")
     closed.close()
     bad: list[Any] = [closed, 3, "https://127.0.0.1:9/a.png", PIXELS.astype(int), b"no image"]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.batch import assess_many as judging
+from agenticiqa.programs.batch import assess_many as module
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import NotStarted, WorkerStopped
@@ -41,7 +41,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(autouse=True)
 def processes_pay_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use processes from four images on, so that tests need few images."""
-    monkeypatch.setattr(judging, "IMAGES_PER_PROCESS", 2)
+    monkeypatch.setattr(module, "IMAGES_PER_PROCESS", 2)
 
 
 def assessed(
@@ -83,7 +83,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(judging, "Worker", Near)
+    monkeypatch.setattr(module, "Worker", Near)
     return processes
 
 
@@ -136,7 +136,7 @@ def test_no_more_processes_than_worthwhile_are_started(
 def test_a_few_slow_images_continue_in_processes(
     album: list[Path], made: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "LONG_SECONDS", 0.0)
+    monkeypatch.setattr(module, "LONG_SECONDS", 0.0)
     assert len(assessed(album[:3], 2)) == 3
     assert made
     made.clear()

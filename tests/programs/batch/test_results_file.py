@@ -331,7 +331,7 @@ def test_compacting_keeps_one_row_per_job_and_loses_none(tmp_path: Path, monkeyp
         assert results.compact(identify) == 3
         assert results.compact(identify) == 0
         wanted = {each["image"]: identify(each) for each in (written[5], written[7])}
-        assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b"}, "b was judged twice"
+        assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b"}, "b was assessed twice"
     kept = [json.loads(line) for line in path.read_text().splitlines()]
     assert kept == [*written[2:6], {**written[7], "assessed_twice": True}, written[8]]
     replaced = [json.loads(line) for line in (tmp_path / "run.jsonl.replaced").read_text().splitlines()]

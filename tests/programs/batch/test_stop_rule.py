@@ -69,11 +69,11 @@ def test_a_model_counts_as_unreachable_after_failures_in_a_row() -> None:
 
 
 def test_only_a_server_that_was_never_reachable_ends_a_run_at_once() -> None:
-    gone = dspy.LMTransportError(f"failed to connect to host:8000{NOT_THERE}")
-    assert StopRule(workers=4).should_stop(gone)
+    unreachable = dspy.LMTransportError(f"failed to connect to host:8000{NOT_THERE}")
+    assert StopRule(workers=4).should_stop(unreachable)
     for first in ({"row": 1}, dspy.LMInvalidRequestError("too large")):
         outages = StopRule(workers=4)
-        assert [outages.should_stop(each) for each in (first, gone)] == [False, False]
+        assert [outages.should_stop(each) for each in (first, unreachable)] == [False, False]
 
 
 @pytest.fixture
@@ -165,9 +165,9 @@ def test_a_wait_of_an_hour_is_not_repeated_for_each_image(
 def test_a_server_that_is_unreachable_from_the_start_is_reported_once(
     album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with fake_server(ANSWERS) as gone:
+    with fake_server(ANSWERS) as unreachable:
         pass
-    assert main(command(album, gone, tmp_path / "scores.jsonl")) == 1
+    assert main(command(album, unreachable, tmp_path / "scores.jsonl")) == 1
     shown = capsys.readouterr().err.splitlines()
     assert sum("refused" in line for line in shown if line.startswith("agenticiqa:")) == 1
     assert len(waits) == 3

@@ -55,7 +55,7 @@ def test_rows_with_other_bytes_or_settings_are_not_its_result(image: Path) -> No
     image.write_bytes(b"others")
     assert finished(job, before) == (False, {OTHER_BYTES: 1})
     image.unlink()
-    assert finished(job, before) == (False, {OTHER_BYTES: 1}), "it is judged, and fails with the reason"
+    assert finished(job, before) == (False, {OTHER_BYTES: 1}), "it is assessed, and fails with the reason"
 
 
 def test_other_options_are_another_question(image: Path) -> None:

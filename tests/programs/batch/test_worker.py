@@ -109,6 +109,6 @@ os.kill(os.getpid(), 9)
 @POSIX
 def test_a_worker_ends_with_its_parent_even_if_that_is_killed() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT], stderr=subprocess.PIPE)
-    _, error = parent.communicate(timeout=60)  # stderr is closed when the last process that has it is gone
+    _, error = parent.communicate(timeout=60)  # stderr is closed when the last process with it has ended
     assert parent.returncode == -9
     assert error == b""

@@ -43,7 +43,7 @@ def test_requests_of_a_stopped_worker_count_with_their_highest_price() -> None:
     limit_actor = LimitActor(max_usd=1.0, in_flight=1)
     assert limit_actor.ask("a", "server", 0.4) == GO
     assert limit_actor.ask("b", "server", 0.4) == WAIT
-    limit_actor.began("a")  # in the place of the one that died
+    limit_actor.began("a")  # replaces the stopped worker
     assert limit_actor.spent() == (1, 0.4)
     assert limit_actor.ask("b", "server", 0.4) == GO
     limit_actor.settle("b", "server", 0.4, 0.1)

@@ -165,7 +165,7 @@ def test_a_truncated_tar_is_set_aside_and_named(cut: int, album: Path) -> None:
 def test_finished_shards_are_not_assessed_again(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_of(["album"])
     before = {path: path.read_bytes() for path in Path("scores").iterdir()}
-    monkeypatch.setattr(InstantIQA, "forward", None)  # nothing can be judged
+    monkeypatch.setattr(InstantIQA, "forward", None)  # nothing can be assessed
     ended = run_of(["album"])
     assert ended.assessed_before == 3
     assert {path: path.read_bytes() for path in Path("scores").iterdir()} == before
@@ -248,7 +248,7 @@ def test_a_worker_of_a_cluster_assesses_the_given_lines_of_the_plan(album: Path)
     def engine(run: ShardRun, todo: Sequence[Any]) -> Any:
         outcomes = ShardAssessor(run)({"start": [each.start for each in todo], "end": [each.end for each in todo]})
         assert [json.loads(text)["number"] for text in outcomes["outcome"]] == [0, 1, 2]
-        return iter(())  # what was heard does not count
+        return iter(())  # outcomes do not count, only files
 
     run = ShardRun(Config(), {}, QUESTION, "scores", 1, ("album",), make=instant)
     assert run_shards(run, engine, 4).figures["assessed"] == 10

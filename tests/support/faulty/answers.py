@@ -1,4 +1,4 @@
-"""Make odd or wrong answers: their JSON, the fields beside the content, the content, its levels and tokens."""
+"""Make odd or wrong answers: their JSON, fields other than the content, the content, its levels and tokens."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ LEVELS = healthy.LEVELS
 
 
 def _put(name: str, value: bytes) -> Callable[[bytes], bytes]:
-    """Return the JSON with one more field of this raw text, first."""
+    """Return the JSON with one more field, this raw text, at its beginning."""
     return lambda body: b'{"%s": %s, ' % (name.encode(), value) + body[1:]
 
 
@@ -40,7 +40,7 @@ def _zipped(coding: str, write: Callable[[bytes], bytes]) -> Act:
 
 
 def _bomb(body: bytes) -> bytes:
-    """100 MB of blanks in 100 KB."""
+    """Send 100 MB of blanks, compressed to 100 KB."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     data = b"".join(packer.compress(b" " * 1_000_000) for _ in range(100))
     return data + packer.compress(body) + packer.flush()
@@ -60,7 +60,7 @@ def _second_choice(body: dict[str, Any]) -> None:
 
 
 def _object(change: Callable[[dict[str, Any]], Any]) -> Act:
-    """Return the content with its object changed: the value under the stage's field, in place or what is returned."""
+    """Return the content after a change of the stage's object, in place or returned by the function."""
 
     def content(text: str) -> str:
         whole = json.loads(text)
@@ -90,12 +90,12 @@ def _level(value: Any) -> Act:
 
 
 def _probs(change: Callable[[float], Any]) -> Act:
-    """Return the assessment with each of its written log-probabilities as the function makes it."""
+    """Return the assessment with the function applied to each of its written log-probabilities."""
     return _object(lambda a: a.update(quality_probs={level: change(log) for level, log in a["quality_probs"].items()}))
 
 
 def _detection(ex: Exchange) -> None:
-    """The healthy answer to another question about the same image."""
+    """Send the healthy answer to another question about the same image."""
     said(json.dumps({"detection": {"distortion_set": [{"region": "Global", "distortions": ["Noise"]}]}}))(ex)
 
 
@@ -104,7 +104,7 @@ def _parts(text: str) -> list[dict[str, str]]:
 
 
 def _set(value: Any) -> Act:
-    """Return the healthy answer with this in place of its log-probabilities, or what a function makes of them."""
+    """Return the healthy answer with these log-probabilities, or with a function applied to its own."""
 
     def change(body: dict[str, Any]) -> None:
         choice = body["choices"][0]
@@ -123,7 +123,7 @@ def _entry(**values: Any) -> Act:
 
 
 def _logs(make: Callable[[float], Any]) -> Act:
-    """Return every log-probability as the function makes it."""
+    """Return the answer with the function applied to every log-probability."""
 
     def one(entry: Entry) -> Entry:
         top = [{**other, "logprob": make(other["logprob"])} for other in entry["top_logprobs"]]
@@ -133,7 +133,7 @@ def _logs(make: Callable[[float], Any]) -> Act:
 
 
 def _of_level(change: Callable[[Entry], Entry]) -> Act:
-    """Return the token that names the level as the function makes it."""
+    """Return the answer with the function applied to the token that names the level."""
     return _entries(lambda entries: [change(entry) if entry["token"] in LEVELS else entry for entry in entries])
 
 
@@ -146,7 +146,7 @@ def _respelled(entry: Entry) -> Entry:
 
 
 def _contradicting(entry: Entry) -> Entry:
-    """Put nearly all probability on another level than the written one."""
+    """Move nearly all probability to another level than the written one."""
     top = [
         {"token": level, "logprob": math.log(0.96 if level == _other(entry["token"]) else 0.01), "bytes": None}
         for level in LEVELS

@@ -1,4 +1,4 @@
-"""One request on a raw socket, the actions of a fault on it, and the profile that says when a fault applies."""
+"""One request on a raw socket, the actions of a fault, and the profile that defines when a fault applies."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ JSON = "application/json"
 BLOCK = 1 << 16
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """Raised when the client has closed the connection, or the server stops."""
 
 
@@ -59,12 +59,12 @@ class Exchange:
 
     @property
     def stage(self) -> str:
-        """Return the field that is asked for."""
+        """Return the field that the request asks for."""
         return stage_of(self.body)
 
     @property
     def key(self) -> str:
-        """Return the key that came with the request."""
+        """Return the key of the request."""
         found = re.search(rb"(?im)^authorization: *bearer +(.*?)\r?$", self.head)
         return found[1].decode("latin-1") if found else ""
 
@@ -73,23 +73,23 @@ class Exchange:
         return healthy.completion(self.body)
 
     def send(self, data: bytes) -> None:
-        """Send at once. Raises Gone if the client has closed the connection."""
+        """Send at once. Raises Disconnected if the client has closed the connection."""
         try:
             self.connection.sendall(data)
         except OSError as error:
-            raise Gone from error
+            raise Disconnected from error
         self.sent += len(data)
 
     def reply(
         self, body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
     ) -> None:
-        """Send an answer; a body that is no bytes becomes JSON. ``headers`` are whole lines, each with its CRLF."""
+        """Send an answer; a body other than bytes becomes JSON. ``headers`` are complete lines, each with its CRLF."""
         self.send(http(body, status, headers, kind, length))
 
     def pause(self, seconds: float) -> None:
-        """Wait. Raises Gone when the server stops meanwhile."""
+        """Wait. Raises Disconnected when the server stops meanwhile."""
         if self.shared.stop.wait(seconds):
-            raise Gone
+            raise Disconnected
 
     def hang(self) -> None:
         """Send nothing more until the client leaves or the server stops."""
@@ -105,11 +105,11 @@ class Exchange:
                 return
 
     def close(self) -> None:
-        """Close after what was sent."""
+        """Close after the bytes that were sent."""
         self.keep = False
 
     def reset(self) -> None:
-        """Close with RST, which also throws away what the client has not read yet."""
+        """Close with RST, which also discards bytes that the client has not read yet."""
         self.keep = False
         with contextlib.suppress(OSError):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -132,22 +132,22 @@ def scoring(ex: Exchange) -> bool:
 
 
 def once(ex: Exchange) -> bool:
-    """Match the first arrival of a question: its repetition is answered."""
+    """Match the first arrival of a question, so that its repetition is answered."""
     return ex.arrival == 1
 
 
 def with_image(ex: Exchange) -> bool:
-    """Questions with an image."""
+    """Match questions with an image."""
     return b"image_url" in ex.raw
 
 
 def with_logprobs(ex: Exchange) -> bool:
-    """Questions for log-probabilities."""
+    """Match questions that ask for log-probabilities."""
     return bool(ex.body.get("logprobs"))
 
 
 def with_schema(ex: Exchange) -> bool:
-    """Questions that ask for JSON by a schema."""
+    """Match questions that ask for JSON with a schema."""
     return ex.body.get("response_format", {}).get("type") == "json_schema"
 
 
@@ -198,7 +198,7 @@ class Profile:
 def http(
     body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
 ) -> bytes:
-    """The bytes of an answer; ``length`` replaces the right Content-Length, ``kind=None`` leaves out the type."""
+    """Return the bytes of an answer; ``length`` replaces the right Content-Length, ``kind=None`` omits the type."""
     data = body if isinstance(body, bytes) else dumped(body)
     typed = "" if kind is None else f"Content-Type: {kind}\r\n"
     head = f"HTTP/1.1 {status}\r\n{typed}{headers}Content-Length: {length or len(data)}\r\n\r\n"
@@ -216,7 +216,7 @@ def blocks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def changed(change: Callable[[Body], Any]) -> Act:
-    """Return the healthy answer after a change: in place, or what the function returns."""
+    """Return the healthy answer after a change, in place or returned by the function."""
 
     def act(ex: Exchange) -> None:
         body = ex.answer()
@@ -232,7 +232,7 @@ def rewritten(change: Callable[[bytes], bytes], headers: str = "", kind: str | N
 
 
 def said(content: Any) -> Act:
-    """Return the healthy answer with this content of its message, or what a function makes of the healthy content."""
+    """Return the healthy answer with this content of its message, or with a function applied to its content."""
 
     def change(body: Body) -> None:
         message = body["choices"][0]["message"]

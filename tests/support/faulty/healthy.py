@@ -1,7 +1,7 @@
 """The answers of a healthy server, which depend on the bytes of the image and on the question.
 
 Two images have different answers to every question about them, and each answer names its image (``mark_of``), so that
-an answer that is given to another image shows in the row.
+a row shows when an answer was used for another image.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ def level_of(mark: str) -> int:
 
 
 def logs_of(mark: str) -> dict[int, float]:
-    """The log-probability of each level 1..5: most at the image's own level, with digits that no other image has."""
+    """Return the log-probability of each level 1..5: highest at the image's level, with digits of this image only."""
     sharpness = 1.5 + (_number(mark) // 5 % 1000) / 1000
     weights = {level: math.exp(-sharpness * abs(level - level_of(mark))) for level in range(1, 6)}
     return {level: round(math.log(weight / sum(weights.values())), 6) for level, weight in weights.items()}
 
 
 def completion(request: Body) -> Body:
-    """Return the whole answer to a request, with true usage, and log-probabilities where they are asked for."""
+    """Return the whole answer to a request, with true usage, and with log-probabilities if it asks for them."""
     mark = mark_of(request)
     content = json.dumps({output_field_of(request): written(request)})
     entries = None

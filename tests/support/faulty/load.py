@@ -1,4 +1,4 @@
-"""Servers that are healthy for a while, for some requests, or for some clients; and the price of failures."""
+"""Faults of servers that are healthy for a while, for some requests or for some clients; the price of failures."""
 
 from support.faulty.exchange import (
     Act,
@@ -21,13 +21,13 @@ TOO_LARGE = fails("413 Too Large", b"<html>413</html>", kind="text/html")
 
 
 def _slower_with_each(ex: Exchange) -> None:
-    """A tenth of a second for every request that is under way."""
+    """Answer after a tenth of a second for every request that is under way."""
     ex.pause(0.1 * ex.shared.in_flight)
     ex.reply(ex.answer())
 
 
 def _busy_above(most: int) -> Act:
-    """503 while more than so many are under way; an answer takes 50 ms."""
+    """Answer 503 while more than ``most`` requests are under way; other answers take 50 ms."""
 
     def act(ex: Exchange) -> None:
         if ex.shared.in_flight > most:
@@ -60,7 +60,7 @@ def _zero_usage(body: dict[str, object]) -> None:
 
 
 def _cut(ex: Exchange) -> None:
-    """All of the work, and half of the answer."""
+    """Do all of the work, and send half of the answer."""
     ex.reply(ex.answer(), length="1000000")
     ex.close()
 

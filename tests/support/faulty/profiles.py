@@ -1,4 +1,4 @@
-"""All faults by name, family by family: one for each row of docs/faults.md, and for each that was mended."""
+"""All faults by name, in families: one for each row of docs/faults.md, and one for each fault that was fixed."""
 
 from collections.abc import Sequence
 from dataclasses import replace

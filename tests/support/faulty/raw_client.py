@@ -34,7 +34,7 @@ LONGEST = 3.0  # seconds
 
 @dataclass(frozen=True)
 class Received:
-    """All bytes that came, and whether the connection was still open when nothing more came. ``seconds`` until then."""
+    """All received bytes, whether the connection was still open after them, and the ``seconds`` until then."""
 
     data: bytes
     end: End
@@ -42,7 +42,7 @@ class Received:
 
     @property
     def body(self) -> Any:
-        """Return the body as JSON. Raises ValueError where it is none."""
+        """Return the body as JSON. Raises ValueError for other bodies."""
         return json.loads(self.data.partition(b"\r\n\r\n")[2])
 
     @property
@@ -58,7 +58,7 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", port), 5)
 
     def ask(self, body: Body, idle: float = 0.2, key: str = "sk-test-0123456789abcdef") -> Received:
-        """Send a request, and read until nothing came for ``idle`` seconds."""
+        """Send a request, and read until nothing arrives for ``idle`` seconds."""
         raw, began = json.dumps(body).encode(), time.perf_counter()
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
         data, end, first = b"", "open", True
@@ -104,7 +104,7 @@ def asked(stage: str = "assessment", image: int = 0) -> Body:
 
 
 def png(number: int) -> bytes:
-    """Return a picture of one pixel."""
+    """Return an image of one pixel."""
 
     def part(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""Refusals of every kind, redirects, waits, and a status of 200 without an answer in it."""
+"""Faults with refusals of every kind, redirects, waits, and status 200 without an answer."""
 
 from http import HTTPStatus
 from typing import Any

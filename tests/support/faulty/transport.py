@@ -1,4 +1,4 @@
-"""Faults around the JSON: connections, interim answers, heads, lengths, chunks, and endless answers."""
+"""Faults outside the JSON: connections, interim answers, headers, lengths, chunks, and endless answers."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ TRICKLE = 0.5
 
 
 def _sent(make: Callable[[Exchange], bytes], end: Act | None = None, pause: float = 0.0) -> Act:
-    """Send these bytes after a pause, and end in that way; without one the connection is kept."""
+    """Send these bytes after a pause, and end in this way; without an end the connection is kept."""
 
     def act(ex: Exchange) -> None:
         ex.pause(pause)
@@ -54,12 +54,12 @@ def _byte_by_byte(ex: Exchange) -> None:
 
 
 def _before(first: bytes) -> Act:
-    """These bytes, then the healthy answer."""
+    """Send these bytes, then the healthy answer."""
     return _sent(lambda ex: first + _whole(ex))
 
 
 def _after(more: Callable[[Exchange], bytes], pause: float = 0.0) -> Act:
-    """Return the healthy answer, and these bytes after it, in one piece where there is no pause."""
+    """Send the healthy answer and these bytes after it, in one piece if there is no pause."""
 
     def act(ex: Exchange) -> None:
         ex.send(_whole(ex) + (b"" if pause else more(ex)))
@@ -71,7 +71,7 @@ def _after(more: Callable[[Exchange], bytes], pause: float = 0.0) -> Act:
 
 
 def _answer_of_the_last(ex: Exchange) -> None:
-    """The healthy answer to the last request of the same kind, from whatever connection."""
+    """Send the healthy answer to the last request of the same stage, from any connection."""
     own = http(ex.answer())
     with ex.shared.lock:
         other = ex.shared.last.get(ex.stage, own)
@@ -80,7 +80,7 @@ def _answer_of_the_last(ex: Exchange) -> None:
 
 
 def _headed(status: str = "HTTP/1.1 200 OK", more: str = "", end: str = "\r\n", before: bytes = b"") -> Act:
-    """Return the healthy answer with this status line, these header lines, these line ends."""
+    """Send the healthy answer with this status line, these header lines and these line ends."""
 
     def act(ex: Exchange) -> None:
         body = dumped(ex.answer())
@@ -91,7 +91,7 @@ def _headed(status: str = "HTTP/1.1 200 OK", more: str = "", end: str = "\r\n", 
 
 
 def _length(header: Callable[[int], str], end: Act | None = None) -> Act:
-    """Return the healthy answer with these lines in place of its Content-Length."""
+    """Send the healthy answer with these lines instead of its Content-Length."""
     return _sent(lambda ex: JSON_HEAD + f"{header(len(dumped(ex.answer())))}\r\n".encode() + dumped(ex.answer()), end)
 
 
@@ -101,12 +101,12 @@ def _chunks(body: bytes, last: bytes = LAST, form: str = "{:x}", extension: str 
 
 
 def _chunked(write: Callable[[bytes], bytes], end: Act | None = None) -> Act:
-    """Return the healthy answer's body as this function writes it."""
+    """Send the body of the healthy answer as this function writes it."""
     return _sent(lambda ex: CHUNKED + write(dumped(ex.answer())), end)
 
 
 def _for_ever(first: bytes, again: bytes, pause: float = BREATH) -> Callable[[Exchange], None]:
-    """Return the first bytes, then the others again and again."""
+    """Send the first bytes, then the others without end."""
 
     def act(ex: Exchange) -> None:
         ex.keep = False
@@ -127,7 +127,7 @@ def _chunk(text: bytes) -> bytes:
 
 
 def _by_bytes(ex: Exchange) -> None:
-    """The healthy answer, a byte every half second: some eight minutes."""
+    """Send the healthy answer, a byte every half second, for about eight minutes."""
     for byte in _whole(ex):
         ex.send(bytes([byte]))
         ex.pause(TRICKLE)

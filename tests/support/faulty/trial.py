@@ -1,4 +1,4 @@
-"""One trial of a fault: ``agenticiqa assess`` in a process of its own against the faulty server, then ``--resume``
+"""One trial of a fault: ``agenticiqa assess`` in another process against the faulty server, then ``--resume``
 against the healthy one at the same address."""
 
 import contextlib
@@ -46,7 +46,7 @@ replan: *model
 class Ran:
     """One process: its exit status (``None`` if it was ended), output, seconds, peak memory in MB.
 
-    ``ended`` says why it was ended from outside, ``ctrl_c`` after how many seconds Ctrl-C made it leave, if it did.
+    ``ended`` is why it was ended from outside, ``ctrl_c`` the seconds until Ctrl-C made it end, if it did.
     """
 
     status: int | None
@@ -132,7 +132,7 @@ def unlike_complete(rows: list[dict[str, Any]], photos: Path) -> bool:
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
-    """Return the latest row of each image. Raises ValueError for a line that is no JSON."""
+    """Return the latest row of each image. Raises ValueError for a line that is not JSON."""
     lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
     rows = [json.loads(line) for line in lines if line]
     return [*{row["image"]: row for row in rows}.values()]
@@ -163,9 +163,9 @@ def _run(command: list[str], folder: Path, wall: float) -> Ran:
 
 
 def _watched(process: "subprocess.Popen[bytes]", wall: float) -> tuple[int | None, float, str, float | None]:
-    """Wait for the end of a process; end it at the bounds, with Ctrl-C first where it takes too long.
+    """Wait for the end of a process; end it at its limits, first with Ctrl-C if it takes too long.
 
-    Gives status, peak memory in MB, why it was ended, and the seconds from Ctrl-C to its end.
+    Return status, peak memory in MB, why it was ended, and the seconds from Ctrl-C to its end.
     """
     began, peak, ended, interrupted = time.perf_counter(), 0.0, "", 0.0
     while process.poll() is None:

@@ -26,7 +26,7 @@ TRACEBACK = "Traceback (most recent call last)"
 
 @dataclass(frozen=True)
 class Baseline:
-    """The healthy run of so many photos: its rows by image, requests, USD and memory in MB."""
+    """The healthy run of the same photos: its rows by image, requests, USD and memory in MB."""
 
     rows: Mapping[str, Row]
     requests: int
@@ -36,7 +36,7 @@ class Baseline:
 
 @dataclass
 class Verdict:
-    """``defects`` and ``blemishes`` in words; ``counts`` are the rows of the first run by state."""
+    """The ``defects`` and ``blemishes`` of a trial, in words; ``counts`` are the rows of the first run by state."""
 
     defects: list[str] = field(default_factory=list)
     blemishes: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def judge(trial: Trial, profile: Profile, healthy: Baseline) -> Verdict:
-    """Judge a trial beside the healthy run of the same photos."""
+    """Return the verdict on a trial, compared with the healthy run of the same photos."""
     verdict = Verdict()
     states = {row["image"]: state_of(row, healthy.rows[row["image"]]) for row in trial.rows}
     missing = len(healthy.rows) - len(states)
@@ -73,7 +73,7 @@ def judge(trial: Trial, profile: Profile, healthy: Baseline) -> Verdict:
 
 
 def state_of(row: Row, good: Row) -> State:
-    """Return a row beside the healthy one: ``degraded`` is one that differs and says that something went wrong."""
+    """Return the state of a row compared with the healthy row; a ``degraded`` row differs and reports a problem."""
     (own,) = set(_MARK.findall(good["quality_reasoning"]))
     if set(_MARK.findall(str(row))) - {own}:
         return "wrong"
