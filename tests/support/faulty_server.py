@@ -129,7 +129,7 @@ class FaultyServer:
                 while keep and not shared.stop.is_set() and (request := _read(stream)):
                     count += 1
                     keep = self._answer(connection, number, profile, shared, request, count)
-        except (OSError, ValueError, Gone):
+        except (OSError, ValueError, Disconnected):
             pass  # the client closed the connection during a request
         finally:
             with shared.lock:
