@@ -99,7 +99,7 @@ def _print_questions(task: QuestionTask, root: Path | None, split: str | None = 
     found = read_items(task, root, split)
     items = found.usable
     expected = f" of {task.count}" if task.count else ""
-    print(f"- {len(items)}{expected} questions in {root}, about {len({item.content for item in items})} contents")
+    print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} contents")
     for key in dict.fromkeys(key for item in items for key in item.groups):
         counts = Counter(item.groups.get(key, "-") for item in items)
         print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")

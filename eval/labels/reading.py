@@ -78,6 +78,8 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
     for a column dmos without a declared direction, as both are in use (KADID-10k's is higher for better images).
     """
     found = [name for name in cells if name]
+    if not found:
+        raise UserError(f"{title}: the file is empty; add a header with the columns image and mos, and rows")
     by_name = {plain(name): name for name in reversed(found)}
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
     references = [name for name in found if REFERENCE.fullmatch(plain(name))]
@@ -100,9 +102,8 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
         hint = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
         it = "them" if len(absent) > 1 else "it"
         raise UserError(
-            f"{title}: no {' and no '.join(absent)} column found (columns: "
-            f"{', '.join(found) or 'none, the file is empty'}){hint}. Add {it}, or name {it} with "
-            f"{' and '.join(f'--{name}-column' for name in absent)}"
+            f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(found)}){hint}. "
+            f"Add {it}, or name {it} with {' and '.join(f'--{name}-column' for name in absent)}"
             f"{'' if with_scores else ' (and the scores, if there are any, with --mos-column)'}"
         )
     if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
