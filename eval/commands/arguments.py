@@ -127,11 +127,7 @@ exit status: 0 the copy is complete, 1 labels or files are missing, 2 wrong usag
 """
 
 MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP, float)
-NAME = Option(
-    "--name NAME",
-    "name of a run in tables; repeat it for each run, in order (default: name of its folder)",
-    several=True,
-)
+NAME = Option("--name NAME", "name of a run in tables, once for each run, in order (default: its folder)", several=True)
 LABELS: Options = (
     Option(
         "--root DIR",
@@ -145,8 +141,7 @@ LABELS: Options = (
         (
             Option("--image-column NAME", "column of the image paths (default: image, filename, ...)"),
             Option(
-                "--reference-column NAME",
-                "column of the reference paths; none ignores all references (default: reference, ref_img, hq, ...)",
+                "--reference-column NAME", "column of the references, or none (default: reference, ref_img, hq, ...)"
             ),
             Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"),
             Option(
@@ -184,16 +179,9 @@ EVALUATE: Options = (
     ),
     QUERY,
     Option("--scorer S", f"evaluate this instead of the program: {SCORER_FORMS}"),
+    Option("--scorer-lower-is-better", "with --scorer module:function: lower values mean better quality", bool),
     Option(
-        "--scorer-lower-is-better",
-        "with --scorer module:function: lower values are better (metrics declare their own direction)",
-        bool,
-    ),
-    Option(
-        "--shorter-side PIXELS",
-        "with --scorer: first downscale larger images to this shorter side (papers on SPAQ use 512)",
-        int,
-        at_least=1,
+        "--shorter-side PIXELS", "with --scorer: first downscale larger images to this shorter side", int, at_least=1
     ),
     Option("--by", "also print the figures for each value of this column (report.md has all columns)", choices=GROUPS),
     Option(
@@ -202,11 +190,7 @@ EVALUATE: Options = (
         'defines the splits: a column image, and one column per split with "test" for test images',
     ),
     ABLATE,
-    Option(
-        "--baselines",
-        "also measure every embedded metric of overall quality on all images; results go to RUN/baseline-NAME",
-        bool,
-    ),
+    Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)", bool),
     MODELS,
     Option(
         "--out RUN",
@@ -220,20 +204,10 @@ EVALUATE: Options = (
     RAW_CSV,
     Group(
         (
-            Option(
-                "--circular",
-                "ask each question once for every rotation of its options; it counts as right only if all answers are",
-                bool,
-            ),
+            Option("--circular", "ask each question in all rotations of its options; all answers must be right", bool),
             Option("--judge B", "for explanations: the model that compares them with reference texts"),
             Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
-            Option(
-                "--rounds N",
-                "with --judge: number of gradings per explanation (Q-Bench: 5; default: %(default)s)",
-                int,
-                1,
-                at_least=1,
-            ),
+            Option("--rounds N", "gradings of each explanation (Q-Bench: 5; default: %(default)s)", int, 1, at_least=1),
         ),
         "questions",
         "Only for benchmarks of questions; `agenticiqa datasets` lists them.",
@@ -266,11 +240,7 @@ REPORT: Options = (
     ),
     NAME,
     MOS_RANGE,
-    Option(
-        "--html FILE",
-        "write a page with tables, charts and a list of all images; copies of images go to a folder beside it",
-        Path,
-    ),
+    Option("--html FILE", "write a page with tables, charts and all images (copied to a folder beside it)", Path),
     Option("--markdown FILE", "write the table of figures as Markdown; - prints it", Path),
     Option("--latex FILE", "write the table as LaTeX, for the package booktabs; - prints it", Path),
     Option("--csv FILE", "write the table as CSV, unrounded, with the ends of the intervals; - prints it", Path),
@@ -320,11 +290,7 @@ OPTIMIZE: Options = (
     ),
     Option("--budget N", "largest number of assessments in the search (default: %(default)s)", int, 400, at_least=1),
     Option(
-        "--starts N",
-        "number of first proposals; the search continues with the best one (default: %(default)s)",
-        int,
-        3,
-        at_least=1,
+        "--starts N", "first proposals; the search continues with the best (default: %(default)s)", int, 3, at_least=1
     ),
     Option("--exemplars N", "add N labeled images to the scoring prompt if that helps (default: %(default)s)", int, 0),
     Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file", dest="warm"),
@@ -339,11 +305,7 @@ OPTIMIZE: Options = (
     Option("--held-out SHARE", "share of the contents held out for the comparison (default: %(default)s)", float, 0.4),
     Option("--seed N", "random seed of the split and of the search (default: %(default)s)", int, 0),
     Option("--workers N", "number of images assessed in parallel (default: %(default)s)", int, WORKERS, at_least=1),
-    Option(
-        "--log-dir DIR",
-        "folder for the measurements, from which the same command continues (default: OUT/search)",
-        Path,
-    ),
+    Option("--log-dir DIR", "folder of the measurements, to continue from (default: OUT/search)", Path),
     DRY_RUN,
     Group(
         (
