@@ -63,7 +63,7 @@ class Reconnect:
     def __getstate__(self) -> dict[str, Any]:
         if any(secrets_in(address) for address in (self.stage.api_base, self.stage.fallback_api_base)):
             raise BackendError(
-                "a program with a password in api_base cannot be saved or sent to a process: use api_key_env instead"
+                "a program with a password in api_base cannot be saved or sent to another process: use api_key_env"
             )
         return self.__dict__.copy()
 

@@ -87,7 +87,8 @@ def _rows(
             continue
         if any(cells[len(columns) :]):
             raise csv.Error(
-                f"line {line}: {len(cells)} cells, but the header has {len(columns)}: quote cells with {delimiter!r}"
+                f"line {line}: {len(cells)} cells, but the header has {len(columns)}: put quotation marks around cells "
+                f"that contain {delimiter!r}"
             )
         _refuse_joined(line, cells, taken, delimiter, len(columns))
         if delimiter == ";":
@@ -95,7 +96,7 @@ def _rows(
         cells += [""] * (len(columns) - len(cells))
         yield f"line {line}", dict(zip(columns, cells, strict=False))
     if empty:
-        logger.warning("%s: %d rows with empty cells only are skipped", title, empty)
+        logger.warning("%s: %d rows have only empty cells and are skipped", title, empty)
 
 
 def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], delimiter: str, columns: int) -> None:

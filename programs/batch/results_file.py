@@ -217,7 +217,9 @@ class ResultsFile:
             replaced, self._file = self._file, self.path.open("a+b", buffering=0)
             replaced.close()
         if holder := locked_by(self._file):
-            raise UserError(f"{printable_path(self.path)}: {one_line(holder)} started to write to it; run again")
+            raise UserError(
+                f"{printable_path(self.path)}: {one_line(holder)} started to write to it; repeat the command"
+            )
         self.length = self._check()
 
     def content(self) -> bytes:
@@ -270,7 +272,7 @@ class ResultsFile:
                         index.remove()
                     raise UserError(f"{shown}: line {number + 1} is not a JSON object; move or rename the file")
                 if row is None and not _is_cut_row(line, before):
-                    raise UserError(f"{shown}: line {number + 1} is no row of results; move or rename the file")
+                    raise UserError(f"{shown}: line {number + 1} is not a row of results; move or rename the file")
                 if row is None:
                     logger.warning(
                         "%s: the last line was cut short by an interruption; that row is computed again", shown
@@ -279,7 +281,8 @@ class ResultsFile:
                     return number
                 number, end, before = number + 1, end + len(line), line
                 if (why := str(outline(row).get("error"))).startswith(NO_ROW):
-                    logger.warning("%s: line %d is %s; it is skipped", shown, number, why)
+                    why = why.removeprefix(f"{NO_ROW}: ")
+                    logger.warning("%s: line %d is not a row of results: %s; the line is skipped", shown, number, why)
                 if index:
                     index.add(line.removesuffix(b"\n") + b"\n", row)
         if not line.endswith(b"\n"):

@@ -17,7 +17,7 @@ WEB = re.compile(r"https?://", re.IGNORECASE)
 def open_place(name: str) -> tuple[AbstractFileSystem, str]:
     """Return the file system of an address or path, and the path in it. Raises UserError if fsspec cannot open it."""
     if WEB.match(name):
-        raise UserError(f"{name[:80]}: web addresses are not fetched; download them first, such as with img2dataset")
+        raise UserError(f"{name[:80]}: web addresses are not fetched; download them first, as img2dataset does")
     try:
         fs, path = url_to_fs(name)
     except (ImportError, ValueError) as error:  # the message names the package for the protocol

@@ -125,7 +125,7 @@ def test_resuming_assesses_the_image_of_an_invalid_row_again(
     (tmp_path / "r.jsonl").write_text(json.dumps(row | change) + "\n")
     capsys.readouterr()
     assert main(words) == OK
-    assert "line 1 is no row of results: " in capsys.readouterr().err
+    assert "line 1 is not a row of results: " in capsys.readouterr().err
     assert json.loads((tmp_path / "r.jsonl").read_text().splitlines()[1])["image_sha256"] == row["image_sha256"]
 
 

@@ -55,4 +55,4 @@ def test_text_that_would_lose_a_row_is_an_error_with_its_line(text: str, message
 
 def test_rows_without_text_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert rows("a,b\n,\n1,2\n\n , \n") == [["a", "b"], ["1", "2"]]
-    assert "t.csv: 2 rows with empty cells only are skipped" in caplog.text
+    assert "t.csv: 2 rows have only empty cells and are skipped" in caplog.text

@@ -115,7 +115,7 @@ FOREIGN = [
 def test_a_foreign_last_line_is_refused_and_not_changed(tmp_path: Path, rows: bytes, end: bytes) -> None:
     path = tmp_path / "foreign.json"
     path.write_bytes(rows + end)
-    with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is no row of results; move or rename the file"):
+    with pytest.raises(UserError, match=f"line {rows.count(10) + 1} is not a row of results; move or rename the file"):
         ResultsFile(path)
     assert path.read_bytes() == rows + end
 
