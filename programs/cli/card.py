@@ -123,7 +123,7 @@ def card(row: dict[str, Any]) -> Panel:
     evidence = row["executor_evidence"]
     found = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
     if found:
-        table = plain_table("distortion", "severity", "seen or measured")
+        table = plain_table("distortion", "severity", "evidence")
         for region, item in found:
             name = item["type"] if region == "Global" else f"{item['type']} in {region}"
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))

@@ -249,7 +249,7 @@ def _caption(canvas: Canvas, place: Place, heatmap: Heatmap, size: tuple[int, in
     """Write the caption below a map: subject and tool, color scale, and notes."""
     left, bottom, _, _ = place
     subject = "overall quality" if heatmap.subject == OVERALL else everyday_name(heatmap.subject)
-    canvas.write(left, bottom - 0.22, f"damage map: {subject}, measured by {heatmap.tool}")
+    canvas.write(left, bottom - 0.22, f"damage map: {subject} ({heatmap.tool})")
     shares = np.tile(np.linspace(0, 1, 256), (2, 1))
     canvas.image((left, bottom - 0.45, BAR_WIDTH, BAR_HEIGHT), blend(np.full(shares.shape, MIDDLE_GRAY), shares))
     canvas.write(left, bottom - 0.62, "0 %", size=9, color=FAINT)

@@ -39,4 +39,4 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
     subject = everyday_name(heatmap.subject) if heatmap.subject != OVERALL else "overall quality"
     colors = "" if heatmap.absolute else ", scaled to the worst area of this image"
-    return MapCopy(webp(picture), f"{subject}, measured by {heatmap.tool}{colors}")
+    return MapCopy(webp(picture), f"{subject} ({heatmap.tool}){colors}")

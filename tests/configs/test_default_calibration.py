@@ -1,4 +1,4 @@
-"""The shipped calibration: full-reference tools agree at both ends; tools for one distortion have no false alarms."""
+"""The shipped calibration: full-reference tools agree at both ends, and tools for one distortion give no false alarms."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ FULL_REFERENCE = [name for name, card in TOOLS.items() if card.kind == "FR"]
 
 
 @pytest.mark.parametrize("name", FULL_REFERENCE)
-def test_in_the_shipped_profile_ceiling_and_floor_agree_across_full_reference_tools(name, crops):
+def test_full_reference_tools_of_the_shipped_profile_agree_at_both_ends(name, crops):
     card = toolbox()[name]
     assert all(card.calibration(card.measure(photo, photo)) >= 4.5 for photo in crops)
     worst = [
@@ -45,5 +45,5 @@ NOTHING_WRONG = {
 
 
 @pytest.mark.parametrize(("name", "raw"), NOTHING_WRONG.items())
-def test_in_the_shipped_profile_a_tool_for_one_distortion_says_excellent_where_there_is_none(name, raw):
+def test_tools_for_one_distortion_rate_images_without_it_as_excellent(name, raw):
     assert usable(name, "default")(raw) >= 4.5

@@ -1,4 +1,4 @@
-"""The configuration: where it is found, what it refuses and how it says so, and that the shipped one is offline."""
+"""The configuration: where it is read from, which values are refused with which message, and the shipped default."""
 
 from importlib import resources
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_the_shipped_default_is_offline_everywhere() -> None:
     assert all(getattr(config, stage).fallback_backend is None for stage in STAGES)
 
 
-def test_the_shipped_default_says_only_what_the_models_defaults_say() -> None:
+def test_the_shipped_default_has_the_defaults_of_the_schema() -> None:
     assert load_config() == Config()
 
 
@@ -53,7 +53,7 @@ def parameters(config: Config) -> dict[str, tuple[float | None, float | None, in
     }
 
 
-def test_a_file_that_only_names_backends_has_the_parameters_of_the_documents(tmp_path: Path) -> None:
+def test_a_file_with_only_backends_gets_the_documented_parameters(tmp_path: Path) -> None:
     named = load_config(write(tmp_path, yaml.safe_dump({name: {"backend": "openai.gpt-4o"} for name in STAGES})))
     in_python = Config(**{name: StageConfig(backend="openai.gpt-4o") for name in STAGES})
     moved = load_config("model_backends").with_backend("vllm.m", "http://127.0.0.1:9/v1")
@@ -62,7 +62,7 @@ def test_a_file_that_only_names_backends_has_the_parameters_of_the_documents(tmp
         assert parameters(config.model_copy(update={"profile": "fast"}).in_profile()) == DOCUMENTED
 
 
-def test_what_a_section_says_itself_is_kept(tmp_path: Path) -> None:
+def test_values_of_a_section_are_kept(tmp_path: Path) -> None:
     text = "planner: {top_p: null, temperature: 1}\nsummarizer: {max_tokens: 9}"
     expected = {**DOCUMENTED, "planner": (1.0, None, 2048), "summarizer": (0.0, None, 9)}
     config = load_config(write(tmp_path, text))
@@ -99,24 +99,26 @@ def test_an_empty_variable_means_the_default(monkeypatch: pytest.MonkeyPatch) ->
     assert load_config() == load_config("model_backends")
 
 
-def test_a_variable_that_names_no_file_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_in_the_environment_variable_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AGENTICIQA_CONFIG", str(tmp_path / "gone.yaml"))
     with pytest.raises(ConfigError, match=r"gone\.yaml: no such file"):
         load_config()
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "{}", "planner: {}"])
-def test_what_a_file_leaves_out_has_its_default(tmp_path: Path, text: str) -> None:
+def test_missing_keys_have_their_defaults(tmp_path: Path, text: str) -> None:
     assert load_config(write(tmp_path, text)) == Config()
 
 
-def test_an_unknown_key_is_told_with_the_known_ones(tmp_path: Path) -> None:
+def test_an_unknown_key_is_reported_with_the_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "atempts: 2"))
     assert "unknown key 'atempts'" in message
     assert all(known in message for known in Config.model_fields)
 
 
-def test_an_unknown_nested_key_is_told_with_its_place_and_that_sections_keys(tmp_path: Path) -> None:
+def test_an_unknown_nested_key_is_reported_with_its_section_and_the_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner:\n  backed: offline\nfusion:\n  etta: 1\nreplan:\n  sees_images: true"))
     assert "unknown key 'planner.backed', expected one of backend," in message
     assert "sees_images" in message.split("planner.backed")[1].split(";")[0]
@@ -156,44 +158,44 @@ def test_a_key_of_a_provider_is_refused_and_not_repeated(tmp_path: Path, key: st
         ("offline", "the file"),
     ],
 )
-def test_a_wrong_value_is_told_with_its_place(tmp_path: Path, text: str, where: str) -> None:
+def test_a_wrong_value_is_reported_with_its_key(tmp_path: Path, text: str, where: str) -> None:
     assert f" {where}: " in refusal(write(tmp_path, text))
 
 
-def test_every_mistake_of_a_file_is_told_at_once(tmp_path: Path) -> None:
+def test_all_errors_of_a_file_are_reported_together(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "attempts: 0\nplanner:\n  timeout: 0\nspeed: 3"))
     assert all(part in message for part in ("attempts", "planner.timeout", "'speed'"))
 
 
-def test_the_papers_fusion_can_be_configured_and_a_negative_one_cannot(tmp_path: Path) -> None:
+def test_the_fusion_of_the_paper_can_be_configured_but_no_negative_value(tmp_path: Path) -> None:
     fusion = load_config(write(tmp_path, "fusion: {eta: 0, model_error: 0}")).fusion
     assert (fusion.eta, fusion.model_error) == (0, 0)
     for name in ("eta", "model_error"):
         assert f"fusion.{name}" in refusal(write(tmp_path, f"fusion: {{{name}: -0.1}}"))
 
 
-def test_an_unknown_key_of_a_section_that_may_be_null_is_told_with_its_own_keys(tmp_path: Path) -> None:
+def test_an_unknown_key_of_an_optional_section_is_reported_with_its_known_keys(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "planner: {price: {input: 1, outptu: 2}}"))
     assert "unknown key 'planner.price.outptu', expected one of input, output" in message
 
 
 @pytest.mark.parametrize("text", ["planner: [", "a: b: c", "\t- x", "!!python/object/apply:os.system ['true']"])
-def test_what_is_not_plain_yaml_is_refused(tmp_path: Path, text: str) -> None:
+def test_invalid_or_unsafe_yaml_is_refused(tmp_path: Path, text: str) -> None:
     assert "not valid YAML" in refusal(write(tmp_path, text))
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(b"\xff\xfe\x00\x81")
     assert "cannot be read" in refusal(path)
 
 
-def test_a_missing_file_and_a_folder_are_told(tmp_path: Path) -> None:
+def test_a_missing_file_and_a_folder_are_reported(tmp_path: Path) -> None:
     assert "no such file" in refusal(tmp_path / "gone.yaml")
     assert "no such file" in refusal(tmp_path)
 
 
-def test_an_unknown_shipped_name_is_told() -> None:
+def test_an_unknown_shipped_name_is_reported() -> None:
     with pytest.raises(ConfigError, match="no configuration of that name is shipped"):
         load_config("model_backend")
 
@@ -210,7 +212,7 @@ def test_with_backend_moves_every_stage_and_changes_nothing_else(tmp_path: Path)
     assert moved.with_backend("offline").is_offline
 
 
-def test_with_backend_takes_no_address_and_no_key_along_to_another_server() -> None:
+def test_with_backend_keeps_no_address_and_no_key_for_another_server() -> None:
     stage = PlannerConfig(backend="vllm.a", api_base="http://127.0.0.1:1/v1", api_key_env="MY_KEY")
     config = Config(planner=stage)
     moved = config.with_backend("openai.gpt-4o").planner
@@ -229,7 +231,7 @@ EXAMPLES = sorted(entry.name.removesuffix(".yaml") for entry in PROVIDERS.iterdi
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_of_a_provider_is_a_configuration(name: str) -> None:
+def test_every_provider_example_is_a_valid_configuration(name: str) -> None:
     config = load_config(f"providers/{name}")
     assert not config.is_offline
     assert name == "hybrid" or {getattr(config, stage).backend.partition(".")[0] for stage in STAGES} == {name}

@@ -1,4 +1,4 @@
-"""``assess`` and the paths it is given: missing, skipped, unprintable, or not to be written; stdin and stdout."""
+"""Paths of ``assess``: missing, skipped, unprintable or not writable; stdin and stdout."""
 
 import contextlib
 import io
@@ -62,7 +62,7 @@ def in_a_process(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 # --- missing --------------------------------------------------------------------------------------------------------
 
 
-def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_missing_path_is_named_and_the_others_are_assessed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", str(album), "http://x.org/c.png", "--jsonl", "scores.jsonl"]) == 1
     assert [Path(row["image"]).name for row in json_lines(Path("scores.jsonl"))] == ["a.png", "b.png"]
     shown = capsys.readouterr().err.splitlines()
@@ -71,27 +71,27 @@ def test_one_missing_path_is_named_and_the_others_are_judged(album: Path, capsys
     assert shown[2] == "2 assessed, 2 failed, saved in scores.jsonl"
 
 
-def test_a_question_in_the_place_of_an_image_is_told_where_it_goes(
-    album: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_question_in_place_of_an_image_gets_a_hint_to_query(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", str(album / "a.png"), "Is it sharp?"]) != 0
     assert "there is no such file; give a question as the query (--query)" in capsys.readouterr().err
 
 
-def test_all_missing_is_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_missing_paths_are_wrong_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", "lost.png", "--jsonl", "scores.jsonl"]) == 2
     assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == ["gone.png", "lost.png"]
     assert not Path("scores.jsonl").exists()
 
 
-def test_one_of_several_is_still_a_list(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_a_list_even_if_only_one_of_several_images_is_assessed(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["assess", "gone.png", str(album / "a.png"), "--json"]) == 1
     gone, assessed = sorted(json.loads(capsys.readouterr().out), key=lambda row: row["image"], reverse=True)
     assert (assessed["image"], gone["image"]) == ("album/a.png", "gone.png")
     assert "no such file" in gone["error"]
 
 
-def test_a_missing_reference_in_a_folder_fails_its_image_alone(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_reference_in_a_folder_fails_only_its_image(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture(Path("originals/a.png"), 5)
     command = ["assess", str(album), "--reference", "originals", "--jsonl", "scores.jsonl"]
     assert main(command) == 1
@@ -103,12 +103,14 @@ def test_a_missing_reference_in_a_folder_fails_its_image_alone(album: Path, caps
     assert capsys.readouterr().err.count("expected a reference named") == 2
 
 
-def test_a_missing_reference_for_all_is_one_line_of_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_reference_for_all_images_is_one_line_of_usage(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["assess", str(album), "--reference", "gone.png"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_dry_run_estimates_what_is_there(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_estimates_the_images_that_exist(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "gone.png", str(album), "--dry-run"]) == 1
     printed = capsys.readouterr()
     assert "about 2 images" in printed.out
@@ -118,7 +120,7 @@ def test_a_dry_run_estimates_what_is_there(album: Path, capsys: pytest.CaptureFi
 # --- skipped --------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_folder_holds_and_is_skipped_is_counted(
+def test_skipped_files_of_a_folder_are_counted(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(extra_formats, "find_spec", lambda package: None)
@@ -132,7 +134,7 @@ def test_what_a_folder_holds_and_is_skipped_is_counted(
     assert summary["skipped"] == {".heic": 3, ".cr2": 2, "broken link": 1}
 
 
-def test_a_heic_photo_is_judged_like_any_other(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_heic_photo_is_assessed_like_any_other(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pillow_heif = pytest.importorskip("pillow_heif", reason="the extra heic is not installed")
     Image.open(COFFEE).convert("RGB").save(album / "a.png")
     pillow_heif.from_pillow(Image.open(album / "a.png")).save(album / "photo.HEIC", quality=90)
@@ -152,7 +154,7 @@ def test_a_failure_names_its_image_once(album: Path, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.splitlines() == [shown]
 
 
-def test_a_failure_of_the_reference_names_both(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_reference_is_named_with_its_image(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("zero.jpg").touch()
     assert main(["assess", str(album / "a.png"), "--reference", "zero.jpg"]) == 2
     assert capsys.readouterr().err.startswith("agenticiqa: album/a.png: zero.jpg: expected an image, found an empty")
@@ -189,7 +191,7 @@ def unprintable(album: Path) -> Path:
     return path
 
 
-def test_a_name_that_is_not_utf_8_is_judged_and_written_escaped(unprintable: Path) -> None:
+def test_an_image_with_a_name_that_is_not_utf_8_is_assessed_and_written_escaped(unprintable: Path) -> None:
     done = command("album", "--jsonl", "scores.jsonl", "--save-maps", "maps", "--log", "log.jsonl")
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 assessed, saved in scores.jsonl")
     assert [row["image"] for row in json_lines(Path("scores.jsonl"))] == ["album/a.png", f"album/{ESCAPED}"]
@@ -207,7 +209,7 @@ def test_a_name_that_is_not_utf_8_is_printed_escaped(unprintable: Path, output: 
     assert image == f"album/{ESCAPED}"
 
 
-def test_a_failure_of_such_an_image_is_one_line(unprintable: Path) -> None:
+def test_a_failed_image_with_a_name_that_is_not_utf_8_is_one_line(unprintable: Path) -> None:
     unprintable.write_bytes(b"")
     done = command("album", os.fsdecode(b"gone\xff.png"))
     assert done.returncode == 1
@@ -216,7 +218,7 @@ def test_a_failure_of_such_an_image_is_one_line(unprintable: Path) -> None:
     assert second.startswith(f"agenticiqa: album/{ESCAPED}: expected an image, found an empty file")
 
 
-def test_such_a_reference_and_such_a_results_file_are_named(unprintable: Path) -> None:
+def test_a_reference_and_a_results_file_with_names_that_are_not_utf_8_are_named(unprintable: Path) -> None:
     file = os.fsdecode(b"s\xff.jsonl")
     with Image.open(unprintable) as original:
         original.filter(ImageFilter.BoxBlur(1)).save("album/a.png")
@@ -226,7 +228,7 @@ def test_such_a_reference_and_such_a_results_file_are_named(unprintable: Path) -
     assert row["reference"] == f"album/{ESCAPED}"
 
 
-def test_the_warning_of_such_a_reference_names_it_escaped(unprintable: Path) -> None:
+def test_a_warning_escapes_the_name_of_a_reference_that_is_not_utf_8(unprintable: Path) -> None:
     for number, path in enumerate((Path("album/a.png"), unprintable)):
         picture(path, number, cells=16)
     done = command("album/a.png", "--reference", unprintable, "--jsonl", "scores.jsonl")
@@ -256,7 +258,7 @@ def test_a_folder_without_permission_is_one_line(album: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_full_disk_prints_what_is_finished_and_ends_the_run(album: Path, workers: int) -> None:
+def test_on_a_full_disk_finished_results_are_printed_and_the_run_ends(album: Path, workers: int) -> None:
     """A limit of the file's size stands in for the disk; it is larger than two rows."""
     for number in range(14):
         picture(album / f"{number:02}.png", number)
@@ -279,7 +281,9 @@ def test_a_full_disk_prints_what_is_finished_and_ends_the_run(album: Path, worke
 # --- stdin and stdout -----------------------------------------------------------------------------------------------
 
 
-def test_an_image_on_stdin(album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_is_read_from_stdin(
+    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for _ in range(2):
         stdin = SimpleNamespace(buffer=io.BytesIO((album / "a.png").read_bytes()))
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -292,7 +296,7 @@ def test_an_image_on_stdin(album: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     assert "2 of 2 images were assessed before" in capsys.readouterr().err
 
 
-def test_what_is_no_image_on_stdin_is_one_line(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_that_is_no_image_is_one_line(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"nothing of an image")))
     done = command("-")
     assert done.returncode == 2
@@ -300,7 +304,7 @@ def test_what_is_no_image_on_stdin_is_one_line(album: Path, monkeypatch: pytest.
     assert done.stderr.count("\n") == 1
 
 
-def test_lines_on_stdout(album: Path) -> None:
+def test_json_lines_are_printed_to_stdout(album: Path) -> None:
     done = command("album", "--jsonl", "-", "--workers", "1")
     assert (done.returncode, done.stderr) == (0, "")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -311,7 +315,7 @@ def test_lines_on_stdout(album: Path) -> None:
 # --- interrupted ----------------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_offline_waits_for_images_and_not_for_what_was_sent(album: Path) -> None:
+def test_ctrl_c_offline_waits_for_images_that_have_begun(album: Path) -> None:
     for number in range(60):
         picture(album / f"{number:02}.png", number, cells=48)  # large, so that images are under way at any time
     command = [sys.executable, "-m", "agenticiqa", "assess", "album", "--jsonl", "scores.jsonl", "--workers", "2"]

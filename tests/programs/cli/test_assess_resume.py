@@ -1,4 +1,4 @@
-"""``assess --jsonl --resume``: what is judged again, and what is not, as a user sees it."""
+"""``assess --jsonl --resume``: which images are assessed again and which are skipped."""
 
 import json
 import os
@@ -47,7 +47,9 @@ def config(text: str) -> tuple[str, str]:
     return "--config", "mine.yaml"
 
 
-def test_other_options_are_judged_and_the_same_are_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_answer_options_are_assessed_and_the_same_are_skipped(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
     assert assess(*asked) == assess(*asked) == 0
     assert "1 of 1 images were assessed before" in shown(capsys)
@@ -58,7 +60,7 @@ def test_other_options_are_judged_and_the_same_are_left_out(album: Path, capsys:
     assert summary["replaced_rows"] == 0, "they are answers to two questions"
 
 
-def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_a_jobs_file_are_assessed_and_resumed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
     (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
     assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
@@ -66,7 +68,7 @@ def test_rows_of_a_file_are_judged_and_resumed(album: Path, capsys: pytest.Captu
     assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
 
 
-def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_assessed_images_are_skipped(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     before = Path("scores.jsonl").read_bytes()
     shown(capsys)
@@ -75,7 +77,7 @@ def test_what_is_judged_is_left_out(album: Path, capsys: pytest.CaptureFixture[s
     assert Path("scores.jsonl").read_bytes() == before
 
 
-def test_a_second_file_of_the_same_bytes_is_judged(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_file_with_the_same_bytes_is_assessed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album / "a.png") == 0
     shutil.copy(album / "a.png", album / "copy.png")
     assert assess(album / "a.png", album / "copy.png") == 0
@@ -83,7 +85,7 @@ def test_a_second_file_of_the_same_bytes_is_judged(album: Path, capsys: pytest.C
     assert "1 of 2 images were assessed before\n1 assessed" in shown(capsys)
 
 
-def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_with_changed_bytes_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     picture(album / "b.png", 9)
     assert assess(album) == 0
@@ -95,7 +97,7 @@ def test_other_bytes_of_the_image_are_judged_again(album: Path, capsys: pytest.C
     assert replaced["image_sha256"] != rows()[1]["image_sha256"]
 
 
-def test_other_bytes_of_the_reference_are_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_whose_reference_changed_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reference = picture(album.parent / "original.png", 5)
     assert assess(album / "a.png", "--reference", reference) == 0
     picture(reference, 6)
@@ -109,7 +111,7 @@ def test_other_bytes_of_the_reference_are_judged_again(album: Path, capsys: pyte
     )
 
 
-def test_another_reference_of_the_same_bytes_is_another_job(album: Path) -> None:
+def test_another_reference_with_the_same_bytes_is_another_job(album: Path) -> None:
     for name in ("one.png", "two.png"):
         assert assess(album / "a.png", "--reference", picture(album.parent / name, 5)) == 0
     assert [Path(row["reference"]).name for row in rows()] == ["one.png", "two.png"]
@@ -119,7 +121,7 @@ def test_another_reference_of_the_same_bytes_is_another_job(album: Path) -> None
     "text",
     ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "calibration: table5", "max_replan_iterations: 0"],
 )
-def test_another_configuration_is_judged_again_and_back_it_is_not(
+def test_another_configuration_is_assessed_again_but_not_after_switching_back(
     album: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     assert assess(album) == 0
@@ -130,7 +132,7 @@ def test_another_configuration_is_judged_again_and_back_it_is_not(
     assert len(rows()) == 4
 
 
-def test_another_curve_under_the_same_name_is_judged_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_curve_with_the_same_name_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shipped = Path(configs.__file__).parent / "calibration" / "default.yaml"
     shutil.copy(shipped, "curves.yaml")
     assert assess(album) == 0
@@ -153,7 +155,9 @@ def test_resizing_the_reference_is_another_job(album: Path, tmp_path: Path) -> N
     assert len(rows()) == 3, "without a reference it means nothing"
 
 
-def test_rows_of_older_versions_are_judged_again_and_kept(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_of_older_rows_are_assessed_again_and_the_rows_kept(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert assess(album) == 0
     older = [{key: value for key, value in row.items() if key != "run_fingerprint"} for row in rows()]
     Path("scores.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in older))
@@ -186,7 +190,7 @@ def test_the_file_and_its_images_can_be_moved_together(album: Path, monkeypatch:
     assert len(rows()) == 2
 
 
-def test_a_renamed_image_is_judged(album: Path) -> None:
+def test_a_renamed_image_is_assessed(album: Path) -> None:
     assert assess("album") == 0
     (album / "a.png").rename(album / "z.png")
     assert assess("album") == 0
@@ -199,7 +203,7 @@ def test_a_link_to_a_folder_leads_to_the_same_images(album: Path) -> None:
     assert len(rows()) == 2
 
 
-def test_the_summary_tells_what_the_last_run_did(album: Path) -> None:
+def test_the_summary_describes_the_last_run(album: Path) -> None:
     assert assess("album") == 0
     picture(album / "b.png", 9)
     (album / "c.png").write_bytes(b"broken")
@@ -217,7 +221,7 @@ def test_the_summary_tells_what_the_last_run_did(album: Path) -> None:
     assert "finished" in summary
 
 
-def test_the_rows_name_what_they_belong_to(album: Path) -> None:
+def test_rows_have_the_fingerprint_of_their_run(album: Path) -> None:
     assert assess("album", "--reference", picture(album.parent / "r.png", 3)) == 0
     for row in rows():
         assert len(row["run_fingerprint"]) == 16

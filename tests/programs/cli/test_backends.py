@@ -1,4 +1,4 @@
-"""``agenticiqa backends``, as a user meets it."""
+"""``agenticiqa backends``: tables, JSON and errors."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_without_a_model_everything_is_offline(capsys: pytest.CaptureFixture[str
     assert (row["backend"], row["structured_outputs"]) == ("offline", None)
 
 
-def test_what_can_be_named_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
+def test_providers_are_listed_below_the_backends(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends"]) == 0
     out = capsys.readouterr().out
     for name in PROVIDERS:
@@ -49,7 +49,7 @@ def test_what_can_be_named_stands_below(capsys: pytest.CaptureFixture[str]) -> N
     assert "anthropic" not in capsys.readouterr().out
 
 
-def test_what_the_table_says_is_shown_and_nothing_is_sent(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
+def test_features_come_from_the_table_and_nothing_is_sent(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     with fake_server("never") as server:
         file = configured(summarizer={"backend": "vllm.m", "api_base": server.url, "api_key_env": "THEIR_KEY"})
         offline, row = rows(capsys, "--config", file)
@@ -67,7 +67,7 @@ def test_what_the_table_says_is_shown_and_nothing_is_sent(capsys: pytest.Capture
     }
 
 
-def test_a_backend_is_listed_once_with_all_who_ask_it(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
+def test_a_backend_is_listed_once_with_all_its_stages(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     shared = {"backend": "vllm.m", "api_base": "http://127.0.0.1:9/v1", "fallback_backend": "openai.gpt-4o"}
     file = configured(executor=shared, summarizer=shared, replan={"backend": "openai.gpt-4o"})
     assert [(row["backend"], row["stages"]) for row in rows(capsys, "--config", file)] == [
@@ -79,7 +79,7 @@ def test_a_backend_is_listed_once_with_all_who_ask_it(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_each_provider_takes_what_its_row_says(
+def test_each_provider_accepts_the_features_of_its_row(
     dialect: Dialect, capsys: pytest.CaptureFixture[str], configured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THEIR_KEY", KEY)
@@ -92,7 +92,7 @@ def test_each_provider_takes_what_its_row_says(
     assert row["seed"] == (dialect is not ANTHROPIC)
 
 
-def test_what_a_server_refuses_is_shown(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
+def test_features_that_a_server_refuses_are_shown(capsys: pytest.CaptureFixture[str], configured: Any) -> None:
     def script(body: Body) -> Reply | str:
         refused = body.get("response_format", {}).get("type") == "json_schema"
         return error_reply(400, {"error": {"message": "no json_schema here"}}) if refused else "gray"
@@ -118,7 +118,7 @@ def test_no_key_and_no_password_is_shown(
     assert "THEIR_KEY" in reported.out
 
 
-def test_a_server_that_does_not_answer_is_told_and_the_others_are_shown(
+def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
     capsys: pytest.CaptureFixture[str], configured: Any
 ) -> None:
     with fake_server("never") as up, fake_server(bad_key()) as down:
@@ -137,7 +137,7 @@ def test_a_server_that_does_not_answer_is_told_and_the_others_are_shown(
     assert len(up.requests) == 1
 
 
-def test_a_backend_of_no_kind_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_backend_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["backends", "--backend", "bogus.model"]) == 2
     assert "is unknown" in capsys.readouterr().err
 
@@ -148,7 +148,7 @@ def test_a_provider_without_a_model_is_not_called_unknown(capsys: pytest.Capture
         assert f"backend '{name}' names no model: expected {form}" in capsys.readouterr().err
 
 
-def test_a_run_on_a_server_that_is_gone_ends_at_once(
+def test_a_run_on_an_unreachable_server_ends_at_once(
     examples: Path, capsys: pytest.CaptureFixture[str], configured: Any, tmp_path: Path
 ) -> None:
     with fake_server("never") as server:

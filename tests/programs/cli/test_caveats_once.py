@@ -1,4 +1,4 @@
-"""A caveat is printed once: counted over all that a person sees of a run, the result and the lines on stderr."""
+"""A caveat is printed once per image, in the result or on stderr."""
 
 import re
 from collections import Counter
@@ -72,7 +72,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("verbose", [[], ["-v"]], ids=["", "-v"])
 @pytest.mark.parametrize("case", CASES)
-def test_with_a_model(
+def test_a_caveat_of_a_result_with_a_model_is_printed_once(
     case: str, verbose: list[str], tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script, arguments, expected = CASES[case]
@@ -84,7 +84,9 @@ def test_with_a_model(
 
 
 @pytest.mark.parametrize("verbose", [[], ["-v"]], ids=["", "-v"])
-def test_offline(verbose: list[str], examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_caveat_of_an_offline_result_is_printed_once(
+    verbose: list[str], examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["assess", str(examples / "coffee.webp"), WORDS, *verbose]) == 0
     text = printed(capsys)
     assert {sentence: text.count(sentence) for sentence in (UNPLACED, "whole image", GAP)} == {
@@ -94,7 +96,9 @@ def test_offline(verbose: list[str], examples: Path, capsys: pytest.CaptureFixtu
     }
 
 
-def test_in_a_folder_once_for_each_image(tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_caveat_in_a_folder_is_printed_once_per_image(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "album"
     folder.mkdir()
     for number in range(3):

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: what is printed where, exit statuses, resuming, messages of one line."""
+"""The command line: stdout and stderr, exit statuses, resuming, one-line messages."""
 
 import gc
 import json
@@ -104,7 +104,7 @@ def test_without_a_terminal_each_result_is_one_short_line(album, capsys, query, 
     assert all(re.fullmatch(f"{score}\t{album}/[^\t]+\t{finding}", line) for line in lines), lines
 
 
-def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypatch):
+def test_resuming_assesses_only_the_missing_images(album, tmp_path, capsys, monkeypatch):
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 0
     whole = file.read_bytes()
@@ -118,7 +118,7 @@ def test_resuming_judges_only_what_is_missing(album, tmp_path, capsys, monkeypat
     assert len(json_lines(file)) == 6, "another question is another judgement"
 
 
-def test_results_are_never_written_over(album, tmp_path, capsys):
+def test_results_are_never_overwritten(album, tmp_path, capsys):
     file = tmp_path / "scores.jsonl"
     file.write_text("{}\n")
     assert main(["assess", str(album), "--jsonl", str(file)]) == 2
@@ -126,7 +126,7 @@ def test_results_are_never_written_over(album, tmp_path, capsys):
     assert "--resume" in capsys.readouterr().err
 
 
-def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, capsys):
+def test_one_broken_image_is_named_and_the_others_are_assessed(album, tmp_path, capsys):
     (album / "broken.jpg").write_bytes((album / "coffee_jpeg.jpg").read_bytes()[:900])
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 1
@@ -134,7 +134,7 @@ def test_one_broken_image_is_named_and_the_others_are_judged(album, tmp_path, ca
     assert "broken.jpg" in capsys.readouterr().err
 
 
-def test_an_interrupted_run_says_how_much_is_judged_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
+def test_an_interrupted_run_reports_its_progress_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
     assess_many = outputs.assess_many
 
     def interrupted(*given):
@@ -192,7 +192,7 @@ def test_a_users_mistake_is_one_line_and_status_2(arguments, said, examples, cap
     assert "Traceback" not in error
 
 
-def test_no_command_and_unknown_options_are_usage(capsys):
+def test_a_missing_command_and_unknown_options_are_wrong_usage(capsys):
     for arguments in ([], ["assess"], ["assess", "x.jpg", "--jsonl", "a", "--json"], ["judge"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
@@ -210,7 +210,7 @@ def test_tools_lists_kind_direction_and_range(capsys):
     assert "pip install 'agenticiqa[pyiqa]'" in table.err
 
 
-def test_a_real_ctrl_c_keeps_what_is_finished_and_leaves_no_process(album, examples, tmp_path):
+def test_a_real_ctrl_c_keeps_finished_results_and_leaves_no_process(album, examples, tmp_path):
     """With two workers: test_assess_paths.py."""
     for copy in range(60):
         shutil.copy(examples / "coffee_jpeg.jpg", album / f"copy{copy}.jpg")
@@ -238,7 +238,7 @@ def test_a_closed_pipe_is_no_error(album):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
 @pytest.mark.parametrize("options", [["--json"], ["--jsonl", "-"], []], ids=" ".join)
-def test_a_full_disk_under_the_output_is_one_line(album, options, monkeypatch, capsys):
+def test_a_full_disk_at_the_output_is_one_line(album, options, monkeypatch, capsys):
     with open("/dev/full", "w") as full:
         monkeypatch.setattr(sys, "stdout", full)
         assert main(["assess", str(album), *options]) == 1
@@ -247,7 +247,7 @@ def test_a_full_disk_under_the_output_is_one_line(album, options, monkeypatch, c
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no device that is always full")
-def test_a_full_disk_says_no_more_when_the_process_ends(album):
+def test_a_full_disk_prints_nothing_more_when_the_process_ends(album):
     command = f"{sys.executable} -m agenticiqa assess {album} > /dev/full"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
@@ -266,7 +266,7 @@ def test_a_full_disk_says_no_more_when_the_process_ends(album):
         ("from agenticiqa.eval.cli import main; main(sys.argv[1:])", "dspy numpy scipy PIL pydantic rich aiohttp"),
     ],
 )
-def test_the_program_and_the_parsers_load_nothing_that_they_do_not_use(statement, heavy):
+def test_the_program_and_the_parsers_load_no_unused_packages(statement, heavy):
     """With the help of each command in one process, since all parsers are in one place."""
     code = f"import sys, atexit\natexit.register(lambda: print('heavy:', set({heavy!r}.split()) & set(sys.modules)))\n"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""``agenticiqa compare`` of images: the ranking, bytes, metrics in their units, the page, and what is no image."""
+"""``agenticiqa compare`` of images: ranking, bytes, metrics with units, the page, and files that are no images."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_the_better_copy_comes_first_with_its_bytes_and_metrics(
     assert len([*Path("both_files").glob("*_map.webp")]) == 2
 
 
-def test_without_a_reference_each_is_judged_alone(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_reference_each_image_is_assessed_by_itself(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "<b>bad.jpg", "good.jpg"]) == OK
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:3] == ["rank", "image", "score"]
@@ -57,7 +57,7 @@ def test_without_a_reference_each_is_judged_alone(copies: Path, capsys: pytest.C
     assert "NIQE" in [line[0] for line in lines]
 
 
-def test_what_is_no_photo_is_marked(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_that_is_no_photo_is_marked(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Image.fromarray(scene()[:8, :8]).save("icon.png")
     assert main(["compare", "good.jpg", "icon.png"]) == OK
     headings, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[:3]]
@@ -65,7 +65,7 @@ def test_what_is_no_photo_is_marked(copies: Path, capsys: pytest.CaptureFixture[
     assert {line[1]: bool(line[-1]) for line in lines} == {"good.jpg": False, "icon.png": True}
 
 
-def test_nothing_that_can_be_judged(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_without_any_image_is_wrong_usage(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "text.jpg"]) == USAGE
     assert main(["compare", "none.jpg"]) == USAGE
     assert "there is no such file" in capsys.readouterr().err

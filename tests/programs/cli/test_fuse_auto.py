@@ -1,4 +1,4 @@
-"""``assess folder/ --fuse auto``: a folder fits its own fusion, and the same folder gives the same digits."""
+"""``assess folder/ --fuse auto``: a fusion is fitted to a folder, and the result is reproducible."""
 
 import json
 import random
@@ -128,7 +128,7 @@ def test_the_same_folder_gives_the_same_digits_after_workers_order_limits_and_ct
     assert scores_of(parts) == before
 
 
-def test_fewer_than_fifty_images_are_told_and_the_default_stands(
+def test_fewer_than_fifty_images_are_reported_and_keep_the_default_scores(
     album: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few, out = tmp_path / "few", tmp_path / "few.jsonl"
@@ -155,7 +155,7 @@ def test_fewer_than_fifty_images_are_told_and_the_default_stands(
         (["--fuse", "auto", "--jsonl", "x.jsonl", "--save-maps", "maps"], "after --save-maps has drawn them"),
     ],
 )
-def test_what_cannot_be_changed_afterwards_is_refused(
+def test_options_that_need_final_scores_are_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", "examples/chelsea_noise.png", *arguments]) == 2

@@ -1,4 +1,4 @@
-"""``agenticiqa gate``: what is refused, for which reason, and that nothing undecodable is accepted."""
+"""``agenticiqa gate``: which photos are refused for which reason; undecodable files are never accepted."""
 
 import csv
 import json
@@ -51,7 +51,7 @@ def checked(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[
     return status, {os.path.basename(row["image"]): row for row in found["images"]} | {"": found}
 
 
-def test_each_photo_is_refused_for_its_reason(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_photo_is_refused_with_its_reason(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found = checked(capsys, "uploads", "--policy", "policy.yaml")
     assert status == BELOW
     assert {name: [*row["reasons"]] for name, row in found.items() if name} == {
@@ -81,7 +81,7 @@ def test_a_photo_that_lies_on_its_side_is_checked_upright(uploads: Path, capsys:
     assert (found["turned.jpg"]["measured"]["width"], found["turned.jpg"]["measured"]["height"]) == (160, 256)
 
 
-def test_score_distortions_and_kind_are_judged_last(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_score_distortions_and_kind_are_checked_last(uploads: Path, capsys: pytest.CaptureFixture[str]) -> None:
     noise = np.random.default_rng(0).normal(0, 40, (256, 256, 3))
     noisy = np.clip(np.asarray(Image.open(uploads / "good.jpg")) + noise, 0, 255).astype(np.uint8)
     Image.fromarray(noisy).save("noisy.png")
@@ -151,7 +151,7 @@ def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
         (None, "no such file"),
     ],
 )
-def test_a_policy_that_cannot_be_read(
+def test_an_invalid_policy_is_reported(
     uploads: Path, capsys: pytest.CaptureFixture[str], policy: str | None, said: str | None
 ) -> None:
     if policy is not None:

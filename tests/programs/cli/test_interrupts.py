@@ -70,7 +70,7 @@ def run(code: str, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("presses", "message"), [(1, ""), (2, "agenticiqa: aborted; finished results are kept\n")])
-def test_the_second_press_ends_what_the_first_one_waits_for(presses: int, message: str) -> None:
+def test_a_second_ctrl_c_ends_the_wait_of_the_first(presses: int, message: str) -> None:
     arguments = ["twice"] if presses == 2 else []
     command = [sys.executable, "-c", START + WAITING, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -84,20 +84,20 @@ def test_the_second_press_ends_what_the_first_one_waits_for(presses: int, messag
     assert (process.returncode, err) == (130, message)
 
 
-def test_a_press_that_no_command_handles_is_one_line() -> None:
+def test_ctrl_c_that_no_command_handles_is_one_line() -> None:
     assert run(BETWEEN) == (130, "agenticiqa: interrupted\n")
 
 
-def test_a_second_press_inside_of_a_print_ends_the_process_all_the_same() -> None:
+def test_a_second_ctrl_c_during_a_print_ends_the_process() -> None:
     assert run(PRINTING) == (130, "agenticiqa: aborted; finished results are kept\n")
 
 
 @pytest.mark.parametrize("moment", ["early", "late"])
-def test_a_press_while_python_exits_does_not_change_the_status(moment: str) -> None:
+def test_ctrl_c_while_python_exits_does_not_change_the_status(moment: str) -> None:
     assert run(EXITING, moment) == (1, "")
 
 
-def test_a_terminal_gets_back_the_cursor_that_a_progress_bar_hides() -> None:
+def test_the_cursor_that_a_progress_bar_hides_is_shown_again() -> None:
     import pty
 
     ours, theirs = pty.openpty()

@@ -1,4 +1,4 @@
-"""What a person sees while an image is judged: every step in its own words, readable on any terminal."""
+"""The live view of an assessment: every step has a text that is readable on any terminal."""
 
 import logging
 import re
@@ -87,12 +87,12 @@ def test_a_second_round_is_indented_and_the_end_is_not(full: str) -> None:
     assert end.startswith("done ")
 
 
-def test_lines_are_plain_and_no_longer_than_a_page_is_wide(full: str) -> None:
+def test_lines_are_plain_and_at_most_a_page_wide(full: str) -> None:
     assert ESCAPE not in full
     assert max(map(len, full.splitlines())) <= WIDEST
 
 
-def test_on_a_terminal_trouble_is_yellow_and_lines_keep_to_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_warnings_are_yellow_and_lines_fit_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "60")
@@ -101,7 +101,7 @@ def test_on_a_terminal_trouble_is_yellow_and_lines_keep_to_its_width(monkeypatch
     assert max(len(plain(line)) for line in text.splitlines()) <= 60
 
 
-def test_prompts_and_replies_are_shown_at_vv_in_short(
+def test_prompts_and_replies_are_shown_shortened_at_vv(
     tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
@@ -118,7 +118,7 @@ def test_prompts_and_replies_are_shown_at_vv_in_short(
     assert re.search(r"^reply      scoring, \d+ characters, finish_reason stop\n +\{\"assessment\": \{", shown, re.M)
 
 
-def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be() -> None:
+def test_rows_name_their_image_only_if_several_are_assessed_in_parallel() -> None:
     view = StepFormatter()
     begun = {"size": [4, 3], "reference": None, "query": "Sharp?", "backend": "offline"}
     done = {"answer": "B", "score": None, "seconds": 1.0, "calls": 0, "cached": 0}
@@ -137,7 +137,7 @@ def test_images_side_by_side_are_told_apart_and_one_after_the_other_need_not_be(
     assert shown("a.png", "done", **done) == ["a.png: done       B in 1.00 s"]
 
 
-def test_what_a_model_says_cannot_steer_the_terminal() -> None:
+def test_text_of_a_model_cannot_control_the_terminal() -> None:
     said = "red \x1b[31m and \x1b]0;title\x07 and \r and \x9b2J end"
     row = {"type": "Blurs", "severity": "slight", "explanation": said}
     for each in (
@@ -149,12 +149,12 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
         assert "end" in StepFormatter().format(each)
 
 
-def test_markup_in_a_text_is_shown_as_it_is() -> None:
+def test_markup_in_a_text_is_shown_unchanged() -> None:
     assert "[bold]no[/bold] [/x]" in StepFormatter().format(record("[bold]no[/bold] [/x]"))
 
 
 @pytest.mark.parametrize("width", [20, 40])
-def test_a_narrow_terminal_still_gets_every_word(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+def test_a_narrow_terminal_shows_every_word(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
     text = plain(
@@ -163,7 +163,7 @@ def test_a_narrow_terminal_still_gets_every_word(monkeypatch: pytest.MonkeyPatch
     assert re.findall(r"alpha|beta|gamma|delta", text) == ["alpha", "beta", "gamma", "delta"]
 
 
-def test_a_record_that_is_no_step_is_shown_as_its_sentence() -> None:
+def test_a_record_without_an_event_is_shown_as_its_message() -> None:
     assert StepFormatter().format(record("judging in threads")).strip() == "judging in threads"
     assert StepFormatter().format(record("no map", logging.WARNING)).split() == ["warning", "no", "map"]
 
@@ -176,7 +176,7 @@ def test_regions_and_failed_tools_are_named() -> None:
     assert line.split() == ["tool", "NIQE", "no", "score", "Noise", "in", "sky"]
 
 
-def test_a_score_without_tools_is_that_of_the_levels_alone() -> None:
+def test_a_score_without_tools_comes_from_the_levels_alone() -> None:
     shares = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.75, "5": 0.0}
     fields = {"score": 3.75, "quality_level": "Good", "tool_mean": None, "tools": 0, "level_expectation": 3.75}
     lines = StepFormatter().format(
@@ -185,7 +185,7 @@ def test_a_score_without_tools_is_that_of_the_levels_alone() -> None:
     assert lines.splitlines()[-1] == "fusion     level expectation 3.75 -> 3.75 Good"
 
 
-def test_every_severity_flag_and_source_has_its_words() -> None:
+def test_every_severity_flag_and_source_has_a_text() -> None:
     assert set(live_view.SEVERITIES) == set(get_args(Severity))
     assert set(live_view.TO_DO) == set(PlanFlags.model_fields)
     sources = SummarizerOutput.model_fields["probability_source"].annotation

@@ -1,4 +1,4 @@
-"""What is told of a run: each step as a record with its figures, on stderr and in a file, and nothing secret."""
+"""The log of a run: each step is a record with its figures, on stderr and in a file, without secrets."""
 
 import base64
 import json
@@ -84,7 +84,7 @@ def named(records: list[logging.LogRecord], event: str) -> list[dict[str, Any]]:
     return [fields(record) for record in records if vars(record).get("event") == event]
 
 
-def test_a_run_is_told_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
+def test_a_run_is_logged_step_by_step(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     events = [vars(record).get("event") for record in full[0] if record.levelno >= logging.INFO]
     beside = {"asked", "answered", "rejected", "analyzed", "selected", "measured", "retry"}  # what runs side by side
     rounds = ["planned", "detected", "summarizing", "scored", "replan", "planned", "summarizing", "scored", "replan"]
@@ -97,7 +97,7 @@ def test_a_run_is_told_step_by_step(full: tuple[list[logging.LogRecord], dspy.Pr
     assert events.index("asked") < events.index("retry") < events.index("answered") < events.index("planned")
 
 
-def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy.Prediction], examples: Path) -> None:
+def test_each_step_has_its_figures(full: tuple[list[logging.LogRecord], dspy.Prediction], examples: Path) -> None:
     records, result = full
     (begun,) = named(records, "begun")
     assert (begun["size"], begun["reference"], begun["query"]) == ([600, 400], None, RATE)
@@ -133,7 +133,7 @@ def test_each_step_carries_its_figures(full: tuple[list[logging.LogRecord], dspy
     assert all(shown["image"] == str(examples / "coffee.webp") for shown in [*named(records, "done"), begun, again])
 
 
-def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
+def test_logged_calls_and_tokens_add_up(full: tuple[list[logging.LogRecord], dspy.Prediction]) -> None:
     records, result = full
     answered, (rejected,), (done,) = named(records, "answered"), named(records, "rejected"), named(records, "done")
     assert (rejected["stage"], rejected["attempt"]) == ("distortion_analysis", 1)
@@ -149,7 +149,7 @@ def test_what_was_asked_and_spent_adds_up(full: tuple[list[logging.LogRecord], d
     assert done["seconds"] > sum(shown["seconds"] for shown in answered) / 2  # two stages ran side by side
 
 
-def test_prompts_are_told_at_debug_steps_at_info_trouble_as_warnings(
+def test_prompts_are_logged_at_debug_steps_at_info_problems_as_warnings(
     full: tuple[list[logging.LogRecord], dspy.Prediction],
 ) -> None:
     levels = {vars(record).get("event"): record.levelname for record in full[0]}
@@ -189,7 +189,7 @@ def test_a_repeated_run_says_that_its_answers_came_from_the_cache(
     assert (done["calls"], done["input_tokens"], done["cached"]) == (0, 0, len(named(kept, "answered")))
 
 
-def test_an_answer_in_words_is_told_with_its_reason(
+def test_an_answer_in_words_is_logged_with_its_reason(
     tmp_path: Path, examples: Path, kept: list[logging.LogRecord]
 ) -> None:
     script = {**SCRIPT, "plan": {**SCRIPT["plan"][1], "query_type": "Other", "plan": dict.fromkeys(LOGS, False)}}
@@ -202,7 +202,7 @@ def test_an_answer_in_words_is_told_with_its_reason(
     assert named(kept, "done")[0]["score"] is None
 
 
-def test_an_outage_and_its_fallback_are_told(
+def test_an_outage_and_its_fallback_are_logged(
     tmp_path: Path, examples: Path, kept: list[logging.LogRecord], waits: list[float]
 ) -> None:
     down = Reply(status=503, raw_body=b'{"error": {"message": "away"}}')
@@ -217,7 +217,7 @@ def test_an_outage_and_its_fallback_are_told(
     assert named(kept, "done")
 
 
-def test_a_failed_image_is_told_too(tmp_path: Path, kept: list[logging.LogRecord]) -> None:
+def test_a_failed_image_is_logged(tmp_path: Path, kept: list[logging.LogRecord]) -> None:
     gone = tmp_path / "gone.png"
     with pytest.raises(UserError):
         AgenticIQA.offline()(gone)
@@ -226,7 +226,7 @@ def test_a_failed_image_is_told_too(tmp_path: Path, kept: list[logging.LogRecord
 
 
 @pytest.mark.parametrize("apart", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_every_record_says_which_image_it_is_about(
+def test_every_record_names_its_image(
     tmp_path: Path, examples: Path, kept: list[logging.LogRecord], monkeypatch: pytest.MonkeyPatch, apart: bool
 ) -> None:
     """Side by side in threads, and in processes of their own."""
@@ -265,7 +265,7 @@ def test_without_v_only_warnings_are_printed(
     assert ": distortion_analysis: attempt 1 of 3 rejected" in printed[1]
 
 
-def test_an_unchanged_plan_is_told_with_its_image(
+def test_an_unchanged_plan_is_logged_with_its_image(
     tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     doubt = {"need_replan": True, "replan_reason": "The sky was not looked at."}
@@ -277,7 +277,7 @@ def test_an_unchanged_plan_is_told_with_its_image(
     assert line.startswith(f"{examples / 'coffee.webp'}: ")
 
 
-def test_rules_that_plan_the_same_again_are_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_that_repeat_a_plan_log_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     strip = tmp_path / "strip.png"
     Image.linear_gradient("L").resize((600, 2)).save(strip)
     assert main(["assess", str(strip), "--json"]) == 0
@@ -320,7 +320,7 @@ def test_the_log_file_has_one_json_object_for_each_record(
     assert json_lines(log)[-1]["event"] == "done"
 
 
-def test_a_log_that_cannot_be_opened_is_told_in_one_line(
+def test_a_log_that_cannot_be_opened_is_reported_in_one_line(
     tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--log", str(tmp_path / "no" / "log")]) == 2
@@ -339,7 +339,7 @@ def test_a_full_disk_ends_the_log_and_not_the_run(examples: Path, capsys: pytest
     assert "/dev/full: the log stops here" in err
 
 
-def test_a_key_is_nowhere_even_when_the_server_repeats_it(
+def test_a_key_is_never_logged_even_if_the_server_repeats_it(
     tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SERVER_KEY", KEY)
@@ -362,7 +362,7 @@ def test_a_key_is_nowhere_even_when_the_server_repeats_it(
     assert json_lines(log)[-1]["event"] == "failed"
 
 
-def test_logging_is_afterwards_as_it_was() -> None:
+def test_logging_is_restored_afterwards() -> None:
     log = logging.getLogger(LOGGER)
     before = (list(log.handlers), log.propagate, log.level)
     with logging_to(2):

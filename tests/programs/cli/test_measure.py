@@ -1,4 +1,4 @@
-"""``agenticiqa measure``: one number, a table, CSV, JSON; what fails is named and the rest measured."""
+"""``agenticiqa measure``: one number, a table, CSV or JSON; failed images are named, and the others measured."""
 
 import csv
 import io
@@ -41,13 +41,13 @@ def pixels(path: str):
     return np.asarray(Image.open(path).convert("RGB"))
 
 
-def test_one_image_and_one_metric_is_a_number_alone(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_image_and_one_metric_print_a_single_number(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "ssim", "out/a.jpg", "--reference", "ref/a.png")
     assert (status, err) == (OK, "")
     assert float(out) == pytest.approx(ssim(pixels("out/a.jpg"), pixels("ref/a.png")), abs=1e-7)
 
 
-def test_folders_are_matched_and_csv_is_printed(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_are_matched_by_path_and_csv_is_printed(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "SSIM", "psnr", "ms_ssim", "out", "--reference", "ref", "--csv", "-")
     assert status == OK
     rows = [*csv.DictReader(io.StringIO(out))]
@@ -61,7 +61,7 @@ def test_folders_are_matched_and_csv_is_printed(pairs: Path, capsys: pytest.Capt
     assert Path("t.csv").read_text().splitlines()[0] == "image,reference,PSNR"
 
 
-def test_a_pattern_of_names_and_a_table_in_a_pipe(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_glob_is_expanded_and_a_table_is_printed_to_a_pipe(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "psnr,niqe", "out/*.jpg", "--reference", "ref")
     lines = [line.split("\t") for line in out.splitlines()]
     assert status == OK
@@ -69,7 +69,7 @@ def test_a_pattern_of_names_and_a_table_in_a_pipe(pairs: Path, capsys: pytest.Ca
     assert [line[0] for line in lines[1:]] == [str(Path("out", name)) for name in ("a.jpg", "b.jpg")]
 
 
-def test_what_fails_is_named_and_has_no_value(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_images_are_named_and_have_no_value(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("out/c.png").write_text("no image")
     Image.new("RGB", (300, 300)).save("out/flat.png")
     status, out, err = run(capsys, "niqe", "psnr", "rms_contrast", "out", "--reference", "out", "--json")
@@ -116,7 +116,7 @@ def test_it_starts_without_dspy(pairs: Path) -> None:
     assert done.stdout.splitlines()[1:] == ["set()"], done.stderr
 
 
-def test_a_scorer_without_opinions_writes_values(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_scorer_without_mos_writes_values(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("pairs.csv").write_text("image,reference\nout/a.jpg,ref/a.png\nout/b.jpg,ref/b.png\n")
     assert main(["evaluate", "pairs.csv", "--scorer", "SSIM"]) == OK
     shown = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Large blocks that are freed go back to the system."""
+"""Large freed blocks are returned to the system."""
 
 import ctypes
 import subprocess
@@ -32,11 +32,11 @@ print(libc.mallinfo2().hblkhd >> 20)
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33 or newer"
 )
 @pytest.mark.parametrize(("first", "of_the_system"), [("set", True), ("not", False)])
-def test_a_large_block_is_mapped_by_itself_also_after_one_was_freed(first: str, of_the_system: bool) -> None:
+def test_large_blocks_are_mapped_separately_after_one_was_freed(first: str, of_the_system: bool) -> None:
     ran = subprocess.run([sys.executable, "-c", KEPT, first], capture_output=True, text=True, check=True)
     assert (int(ran.stdout) >= 20) == of_the_system
 
 
-def test_elsewhere_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_systems_are_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     return_large_blocks()

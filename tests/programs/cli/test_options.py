@@ -1,4 +1,4 @@
-"""What options make of a configuration, and what they refuse."""
+"""How options change a configuration, and which values are refused."""
 
 from argparse import Namespace
 from pathlib import Path
@@ -28,7 +28,7 @@ def limits(given: Config, max_calls: int | None = None, max_usd: float | None = 
     return limits_from(Namespace(**{"max_calls": max_calls, "max_usd": max_usd, "workers": None, **more}), given)
 
 
-def test_limits_are_those_given() -> None:
+def test_limits_come_from_the_options() -> None:
     found = limits(config(PRICE, PRICE), 7, 0.5)
     assert (found.max_calls, found.max_usd) == (7, 0.5)
     found = limits(config(None, None), 0)
@@ -46,7 +46,7 @@ def test_a_limit_in_usd_needs_the_price_of_every_stage_that_asks() -> None:
     assert limits(Config(), max_usd=1.0).max_usd == 1.0, "nothing is asked offline"
 
 
-def test_a_stage_that_the_profile_leaves_out_needs_no_price() -> None:
+def test_a_stage_that_the_profile_omits_needs_no_price() -> None:
     given = config(PRICE, None, profile="fast").model_copy(
         update={"summarizer": StageConfig(backend="vllm.test", price=PRICE)}
     )
@@ -69,15 +69,13 @@ def test_a_number_that_is_too_small_is_refused(option: str, given: str, least: i
         (["--profile", "fast"], {"align": False, "cache": True, "max_side": 64, "profile": "fast"}),
     ],
 )
-def test_an_option_sets_its_key_and_leaves_the_others_as_the_file_has_them(
-    options: list[str], expected: dict[str, Any], tmp_path: Path
-) -> None:
+def test_an_option_sets_its_key_and_no_other(options: list[str], expected: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("max_side: 64")
     args = parse(["assess", "a.jpg", "--config", str(tmp_path / "mine.yaml"), *options], COMMANDS)
     assert expected.items() <= config_from(args).model_dump().items()
 
 
-def test_every_key_with_an_option_is_taken_by_assess() -> None:
+def test_assess_has_an_option_for_every_such_key() -> None:
     taken = {option.name for option in flat(COMMANDS["assess"].options) if option.key}
     declared = {
         name for name, field in Config.model_fields.items() if any(isinstance(m, Option) for m in field.metadata)
@@ -85,7 +83,7 @@ def test_every_key_with_an_option_is_taken_by_assess() -> None:
     assert taken == declared == {option.name for option in KEYS}
 
 
-def test_the_model_of_a_python_program_is_not_asked_from_the_shell() -> None:
+def test_backend_dspy_is_refused_on_the_command_line() -> None:
     with pytest.raises(
         UserError, match=r"^backend dspy is only for Python programs, which give DSPy a model: name a model"
     ):

@@ -1,4 +1,4 @@
-"""What a command writes: checked before the first image, complete where one output fails, and never assessed itself."""
+"""Outputs are checked before the first image, written even if another output fails, and never assessed."""
 
 import json
 import shutil
@@ -89,7 +89,7 @@ def test_other_commands_check_their_outputs_too(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
-def test_a_full_disk_loses_one_output_only(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_loses_only_one_output(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "album", "--csv", "/dev/full", "--html", "s.html", "--worst", "1"]) == 1
     shown = capsys.readouterr()
     assert "/dev/full: cannot be written (No space left on device)" in shown.err
@@ -100,7 +100,7 @@ def test_a_full_disk_loses_one_output_only(album: Path, capsys: pytest.CaptureFi
         assert capsys.readouterr().out.count("\n") == 4, "without another output the table is printed"
 
 
-def test_a_reader_of_stdout_that_stops_loses_stdout_only(
+def test_a_closed_stdout_loses_only_stdout(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Closed:
@@ -123,7 +123,7 @@ def test_a_reader_of_stdout_that_stops_loses_stdout_only(
         Path("s.html").unlink()
 
 
-def test_a_folder_of_results_that_is_deleted_meanwhile_is_made_again(
+def test_a_results_folder_that_is_deleted_during_the_run_is_made_again(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append = ResultsFile.append
@@ -151,7 +151,7 @@ def drawn(maps: Path, *images: str) -> list[str]:
     return [str(path.relative_to(maps)) for path in paths.values()]
 
 
-def test_the_folders_of_images_are_repeated_below_that_of_pictures(album: Path, tmp_path: Path) -> None:
+def test_subfolders_of_images_are_repeated_for_pictures(album: Path, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     assert drawn(maps, "y/a.jpg") == ["y/a.png"]
     assert drawn(maps, "x/a.jpg", "x/a.webp", "x/A.tif") == ["x/a.png", "x/a-2.png", "x/A-3.png"]
@@ -161,20 +161,20 @@ def test_the_folders_of_images_are_repeated_below_that_of_pictures(album: Path, 
     assert drawn(maps, "<stdin>", "../up.jpg") == ["stdin.png", f"{tmp_path.parent.name}/up.png"]
 
 
-def test_pictures_of_long_names_fit_and_differ(album: Path, tmp_path: Path) -> None:
+def test_pictures_of_images_with_long_names_have_valid_and_distinct_names(album: Path, tmp_path: Path) -> None:
     names = [f"{'é' * 125}{end}" for end in (".jpeg", "a.jpg", "b.jpg")] + [f"{'日' * 83}ab.tiff", "\\xff" * 200 + ".j"]
     found = drawn(tmp_path / "maps", *names)
     assert len(set(found)) == len(names)
     assert max(len(name.encode()) for name in found) <= 255
 
 
-def test_no_file_that_is_no_picture_of_ours_is_replaced(album: Path, tmp_path: Path) -> None:
+def test_files_that_are_not_drawn_pictures_are_not_overwritten(album: Path, tmp_path: Path) -> None:
     Path("b.png").write_bytes((album / "a.jpg").read_bytes())
     with pytest.raises(UserError, match=r"b\.png: the file exists and is not a picture"):
         picture_paths(Path(), ["b.jpg"])
 
 
-def test_rows_name_their_pictures_and_own_pictures_are_not_assessed(
+def test_rows_name_their_pictures_and_drawn_pictures_are_not_assessed(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = ["--html", "album/sheet.html", "--save-maps", "album/maps"]

@@ -1,4 +1,4 @@
-"""What is printed, and where: streams of any encoding, ``-`` for stdout, JSON of one shape with what failed."""
+"""Printed results: streams of any encoding, ``-`` for stdout, JSON of one shape with failed images."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ def album(tmp_path: Path, examples: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "latin-1", "utf-8"])
 @pytest.mark.parametrize("options", [[], ["--json"], ["--csv", "-"]], ids=["lines", "json", "csv"])
-def test_stdout_that_cannot_write_a_character_gets_the_result(
+def test_characters_that_stdout_cannot_encode_are_escaped(
     album: Path, encoding: str, options: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if encoding != "cp1252" and options == ["--csv", "-"]:
@@ -40,7 +40,7 @@ def test_stdout_that_cannot_write_a_character_gets_the_result(
 
 
 @pytest.mark.slow
-def test_so_does_that_of_a_process(album: Path) -> None:
+def test_a_process_escapes_characters_that_stdout_cannot_encode(album: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1:strict"}
     command = [sys.executable, "-W", "ignore", "-m", "agenticiqa", "assess", "album"]
     ended = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -58,7 +58,7 @@ def check(shown: str, options: list[str], encoding: str) -> None:
         assert (json.loads(shown)[0]["image"] == name) if options else (shown.split("\t")[1] == escaped)
 
 
-def test_json_of_a_folder_is_a_list_with_what_failed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_a_folder_is_a_list_with_failed_images(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "album", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["quality_score"] is not None
@@ -110,7 +110,7 @@ def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest
 
 
 @pytest.mark.slow
-def test_commands_that_are_given_what_another_one_made_use_it_or_say_so_in_a_line(
+def test_commands_use_files_of_other_commands_or_refuse_them_in_one_line(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (album / "labels.csv").write_text(f"image,mos\n{NAME},3\n")

@@ -1,4 +1,4 @@
-"""``assess --html --csv --worst --fail-under``: what is made of all results together."""
+"""``assess --html --csv --worst --fail-under``: overviews of all results."""
 
 import csv
 import json
@@ -31,7 +31,9 @@ def album(pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return tmp_path / "album"
 
 
-def test_sheet_table_and_the_worst_in_place_of_each_result(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sheet_table_and_worst_images_replace_the_single_results(
+    album: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["assess", "album", "--html", "out/sheet.html", "--csv", "t.csv", "--worst", "1"]) == OK
     shown = capsys.readouterr()
     score, image, finding = shown.out.splitlines()[1].split("\t")
@@ -48,7 +50,7 @@ def test_sheet_table_and_the_worst_in_place_of_each_result(album: Path, capsys: 
     assert len([*Path("out/sheet_files").glob("*.webp")]) == 2
 
 
-def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column(album: Path) -> None:
+def test_an_unreliable_score_is_marked_in_the_sheet_and_the_table(album: Path) -> None:
     Image.fromarray(scene(300, 400)[:2]).resize((600, 2)).save(album / "strip.png")
     assert main(["assess", "album", "--html", "sheet.html", "--csv", "t.csv"]) == OK
     with open("t.csv", newline="") as file:
@@ -60,7 +62,7 @@ def test_a_score_that_means_little_is_marked_in_the_sheet_and_in_the_last_column
     assert Path("sheet.html").read_text().count('<span class="caveat">too thin to assess</span>') == 1
 
 
-def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreliable_score_is_marked_among_the_worst_images(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def worst() -> dict[str, list[str]]:
         assert main(["assess", "album", "--worst", "9"]) == OK
         headings, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -73,7 +75,7 @@ def test_a_score_that_means_little_is_marked_among_the_worst(album: Path, capsys
     assert found == {"strip.png": ["too thin to assess"], "soft.png": [""], "sharp.png": [""]}
 
 
-def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
+def test_a_score_below_the_limit_has_its_own_status_unless_an_image_failed(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", "album", "--fail-under", "1"]) == OK
@@ -85,7 +87,7 @@ def test_a_limit_has_a_status_of_its_own_and_a_failure_goes_first(
     assert "broken.png: expected an image" in Path("sheet.html").read_text()
 
 
-def test_the_sheet_shows_what_an_earlier_run_judged(
+def test_the_sheet_shows_results_of_an_earlier_run(
     album: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["assess", "album/soft.png", "--jsonl", "scores.jsonl"]) == OK
@@ -99,7 +101,7 @@ def test_the_sheet_shows_what_an_earlier_run_judged(
     assert Path("sheet.html").read_text().count('<img src="sheet_files/') == 2
 
 
-def test_json_is_still_printed_beside_a_sheet(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_printed_together_with_a_sheet(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "album", "--json", "--html", "sheet.html"]) == OK
     assert len(json.loads(capsys.readouterr().out)) == 2
 
@@ -113,14 +115,14 @@ def test_json_is_still_printed_beside_a_sheet(album: Path, capsys: pytest.Captur
         (("--html", "."), "this is a folder"),
     ],
 )
-def test_what_cannot_be_done_is_said_first(
+def test_impossible_options_are_reported_before_the_first_image(
     album: Path, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["assess", "album", *options]) == USAGE
     assert said in capsys.readouterr().err
 
 
-def test_an_image_without_a_score_does_not_pass_a_limit(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_without_a_score_fails_a_limit(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["assess", "album", "--fail-under", "1", "--query", "Is the cat happy?"]
     assert main(asked) == UNSCORED
     assert "2 of 2 images have no score to compare with --fail-under 1" in capsys.readouterr().err
@@ -128,7 +130,7 @@ def test_an_image_without_a_score_does_not_pass_a_limit(album: Path, capsys: pyt
         assert main([*asked, "--jsonl", "s.jsonl", "--resume"]) == UNSCORED, "also of an earlier run"
 
 
-def test_lines_on_stdout_have_what_failed_as_json_has_it(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_on_stdout_include_failed_images(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (album / "broken.png").write_text("no image")
     found = {}
     for output in (["--json"], ["--jsonl", "-"], ["--jsonl", "-", "--html", "s.html"]):

@@ -1,4 +1,4 @@
-"""Parsing the command line: help, version, suggestions for what is misspelt, completion scripts."""
+"""Parsing the command line: help, version, suggestions for misspelled words, completion scripts."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ PHOTO = "photo.jpg"
 
 
 def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """The exit status, stdout and stderr of arguments that end the program while they are parsed."""
+    """Return the exit status, stdout and stderr of arguments that end the program during parsing."""
     with pytest.raises(SystemExit) as end:
         main(arguments)
     out, err = capsys.readouterr()
@@ -58,7 +58,7 @@ def ended(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
         (["assess", PHOTO, "--jobs", "a.jsonl"], "--jobs: not allowed with argument IMAGE"),
     ],
 )
-def test_wrong_usage_is_one_line_with_what_was_probably_meant(
+def test_wrong_usage_is_one_line_with_a_suggestion(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, err = ended(capsys, *arguments)
@@ -67,25 +67,25 @@ def test_wrong_usage_is_one_line_with_what_was_probably_meant(
     assert "--help" in err
 
 
-def test_a_command_that_is_like_none_is_told_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
     _, _, err = ended(capsys, "xyzzy")
     assert "did you mean" not in err
     assert all(name in err for name in COMMANDS)
 
 
-def test_no_command_at_all_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys)
     assert (status, out) == (2, "")
     assert "examples:" in err
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_the_version_is_that_of_the_package(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_version_of_the_package(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ended(capsys, option) == (0, f"agenticiqa {version('agenticiqa')}\n", "")
 
 
 @pytest.mark.parametrize("before", [["assess"], ["assess", "--reference"], ["measure", "niqe"], []])
-def test_a_file_that_begins_with_a_dash_is_told_from_an_option(
+def test_a_file_name_that_begins_with_a_dash_gets_a_hint(
     before: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -127,7 +127,7 @@ def test_python_m_works_like_the_command() -> None:
 
 
 @pytest.mark.parametrize("shell", shtab.SUPPORTED_SHELLS)
-def test_a_completion_script_knows_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_completion_script_has_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, "--print-completion", shell)
     assert (status, err) == (0, "")
     for name in (*COMMANDS, "save-maps", "mos-range", "probe"):

@@ -1,4 +1,4 @@
-"""Nothing that a model, a server or a question says can move the cursor of a terminal, wherever it is printed."""
+"""Text of a model, a server or a question cannot move the cursor of a terminal, wherever it is printed."""
 
 import json
 import re
@@ -17,7 +17,7 @@ EVIL = "Soft\x1b]0;owned\x07 \x9b2J \u202e edges."
 UNFIT = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 
 
-def test_line_breaks_and_all_scripts_stay() -> None:
+def test_line_breaks_and_letters_of_all_scripts_are_kept() -> None:
     assert printable("größer\n図\x1b[2J") == "größer\n図 [2J"
     assert all_printable({"a": ["\x07", 1.5, None]}) == {"a": [" ", 1.5, None]}
     assert json.loads(json_text({"größer": EVIL})) == {"größer": EVIL}
@@ -29,7 +29,7 @@ def test_line_breaks_and_all_scripts_stay() -> None:
     [([], "0"), ([], "1"), (["--json"], "1"), (["--jsonl", "-"], "1"), (["-vv"], "0"), (["-vv"], "1")],
     ids=" ".join,
 )
-def test_a_models_words(
+def test_text_of_a_model_is_made_harmless(
     arguments: list[str],
     terminal: str,
     tmp_path: Path,
@@ -48,7 +48,7 @@ def test_a_models_words(
     assert not UNFIT.search(shown.out.replace("\t", " ") + shown.err)
 
 
-def test_a_servers_words(tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_of_a_server_is_made_harmless(tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refusal = Reply(status=401, raw_body=json.dumps({"error": {"message": EVIL}}).encode())
     with fake_server(refusal) as server:
         config = configuration(tmp_path, server.url)

@@ -1,4 +1,4 @@
-"""A folder at a terminal: a ranking from ten images on, cards below that and with -v; what --quiet leaves out."""
+"""A folder at a terminal: a ranking from ten images on, cards for fewer images and with -v; --quiet hides notes."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_ten_images_are_a_ranking_and_a_summary(album: Path, capsys: pytest.Capt
     assert sum(map(int, re.findall(r"(\d+) [a-z]+(?:,|$)", summary.partition(";")[2]))) == 10
 
 
-def test_answers_are_a_table_of_answers(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_answers_are_shown_as_a_table(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["assess", "album", "--query", "Is it noisy? A. Yes B. No"]) == SOME_FAILED
     heading, *lines, last = capsys.readouterr().out.splitlines()
     assert heading.split() == ["answer", "image"]
@@ -50,7 +50,7 @@ def test_fewer_images_and_verbose_show_cards(album: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.count("╭─") == 10
 
 
-def test_quiet_leaves_out_notes_but_no_error(
+def test_quiet_hides_notes_but_no_error(
     album: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TTY_COMPATIBLE", "0")

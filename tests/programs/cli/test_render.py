@@ -1,4 +1,4 @@
-"""The card of a result on a terminal: what it took to get it."""
+"""The card of a result on a terminal: calls, cost and sources; progress bars and tables."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ def shown(row: dict[str, Any]) -> str:
     return captured.get()
 
 
-def test_a_card_tells_calls_and_price_of_a_result_with_a_model(examples: Path) -> None:
+def test_a_card_shows_calls_and_cost_of_a_result_with_a_model(examples: Path) -> None:
     priced = {"price": Price(input=100.0, output=100.0)}
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, planner=priced, executor=priced, summarizer=priced)
@@ -34,7 +34,7 @@ def test_a_card_tells_calls_and_price_of_a_result_with_a_model(examples: Path) -
     assert ", 0 calls and 5 from the cache" in again
 
 
-def test_a_card_of_an_offline_result_has_no_calls_and_says_what_its_tool_rates(examples: Path) -> None:
+def test_a_card_of_an_offline_result_has_no_calls_and_names_the_subject_of_its_tool(examples: Path) -> None:
     """The tool was chosen for compression, and rates quality as a whole."""
     row = AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict()
     assert "calls" not in shown(row)
@@ -42,7 +42,7 @@ def test_a_card_of_an_offline_result_has_no_calls_and_says_what_its_tool_rates(e
     assert re.search(r"LEARNED-IQA +overall quality +2\.\d+", shown(row))
 
 
-def test_a_card_names_the_source_of_the_levels_in_words(examples: Path) -> None:
+def test_a_card_names_the_source_of_the_quality_levels(examples: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         row = program_for(server)(examples / "coffee_jpeg.jpg").to_dict()
     assert row["probability_source"] == "quality_probs"
@@ -50,7 +50,7 @@ def test_a_card_names_the_source_of_the_levels_in_words(examples: Path) -> None:
 
 
 @pytest.mark.parametrize(("total", "terminal", "bar"), [(1, True, False), (2, True, True), (2, False, False)])
-def test_a_bar_is_shown_on_a_terminal_for_more_than_one_item(
+def test_a_progress_bar_is_shown_on_a_terminal_for_several_items(
     total: int, terminal: bool, bar: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")

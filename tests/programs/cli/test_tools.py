@@ -13,7 +13,7 @@ HEADINGS = ("stage", "input tokens", "USD", "model")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-def test_on_a_narrow_terminal_nothing_is_cut(
+def test_a_narrow_terminal_cuts_no_text(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Console, "is_terminal", True)

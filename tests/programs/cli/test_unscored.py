@@ -1,4 +1,4 @@
-"""``assess`` where a model gives no usable answer: counted, told, an exit status of its own, and judged again."""
+"""``assess`` where a model gives no usable answer: they are counted, reported with their own exit status, and assessed again."""
 
 import json
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def summary() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("query", [RATE, "Why is it soft?"])
-def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
+def test_images_without_a_score_or_answer_are_reported_and_assessed_again(
     album: Path, ill: Ill, server: Server, capsys: pytest.CaptureFixture[str], query: str
 ) -> None:
     assert assess(server, "--query", query) == UNSCORED
@@ -112,13 +112,13 @@ def test_what_has_no_score_or_answer_is_told_and_judged_again_until_it_has(
     assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
 
 
-def test_a_failure_beside_it_has_the_status_of_failures(album: Path, server: Server) -> None:
+def test_a_failed_image_decides_the_status_over_an_unscored_one(album: Path, server: Server) -> None:
     (album / "broken.png").write_bytes(b"none")
     assert assess(server) == SOME_FAILED
     assert (summary()["assessed"], summary()["unscored"], len(summary()["failed"])) == (3, 3, 1)
 
 
-def test_without_a_file_it_is_told_without_resume(
+def test_without_a_file_resume_is_not_mentioned(
     album: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["album/0.png", "--json", "--backend", "vllm.test", "--api-base", server.url]
@@ -136,7 +136,7 @@ def test_without_a_file_it_is_told_without_resume(
         ("assessment", {"quality_level": "Poor", "quality_reasoning": "Soft edges."}),
     ],
 )
-def test_what_a_model_left_a_gap_in_is_judged_again_once(
+def test_incomplete_results_are_assessed_again_once(
     album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str], stage: str, answer: Any
 ) -> None:
     ill.unusable = (stage,) if answer is None else ()
@@ -152,7 +152,7 @@ def test_what_a_model_left_a_gap_in_is_judged_again_once(
     assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
 
 
-def test_what_was_well_the_second_time_is_left_out(
+def test_results_that_were_completed_are_skipped(
     album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ill.unusable = ("analysis",)
@@ -162,7 +162,7 @@ def test_what_was_well_the_second_time_is_left_out(
     assert [bool(row["executor_evidence"]["failures"]) for row in rows()] == [False] * IMAGES
 
 
-def test_another_max_side_is_judged_again_and_sends_other_images(
+def test_another_max_side_assesses_again_and_sends_other_images(
     album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ill.get_well()
@@ -175,7 +175,7 @@ def test_another_max_side_is_judged_again_and_sends_other_images(
     assert ["32x32 pixels" in str(note) for note in notes] == [False] * 3 + [True] * 3
 
 
-def test_judge_many_gives_results_that_say_so(album: Path, server: Server, ill: Ill) -> None:
+def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:
     def unscored(program: AgenticIQA) -> list[bool]:
         outcomes = assess_many(program, [album / "0.png", album / "1.png"], workers=1)
         return [outcome.is_unscored for _, outcome in outcomes if not isinstance(outcome, Exception)]
@@ -185,7 +185,7 @@ def test_judge_many_gives_results_that_say_so(album: Path, server: Server, ill: 
     assert unscored(program_for(server)) == [False, False]
 
 
-def test_words_in_place_of_a_score_are_unscored_only_where_the_plan_was_never_accepted(
+def test_words_instead_of_a_score_are_unscored_only_without_an_accepted_plan(
     album: Path, server: Server, ill: Ill
 ) -> None:
     ill.healthy = by_stage({**SCRIPT, "plan": plan(query_type="Other", distortion_source="Explicit")})
@@ -200,6 +200,6 @@ def test_words_in_place_of_a_score_are_unscored_only_where_the_plan_was_never_ac
     assert len(server.requests) == asked
 
 
-def test_an_offline_answer_that_nothing_could_be_told_is_an_answer(album: Path) -> None:
+def test_an_offline_answer_of_unable_to_determine_counts_as_an_answer(album: Path) -> None:
     result = AgenticIQA.offline()(album / "0.png", "What is the man holding?", options=["Umbrella", "Camera"])
     assert (result.final_answer, result.is_unscored) == ("Unable to determine", False)

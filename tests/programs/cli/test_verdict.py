@@ -1,4 +1,4 @@
-"""The sentence of a card: what a photographer reads of a rating, without its arithmetic."""
+"""The sentence of a card: a rating in everyday words, without arithmetic."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -64,30 +64,30 @@ def rated(level: str, analysis: dict[str, Found] | None) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_level_comes_with_the_strongest_distortions(
+def test_a_verdict_has_the_level_and_the_most_severe_distortions(
     level: str, analysis: dict[str, Found] | None, sentence: str
 ) -> None:
     assert verdict(rated(level, analysis)) == sentence
 
 
-def test_every_severity_has_its_words() -> None:
+def test_every_severity_has_a_word() -> None:
     assert {"none", *STRENGTHS} == set(get_args(vocabulary.Severity))
 
 
-def test_an_answer_without_a_score_has_no_such_sentence(examples: Path) -> None:
+def test_an_answer_without_a_score_has_no_verdict(examples: Path) -> None:
     row = AgenticIQA.offline()(examples / "coffee_jpeg.jpg", "Is it noisy?").to_dict()
     assert verdict(row) == ""
     assert explanation(row) == row["quality_reasoning"]
 
 
-def test_offline_the_card_explains_without_arithmetic(examples: Path) -> None:
+def test_an_offline_card_explains_without_arithmetic(examples: Path) -> None:
     row = AgenticIQA.offline()(examples / "coffee_jpeg.jpg").to_dict()
     assert "fused from the tool mean" in row["quality_reasoning"]
     assert verdict(row) == "Poor quality: extreme compression artifacts."
     assert explanation(row) == ""
 
 
-def test_what_a_model_wrote_and_caveats_are_kept(examples: Path) -> None:
+def test_text_of_a_model_and_caveats_are_kept(examples: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         row = program_for(server)(examples / "coffee_jpeg.jpg").to_dict()
     before, _, after = row["quality_reasoning"].partition("Score ")

@@ -1,4 +1,4 @@
-"""``import agenticiqa``: quick, with every name that it promises, typed, and run with ``python -m agenticiqa``."""
+"""``import agenticiqa``: it is quick, typed, has every documented name, and runs with ``python -m agenticiqa``."""
 
 import importlib.metadata
 import importlib.util
@@ -23,13 +23,13 @@ def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, cwd=folder, check=False)
 
 
-def test_importing_it_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_importing_the_package_loads_no_heavy_package(tmp_path: Path) -> None:
     code = "import sys, agenticiqa; print(sorted(m for m in sys.modules if m.split('.')[0] in sys.argv[1:]))"
     heavy = ("agenticiqa", "dspy", "numpy", "PIL", "pydantic", "scipy", "httpx", "onnxruntime")
     assert python("-c", code, *heavy, folder=tmp_path).stdout == "['agenticiqa']\n"
 
 
-def test_every_name_is_there_and_listed() -> None:
+def test_every_name_exists_and_is_listed() -> None:
     assert dir(agenticiqa) == sorted(agenticiqa.__all__)
     users = {
         "AgenticIQA",
@@ -49,7 +49,7 @@ def test_every_name_is_there_and_listed() -> None:
     assert dir(agenticiqa.programs) == sorted(set(agenticiqa.__all__) - {"__version__"})
 
 
-def test_labels_evaluation_and_tuning_have_one_place_each_also_once_their_modules_are_loaded() -> None:
+def test_labels_evaluation_and_tuning_are_importable_from_one_place_each() -> None:
     from agenticiqa.eval.optimize import tuning
 
     assert {"evaluate", "read_labels"} <= set(agenticiqa.eval.__all__)
@@ -71,12 +71,12 @@ def test_an_unknown_name_is_an_attribute_error(module: object, tmp_path: Path) -
     assert ended.stderr.splitlines()[-1].startswith("ImportError: cannot import name 'AgenticIQa' from 'agenticiqa'")
 
 
-def test_python_suggests_the_name_that_was_meant(tmp_path: Path) -> None:
+def test_python_suggests_a_similar_name(tmp_path: Path) -> None:
     ended = python("-c", "import agenticiqa; agenticiqa.AgenticIQa", folder=tmp_path)
     assert ended.stderr.splitlines()[-1].endswith("Did you mean: 'AgenticIQA'?")
 
 
-def test_it_runs_as_a_module_from_any_folder(examples: Path, tmp_path: Path) -> None:
+def test_the_package_runs_as_a_module_from_any_folder(examples: Path, tmp_path: Path) -> None:
     ended = python("-m", "agenticiqa", "assess", str(examples / "coffee_jpeg.jpg"), "--json", folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["quality_level"] == "Poor"
@@ -85,7 +85,7 @@ def test_it_runs_as_a_module_from_any_folder(examples: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(not INSTALLED_COPY, reason="an editable install is the checkout itself; .ci/run uses a wheel")
-def test_the_wheel_has_every_file_of_code_and_data_but_research() -> None:
+def test_the_wheel_has_all_code_and_data_except_research() -> None:
     """What is missing there works in a checkout and fails at a user's."""
     installed = Path(agenticiqa.programs.__file__).parents[1]
     wanted = {

@@ -1,4 +1,4 @@
-"""``agenticiqa.metrics``: the same values however an image is given, batches, and what is refused."""
+"""``agenticiqa.metrics``: the same values for every image format, batches, and refused arguments."""
 
 import io
 import subprocess
@@ -57,11 +57,11 @@ def png(pixels: np.ndarray) -> bytes:
     ],
     ids=["PIL", "bytes", "file", "uint16", "float64", "float32", "C H W", "RGBA", "tensor", "float tensor"],
 )
-def test_an_image_has_the_same_value_however_it_is_given(given) -> None:
+def test_an_image_has_the_same_value_in_every_format(given) -> None:
     assert metrics.ssim(given(WORSE), given(PHOTO)) == pytest.approx(VALUE, abs=1e-12)
 
 
-def test_a_path_and_gray_in_each_shape(tmp_path: Path) -> None:
+def test_paths_and_gray_images_of_every_shape_are_accepted(tmp_path: Path) -> None:
     gray = np.asarray(Image.fromarray(PHOTO).convert("L"))
     expected = tools.niqe(np.dstack([gray] * 3))
     Image.fromarray(gray).save(tmp_path / "gray.png")
@@ -69,7 +69,7 @@ def test_a_path_and_gray_in_each_shape(tmp_path: Path) -> None:
     assert [metrics.niqe(each) for each in (*shapes, gray.astype(np.uint16) * 257)] == [expected] * 7
 
 
-def test_a_batch_gives_an_array() -> None:
+def test_a_batch_returns_an_array() -> None:
     images, references = np.stack([WORSE, PHOTO]), np.stack([PHOTO, PHOTO])
     for shown, pristine in (
         (images, references),
@@ -103,7 +103,7 @@ def test_a_batch_gives_an_array() -> None:
         (lambda: metrics.ssim(PHOTO, PHOTO[1:]), ToolError, "same size"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(call, error: type[Exception], said: str) -> None:
+def test_wrong_arguments_are_reported_in_one_line(call, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=r"^[^\n]*$") as caught:
         call()
     assert said in str(caught.value)

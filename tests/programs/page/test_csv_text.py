@@ -1,4 +1,4 @@
-"""CSV: no cell is a formula, no number is changed, no control character is left."""
+"""CSV: no cell is a formula, no number is changed, and no control character remains."""
 
 import csv
 import io
@@ -26,14 +26,14 @@ def test_formulas_get_an_apostrophe_and_numbers_do_not() -> None:
     assert csv_text([["\x1b]0;owned\x07"]]) == " ]0;owned \r\n"
 
 
-def test_raw_cells_are_as_they_are() -> None:
+def test_raw_cells_are_not_changed() -> None:
     token = RAW_CSV.set(True)
     assert cells(csv_text([[each] for each in [*FORMULAS, "\x1b"]])) == [*FORMULAS, "\x1b"]
     RAW_CSV.reset(token)
 
 
 @pytest.mark.parametrize(("options", "guard"), [([], "'"), (["--raw-csv"], "")])
-def test_the_option_of_a_command(
+def test_raw_csv_is_an_option_of_a_command(
     options: list[str], guard: str, photo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The contact sheet: sorted, escaped, loading nothing from elsewhere, and usable in a browser."""
+"""The contact sheet: sorted, escaped, without external resources, and usable in a browser."""
 
 import io
 from dataclasses import replace
@@ -32,7 +32,7 @@ def sheet(tmp_path: Path, *entries: Entry) -> str:
     return contact_sheet(entries, ["abc.webp"] * len(entries), tmp_path / "sheet.html", "A title <b>", ["c.png: bad"])
 
 
-def test_the_lowest_score_comes_first_and_none_last(tmp_path: Path) -> None:
+def test_the_lowest_score_comes_first_and_missing_scores_last(tmp_path: Path) -> None:
     entries = [entry("b.png", 4.0), entry("none.png", None, answer="Unable to determine"), entry("a.png", 1.5)]
     assert [each.image for each in worst_first(entries)] == ["a.png", "b.png", "none.png"]
     text = sheet(tmp_path, *entries)
@@ -47,7 +47,7 @@ def test_distortions_are_named_as_on_the_cards(tmp_path: Path) -> None:
     assert "Blurs" not in text.replace("Blurs is seen", "")
 
 
-def test_numbers_of_a_column_are_aligned_by_their_point() -> None:
+def test_numbers_of_a_column_are_aligned_at_the_decimal_point() -> None:
     lines = [("PSNR", "29.41 dB", "40"), ("SSIM", "0.5 [0.4, 0.6]", "33 of 40"), ("MDSI", "-", "-")]
     first, second, third = aligned(lines)
     assert first[1] == ("29.41 dB", "", True)
@@ -58,7 +58,7 @@ def test_numbers_of_a_column_are_aligned_by_their_point() -> None:
 
 @needs_chromium
 @pytest.mark.slow
-def test_two_images_of_a_comparison_lie_over_each_other_as_wide_as_the_window(tmp_path: Path) -> None:
+def test_two_images_of_a_comparison_overlap_at_the_width_of_the_window(tmp_path: Path) -> None:
     """A slider divides them, or they take turns; the files themselves are shown, as a copy would hide their damage."""
     for name, color in (("a.png", "red"), ("b.png", "blue"), ("reference.png", "white")):
         Image.new("RGB", (60, 40), color).save(tmp_path / name)
@@ -83,18 +83,18 @@ def test_two_images_of_a_comparison_lie_over_each_other_as_wide_as_the_window(tm
     assert visit(page, "document.documentElement.scrollWidth - innerWidth", width=390).values == [0]
 
 
-def test_a_reference_that_does_not_fit_is_a_caveat_of_the_entry() -> None:
+def test_a_reference_that_does_not_match_is_a_caveat() -> None:
     row = {"image": "a.png", "outside_training": ["gray"], "reference_check": {"sentence": "The image is shifted."}}
     assert entry_of(row).caveat == "less certain: gray; The image is shifted."
     assert entry_of({"image": "a.png", "reference_check": {"sentence": ""}}).caveat == ""
 
 
-def test_a_model_that_is_far_from_the_tools_is_a_caveat_of_the_entry() -> None:
+def test_a_large_difference_between_model_and_tools_is_a_caveat() -> None:
     assert entry_of({"image": "a.png", "disagreement": 2.34}).caveat == "model and tools differ by 2.3 levels"
     assert entry_of({"image": "a.png", "disagreement": None}).caveat == ""
 
 
-def test_hostile_names_and_texts_stay_text(tmp_path: Path) -> None:
+def test_hostile_names_and_texts_are_escaped(tmp_path: Path) -> None:
     text = sheet(tmp_path, entry(HOSTILE, 2.0, "Noise", explanation=HOSTILE), entry("x", None, answer=HOSTILE))
     page = read(text)
     assert page.tags.count("script") == 1, "our own"
@@ -104,7 +104,7 @@ def test_hostile_names_and_texts_stay_text(tmp_path: Path) -> None:
     assert "A title &lt;b&gt;" in text
 
 
-def test_what_loads_from_elsewhere_is_found() -> None:
+def test_addresses_outside_the_page_are_detected() -> None:
     """The check above sees what it is made for."""
     page = (
         '<script src="https://cdn.test/a.js"></script><img src="//x.test/b"><a href="javascript:0"><img src="c.webp">'
@@ -112,7 +112,7 @@ def test_what_loads_from_elsewhere_is_found() -> None:
     assert from_elsewhere(page) == ["https://cdn.test/a.js", "//x.test/b", "javascript:0"]
 
 
-def test_links_are_relative_to_the_page_and_no_scheme(tmp_path: Path) -> None:
+def test_links_are_relative_to_the_page_without_a_scheme(tmp_path: Path) -> None:
     assert link_to(str(tmp_path / "a b#.png"), tmp_path / "out" / "sheet.html") == "./../a%20b%23.png"
     assert str(link_to("javascript:alert(1)", Path("sheet.html"))).startswith("./")
     assert link_to("<stdin>", Path("sheet.html")) is None
@@ -130,7 +130,7 @@ def test_the_entry_of_a_row_names_the_main_distortion_and_its_place() -> None:
     assert entry_of({"image": "a.png", "final_answer": "B", "executor_evidence": none}).finding == ""
 
 
-def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
+def test_thumbnails_are_upright_small_and_reused(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned
     Image.new("RGB", (900, 600), "red").save(tmp_path / "a.jpg", exif=exif)
@@ -145,7 +145,7 @@ def test_thumbnails_are_upright_small_and_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["bmp", "tiff", "png", "webp", "jpg", "gif"])
-def test_a_thumbnail_is_made_of_the_pixels_that_are_measured(tmp_path: Path, suffix: str) -> None:
+def test_a_thumbnail_shows_the_measured_pixels(tmp_path: Path, suffix: str) -> None:
     path, rng = tmp_path / f"a.{suffix}", np.random.default_rng(0)
     Image.fromarray(rng.integers(0, 256, (40, 60, 4), dtype=np.uint8)).convert("P").convert("RGB").save(path)
     pixels = decode("a", open_bytes("a", path.read_bytes()), 10_000).pixels
@@ -156,7 +156,7 @@ def test_a_thumbnail_is_made_of_the_pixels_that_are_measured(tmp_path: Path, suf
 
 @needs_chromium
 @pytest.mark.slow
-def test_the_sheet_in_a_browser(tmp_path: Path) -> None:
+def test_the_sheet_works_in_a_browser(tmp_path: Path) -> None:
     """From disk: no error, nothing requested from elsewhere, no sideways scrolling on a phone; dark; the filter."""
     page, entries = tmp_path / "sheet.html", []
     for number in range(40):

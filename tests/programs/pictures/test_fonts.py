@@ -1,4 +1,4 @@
-"""Text of any script is drawn without a warning: by a font that has it, or with a question mark."""
+"""Text of any script is drawn without a warning: in a font that has its letters, or with question marks."""
 
 import logging
 import warnings
@@ -22,7 +22,7 @@ def test_text_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> Non
         assert np.asarray(image.convert("L")).min() < 100
 
 
-def test_bold_text_beside_a_font_that_has_no_bold_is_drawn_without_a_word(
+def test_bold_text_in_a_font_without_bold_is_drawn_without_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(canvas, "families", lambda: ["DejaVu Sans", "cmr10"])  # both are matplotlib's own
@@ -34,7 +34,7 @@ def test_bold_text_beside_a_font_that_has_no_bold_is_drawn_without_a_word(
     assert "bold for cmr10" in caplog.text, "only what the canvas draws itself is quiet"
 
 
-def test_only_what_no_font_has_becomes_a_question_mark() -> None:
+def test_only_characters_without_a_font_become_question_marks() -> None:
     assert canvas.drawable("caf\u00e9 \u2013 x") == "caf\u00e9 \u2013 x"
     assert canvas.drawable("a\U000f0000b") == "a?b"
     assert canvas.drawable("a\x1b\x85\u202eb\nc") == "a   b\nc"

@@ -1,4 +1,4 @@
-"""Pictures of assessments: the damage shows where it is, the scale means the same for every image, nothing is lost."""
+"""Pictures of assessments: damage is shown at its position, on the same scale for every image."""
 
 import io
 import json
@@ -93,7 +93,7 @@ def test_an_undistorted_image_stays_gray_beside_its_reference(program, photo):
     assert drawn.absolute, "nothing is not scaled up to something"
 
 
-def test_maps_are_of_the_tools_that_were_chosen_overall_first(program, photo):
+def test_maps_come_from_the_chosen_tools_overall_quality_first(program, photo):
     result = program(image(distort(photo, "white_noise", 5)), reference=image(photo))
     overall, noise = heatmaps(result)
     chosen = {call.tool for call in result.executor_evidence.tool_log}
@@ -102,7 +102,7 @@ def test_maps_are_of_the_tools_that_were_chosen_overall_first(program, photo):
     assert {overall.tool, noise.tool} <= chosen
 
 
-def test_a_tool_of_the_distortion_is_drawn_where_the_chosen_one_judges_everything(program, photo):
+def test_a_tool_for_the_distortion_is_drawn_if_the_chosen_tool_measures_overall_quality(program, photo):
     result = program(image(distort(photo, "white_noise", 5)))
     overall, noise = heatmaps(result)
     chosen = {call.tool for call in result.executor_evidence.tool_log}
@@ -111,7 +111,7 @@ def test_a_tool_of_the_distortion_is_drawn_where_the_chosen_one_judges_everythin
     assert noise.chosen == (noise.tool in chosen)
 
 
-def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_is_said(program, photo, monkeypatch):
+def test_a_chosen_tool_without_a_map_is_replaced_by_the_best_tool_with_one_and_noted(program, photo, monkeypatch):
     result = program(image(distort(photo, "jpeg", 5)))
     without = {name: card for name, card in heatmap.toolbox().items() if name != "BLOCKINESS"}
     monkeypatch.setattr(heatmap, "toolbox", lambda: without)
@@ -121,9 +121,7 @@ def test_where_the_chosen_tool_has_no_map_the_best_that_has_one_steps_in_and_it_
     assert heatmaps(program(image(scene(40, 60)))) == []
 
 
-def test_a_picture_has_the_interval_and_says_what_its_colors_mean_in_letters_that_a_readme_shows(
-    program, photo, tmp_path, monkeypatch
-):
+def test_a_picture_has_the_interval_and_a_legend_in_legible_letters(program, photo, tmp_path, monkeypatch):
     """At 830 pixels of width a letter of 9 points is 8 pixels high or more."""
     written, sizes, widths = [], [], []
     write = Canvas.write
@@ -140,12 +138,12 @@ def test_a_picture_has_the_interval_and_says_what_its_colors_mean_in_letters_tha
     assert interval_text(result.score_interval) in written
     assert {"0 %", "100 %", "0 %: no damage", "100 %: extreme distortion (map value 25)"} <= {*written}
     assert {*"12345"} <= {*written}, "every tick has its number"
-    assert "damage map: noise, measured by NOISE-SIGMA" in written
+    assert "damage map: noise (NOISE-SIGMA)" in written
     assert "overall quality" in written
     assert min(sizes) / 72 * 830 / max(widths) >= 8
 
 
-def test_a_picture_without_a_map_says_so_and_is_drawn(program, tmp_path, monkeypatch):
+def test_a_picture_without_a_map_is_drawn_with_a_note(program, tmp_path, monkeypatch):
     monkeypatch.setattr(heatmap, "toolbox", lambda: {})
     draw_assessment(program(image(scene(40, 60))), tmp_path / "small.png")
     assert (tmp_path / "small.png").stat().st_size > 5000
@@ -168,7 +166,7 @@ def test_a_large_pair_is_compared_at_a_stated_size(program, photo):
     assert heatmap.paint(np.asarray(large), drawn, (300, 300)).shape == (300, 300, 3)
 
 
-def test_regions_are_framed_and_named_in_colors_of_their_own(program, photo, tmp_path):
+def test_regions_are_framed_and_named_in_different_colors(program, photo, tmp_path):
     result = program(image(photo), query="How sharp is the left half, and how sharp the bottom right corner?")
     evidence = result.executor_evidence
     call = ToolCall(tool="X", region="a very long name of a region, longer than fits", distortion="Noise", ms=1)
@@ -183,7 +181,7 @@ def test_regions_are_framed_and_named_in_colors_of_their_own(program, photo, tmp
         assert (np.abs(pixels.astype(int) - wanted).max(axis=1) < 8).sum() > 200, color
 
 
-def test_the_names_of_regions_move_down_only_where_they_would_cover_each_other(program, photo, tmp_path, monkeypatch):
+def test_names_of_regions_move_down_only_if_they_would_overlap(program, photo, tmp_path, monkeypatch):
     named = {}
     monkeypatch.setattr(Axes, "annotate", lambda axes, text, at, **style: named.update({text: at}))
     result = program(image(photo), query="Is it sharp?")
@@ -208,7 +206,7 @@ def test_the_names_of_regions_move_down_only_where_they_would_cover_each_other(p
     assert top > 45
 
 
-def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, photo, tmp_path):
+def test_text_with_formula_signs_and_unusual_letters_is_drawn_unchanged(program, photo, tmp_path):
     source = tmp_path / "a $\\nosuch$ photo_{2} \\alpha.png"  # between its two dollar signs is no formula
     image(photo).save(source)
     draw_assessment(program(source), tmp_path / "drawn.png")
@@ -219,7 +217,7 @@ def test_text_with_signs_of_formulas_and_odd_letters_is_drawn_as_it_is(program, 
 @pytest.mark.parametrize(
     ("side", "shape"), [(1, (300, 451)), (2, (301, 451)), (32, (100, 150)), (96, (384, 512)), (16, (9, 500))]
 )
-def test_a_map_of_cells_lies_where_its_cells_are(side, shape):
+def test_a_map_of_cells_is_drawn_at_the_position_of_its_cells(side, shape):
     height, width = shape
     cells = np.zeros((-(-height // side), -(-width // side)))
     cells[:, cells.shape[1] // 2 :] = 1
@@ -230,7 +228,7 @@ def test_a_map_of_cells_lies_where_its_cells_are(side, shape):
     assert abs(halfway - edge) <= max(2, side / 8)
 
 
-def test_the_colors_redden_and_darken_from_the_gray_of_the_image_on():
+def test_colors_run_from_the_gray_of_the_image_to_dark_red():
     shares = np.linspace(0, 1, 50)[None]
     colors = blend(np.full(shares.shape, 130.0), shares)[0].astype(float)
     assert (colors[0] == 130).all()
@@ -246,7 +244,7 @@ SHOWS |= {"EXPOSURE-ERROR": ["brighten"], "PIQE": ["jpeg", "white_noise"]}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in WITH_MAP if TOOLS[name].map_end])
-def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
+def test_the_scale_ends_near_extreme_distortions(name, photo):
     card = TOOLS[name]
     found = []
     for kind in SHOWS.get(name, ["gaussian_blur", "white_noise", "jpeg"]):
@@ -256,7 +254,7 @@ def test_the_scale_ends_about_where_extreme_distortions_do(name, photo):
     assert card.map_end / 3 < np.mean(found) < 3 * card.map_end
 
 
-def test_every_map_has_a_scale_of_its_own():
+def test_every_map_has_its_own_scale():
     assert all(TOOLS[name].map_end for name in WITH_MAP), "without, a map's colors end at the worst place of each image"
 
 
@@ -284,7 +282,7 @@ def album(tmp_path):
     return [str(path) for path in paths]
 
 
-def test_save_maps_draws_each_image_and_may_be_repeated(album, tmp_path, capsys):
+def test_save_maps_draws_each_image_and_can_be_repeated(album, tmp_path, capsys):
     maps = tmp_path / "new" / "maps"
     for _ in range(2):
         assert main(["assess", *album, "--save-maps", str(maps), "--json"]) == 0
@@ -294,13 +292,13 @@ def test_save_maps_draws_each_image_and_may_be_repeated(album, tmp_path, capsys)
         assert sorted(path for path in maps.rglob("*.png")) == [maps / "a/b.png", maps / "c/b.png"]
 
 
-def test_no_pictures_are_announced_where_nothing_was_judged(tmp_path, capsys):
+def test_no_pictures_are_announced_if_nothing_was_assessed(tmp_path, capsys):
     (tmp_path / "empty.jpg").touch()
     assert main(["assess", str(tmp_path / "empty.jpg"), "--save-maps", str(tmp_path / "maps")]) == 2
     assert "Pictures" not in capsys.readouterr().err
 
 
-def test_a_picture_that_fails_costs_the_status_and_not_the_result(album, tmp_path, capsys, monkeypatch):
+def test_a_failed_picture_changes_the_status_but_keeps_the_result(album, tmp_path, capsys, monkeypatch):
     def broken(result, path):
         raise ToolError("no ink\nleft")
 
@@ -315,7 +313,7 @@ def test_a_picture_that_fails_costs_the_status_and_not_the_result(album, tmp_pat
     assert "no ink left" in warning[0]
 
 
-def test_a_folder_that_cannot_be_made_and_a_photo_in_the_way_are_told_first(album, tmp_path, capsys):
+def test_a_folder_that_cannot_be_made_and_a_photo_that_would_be_overwritten_are_reported_first(album, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["assess", album[0], "--save-maps", str(tmp_path / "file")]) == 2
     assert main(["assess", album[1], "--save-maps", str(tmp_path)]) == 2
