@@ -1,4 +1,4 @@
-"""The shipped calibration: full-reference tools agree at both ends, and tools for one distortion give no false alarms."""
+"""The shipped calibration: full-reference tools agree at both ends; those for one distortion give no false alarms."""
 
 import numpy as np
 import pytest

@@ -96,7 +96,7 @@ def test_score_distortions_and_kind_are_checked_last(uploads: Path, capsys: pyte
     assert [*found["blank.png"]["reasons"]] == ["kind"]
     assert found["good.jpg"]["accepted"]
     assert "score" in found["good.jpg"]["measured"]
-    assert "score" not in found["low.jpg"]["measured"], "what is refused already is not judged"
+    assert "score" not in found["low.jpg"]["measured"], "a photo that is already refused is not assessed"
     Path("strict.yaml").write_text("min_score: 4.9")
     assert [*checked(capsys, "noisy.png", "--policy", "strict.yaml")[1]["noisy.png"]["reasons"]] == ["score"]
 

@@ -1,4 +1,4 @@
-"""``assess`` where a model gives no usable answer: they are counted, reported with their own exit status, and assessed again."""
+"""``assess`` without a usable answer of a model: counted, reported, with its own exit status, and assessed again."""
 
 import json
 from collections.abc import Iterator

@@ -105,7 +105,7 @@ def test_hostile_names_and_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_addresses_outside_the_page_are_detected() -> None:
-    """The check above sees what it is made for."""
+    """The check for external resources detects them."""
     page = (
         '<script src="https://cdn.test/a.js"></script><img src="//x.test/b"><a href="javascript:0"><img src="c.webp">'
     )
