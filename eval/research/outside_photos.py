@@ -184,7 +184,7 @@ def report(weights: Mapping[str, Values], samples: Sequence[PictureSample]) -> l
     for group, pairs in groups.items():
         flagged = [pair for pair in pairs if pair[1] != "photo"]
         low, high = wilson(len(flagged), len(pairs))
-        right = f"{sum(true == said for true, said in flagged)} of {len(flagged)}" if pairs[0][0] != "photo" else ""
+        right = f"{sum(a == b for a, b in flagged)} of {len(flagged)}" if pairs[0][0] != "photo" else ""
         lines.append(f"| {group} | {len(pairs)} | {len(flagged) / len(pairs):.1%} [{low:.1%}, {high:.1%}] | {right} |")
     return lines
 

@@ -42,8 +42,8 @@ RIDGE = 1.0  # relative to the mean squared feature, for one photo
 def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:
     """Raise UserError if the first column of a table names the file or the source of an item."""
     with table.open(encoding="utf-8-sig", newline="") as file:
-        never = {Path(row[0]).name for row in csv.reader(file) if row}
-    if found := sorted({Path(item.source or item.name).name for item in items} & never):
+        test_photos = {Path(row[0]).name for row in csv.reader(file) if row}
+    if found := sorted({Path(item.source or item.name).name for item in items} & test_photos):
         raise UserError(f"{table}: names {len(found)} training photos, such as {found[0]}; remove them from the labels")
 
 

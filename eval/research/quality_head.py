@@ -151,8 +151,8 @@ def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, row
             chosen = [all_series[number] for number in numbers.tolist()]
             batch = np.concatenate(chosen)
             found = start[batch] + network(inputs[batch] + NOISE * torch.randn(len(batch), inputs.shape[1]))
-            off = functional.smooth_l1_loss(found, score[batch], reduction="none", beta=BEND)
-            loss = (weight[batch] * off).mean() + ORDER_WEIGHT * _disorder(found, score[batch], chosen)
+            error = functional.smooth_l1_loss(found, score[batch], reduction="none", beta=BEND)
+            loss = (weight[batch] * error).mean() + ORDER_WEIGHT * _disorder(found, score[batch], chosen)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -79,10 +79,10 @@ def pretrained(kept: Sequence[int]) -> Reader:
     for name in ("weight", "bias"):
         weights[f"norm.{name}"] = given[f"embeddings.LayerNorm.{name}"]
         for number in range(LAYERS):
-            ours, theirs = f"layers.layers.{number}", f"encoder.layer.{number}"
-            weights |= {f"{ours}.{part}.{name}": given[f"{theirs}.{of}.{name}"] for part, of in PARTS.items()}
-            joined = torch.cat([given[f"{theirs}.attention.self.{part}.{name}"] for part in ("query", "key", "value")])
-            weights[f"{ours}.self_attn.in_proj_{name}"] = joined
+            target, source = f"layers.layers.{number}", f"encoder.layer.{number}"
+            weights |= {f"{target}.{part}.{name}": given[f"{source}.{of}.{name}"] for part, of in PARTS.items()}
+            joined = torch.cat([given[f"{source}.attention.self.{part}.{name}"] for part in ("query", "key", "value")])
+            weights[f"{target}.self_attn.in_proj_{name}"] = joined
     missing, _ = reader.load_state_dict(weights, strict=False)
     assert set(missing) == {"read.weight", "read.bias"}
     nn.init.normal_(reader.read.weight, std=0.02)

@@ -20,11 +20,11 @@ class Odd(Exception):
         super().__init__(f"{one} and {other}")
 
 
-def obey(order: str) -> Any:
+def perform(order: str) -> Any:
     """Do something that a separate process must handle. Raises AssertionError in the process of the tests."""
     assert "pytest" not in sys.modules, f"{order!r} must be done in another process"
     match order:
-        case "tell":
+        case "report":
             return {"pid": os.getpid(), "environment": dict(os.environ), "path": sys.path}
         case "print":
             print("from Python")

@@ -11,20 +11,20 @@ import pytest
 
 from agenticiqa.programs.batch.worker import ONE_THREAD, NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import Unanswered
-from support.elsewhere import obey
+from support.elsewhere import perform
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Worker]:
-    apart = Worker(pickle.dumps(obey))
+    apart = Worker(pickle.dumps(perform))
     yield apart
     apart.close()
 
 
 def test_a_worker_is_another_process_with_one_thread_and_the_same_search_path(process: Worker) -> None:
-    shown = process("tell")
+    shown = process("report")
     assert shown["pid"] != os.getpid()
     assert shown["environment"].items() >= ONE_THREAD.items()
     assert set(shown["path"]) >= set(filter(None, sys.path))
@@ -83,10 +83,10 @@ def test_log_records_of_a_worker_are_logged_in_the_parent(process: Worker) -> No
     ("order", "said"), [("exit", "ended with status 3"), pytest.param("be killed", "memory", marks=POSIX)]
 )
 def test_a_stopped_worker_is_reported_and_the_next_call_starts_another(process: Worker, order: str, said: str) -> None:
-    before = process("tell")["pid"]
+    before = process("report")["pid"]
     with pytest.raises(WorkerStopped, match=said):
         process(order)
-    assert process("tell")["pid"] != before
+    assert process("report")["pid"] != before
 
 
 def test_a_worker_that_cannot_start_differs_from_one_that_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_a_worker_that_cannot_start_differs_from_one_that_stopped(monkeypatch: p
         Worker(b"no pickle")("well?")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(NotStarted, match="nowhere"):
-        Worker(pickle.dumps(obey))("well?")
+        Worker(pickle.dumps(perform))("well?")
 
 
 PARENT = """
