@@ -137,4 +137,4 @@ def test_unreadable_evidence_is_reported(
     row = json.loads((tmp_path / "r.jsonl").read_text())
     (tmp_path / "r.jsonl").write_text(json.dumps(row | {"executor_evidence": "x"}) + "\n")
     assert main(words) == OK
-    assert "is wrong, and left out: executor_evidence" in capsys.readouterr().err
+    assert "is invalid and was left out (executor_evidence" in capsys.readouterr().err

@@ -114,7 +114,7 @@ def test_the_profile_needs_a_model(capsys: pytest.CaptureFixture[str], photo: Pa
     with pytest.raises(ConfigError, match="name it with --backend"):
         Config(profile="levels").in_profile()
     assert main(["assess", str(photo), "--profile", "levels"]) == 2
-    assert "profile levels asks a model" in capsys.readouterr().err
+    assert "profile levels needs a model" in capsys.readouterr().err
 
 
 def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
