@@ -1,4 +1,4 @@
-"""The table of categories: an eighth row is all that the program has to be told."""
+"""The table of categories: an eighth row is all that a new category needs."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_every_kind_of_distort_belongs_to_one_category() -> None:
     assert sorted(kinds) == sorted(KINDS)
 
 
-def test_an_eighth_category_in_memory_is_planned_found_measured_and_asked_about() -> None:
+def test_an_added_category_is_planned_detected_measured_and_answered() -> None:
     done = subprocess.run([sys.executable, "-c", ADDED], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)

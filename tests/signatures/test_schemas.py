@@ -1,4 +1,4 @@
-"""What models are asked to give: strict JSON schemas, and a lenient reading of the documents' nested forms."""
+"""Requested answers: strict JSON schemas, and lenient parsing of the documents' nested forms."""
 
 import json
 import math
@@ -36,7 +36,7 @@ SIGNATURES: dict[str, type[dspy.Signature]] = {
     "answer": AnswerQuestion,
     "decision": DecideReplan,
 }
-# The answer is the same without them: null, empty, or the most probable level.
+# Optional keys: without them the answer has null, an empty list, or the most probable level.
 MAY_BE_LEFT_OUT = {"distortions", "required_tool", "quality_level", "replan_reason"}
 FLAGS = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
 VALID: dict[str, dict[str, Any]] = {
@@ -68,13 +68,13 @@ VALID: dict[str, dict[str, Any]] = {
 
 
 def output(stage: str) -> type[BaseModel]:
-    """The type of a signature's one output field."""
+    """Return the type of a signature's only output field."""
     (field,) = SIGNATURES[stage].output_fields.values()
     return field.annotation
 
 
 def nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a schema that is itself a schema (or a map of them)."""
+    """Yield every object of a schema that is itself a schema (or a map of them)."""
     if isinstance(schema, dict):
         yield schema
         for value in schema.values():
@@ -85,8 +85,8 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("stage", SIGNATURES)
-def test_what_is_sent_is_a_strict_schema(stage: str) -> None:
-    """Every object closed and every property required: what providers demand of a strict schema."""
+def test_the_schema_that_is_sent_is_strict(stage: str) -> None:
+    """Providers require that every object is closed and every property required."""
     schema = answer_schema(SIGNATURES[stage])
     objects = [node for node in nodes(schema) if node.get("type") == "object"]
     assert len(objects) >= 2
@@ -117,7 +117,7 @@ def test_closed_vocabularies_are_spelled_out_for_the_model(stage: str, words: tu
 
 
 @pytest.mark.parametrize("stage", SIGNATURES)
-def test_an_answer_is_written_back_the_same_lacks_no_key_and_loses_an_unknown_one(stage: str) -> None:
+def test_an_answer_round_trips_and_loses_unknown_keys(stage: str) -> None:
     model, valid = output(stage), VALID[stage]
     answer = model.model_validate(valid)
     assert answer.model_dump(mode="json", by_alias=True) == valid
@@ -132,7 +132,7 @@ def test_an_answer_is_written_back_the_same_lacks_no_key_and_loses_an_unknown_on
     assert (read.model_dump(), read.notes) == (answer.model_dump(), ["the unknown key 'confidence' was left out"])
 
 
-def test_a_misspelled_key_is_read_and_noted_and_one_that_is_there_twice_is_refused() -> None:
+def test_a_misspelled_key_is_noted_and_a_repeated_one_refused() -> None:
     reason = VALID["answer"]["quality_reasoning"]
     answer = Answer.model_validate({"Final Answer": "B", "quality_resoning": reason})
     assert (answer.final_answer, answer.quality_reasoning) == ("B", reason)
@@ -141,7 +141,7 @@ def test_a_misspelled_key_is_read_and_noted_and_one_that_is_there_twice_is_refus
         Answer.model_validate({"final_answer": "A", "Final Answer": "B", "quality_reasoning": reason})
 
 
-def test_each_question_has_one_answer_and_its_own_instruction_so_that_an_optimizer_tells_them_apart() -> None:
+def test_each_signature_has_one_answer_and_distinct_instructions() -> None:
     signatures = list(SIGNATURES.values())
     assert not any(one.equals(other) for number, one in enumerate(signatures) for other in signatures[number + 1 :])
     for stage, signature in SIGNATURES.items():
@@ -150,7 +150,7 @@ def test_each_question_has_one_answer_and_its_own_instruction_so_that_an_optimiz
         assert all((field.json_schema_extra or {})["desc"] for field in signature.fields.values())
 
 
-def test_the_planner_may_be_asked_without_images() -> None:
+def test_the_planner_works_without_images() -> None:
     assert plan_signature(sees_images=True) is Plan
     blind = plan_signature(sees_images=False)
     assert set(Plan.input_fields) - set(blind.input_fields) == {"image", "reference"}
@@ -239,7 +239,7 @@ def test_the_documents_mapping_by_region_is_accepted(model: type[BaseModel], nes
     ],
 )
 def test_a_malformed_mapping_is_a_validation_error_and_nothing_else(stage: str, by_region: Any) -> None:
-    """Anything else would leave the retries and sink the run."""
+    """Any other exception would bypass the retries and stop the run."""
     with pytest.raises(ValidationError):
         output(stage).model_validate(dict.fromkeys(VALID[stage], by_region))
 
@@ -253,7 +253,7 @@ def test_a_malformed_mapping_is_a_validation_error_and_nothing_else(stage: str, 
         {"required_tool": {"tool": "GMSD"}},
     ],
 )
-def test_so_is_a_malformed_plan(wrong: Any) -> None:
+def test_a_malformed_plan_is_a_validation_error(wrong: Any) -> None:
     with pytest.raises(ValidationError):
         PlanAnswer.model_validate({**VALID["plan"], **wrong})
 
@@ -262,14 +262,14 @@ def test_so_is_a_malformed_plan(wrong: Any) -> None:
     ("key", "bad"),
     [*(("3", bad) for bad in (math.nan, math.inf, "likely", [1], True)), ("0", -1.0), ("6", -1.0), ("Nice", -1.0)],
 )
-def test_what_is_no_log_probability_of_one_of_the_five_levels_is_refused(key: str, bad: Any) -> None:
+def test_invalid_log_probabilities_of_levels_are_refused(key: str, bad: Any) -> None:
     probs = {**VALID["assessment"]["quality_probs"], key: bad}
     with pytest.raises(ValidationError, match="quality_probs"):
         Assessment.model_validate({**VALID["assessment"], "quality_probs": probs})
 
 
 @pytest.mark.parametrize("log", [-1e300, -1000.0, float("-inf"), 0.0])
-def test_the_same_nothing_for_every_level_is_no_opinion(log: float) -> None:
+def test_zero_probability_for_every_level_is_refused(log: float) -> None:
     with pytest.raises(ValueError, match="no level has any probability"):
         settled(dict.fromkeys("12345", log))
     assert settled({**dict.fromkeys("1235", -1e300), "4": 0.0}) == {**dict.fromkeys("1235", -1000.0), "4": 0.0}
@@ -288,7 +288,7 @@ def test_a_level_that_is_nearly_the_most_probable_is_accepted_with_a_note() -> N
     assert answer.notes == ["quality_level is Good, a little less probable than Fair"]
 
 
-def test_a_replan_needs_a_reason_and_standing_by_the_answer_none() -> None:
+def test_only_a_replan_needs_a_reason() -> None:
     for reason in ("", "  "):
         assert Decision(need_replan=False, replan_reason=reason).replan_reason == ""
         with pytest.raises(ValidationError, match="replan_reason must say"):
@@ -307,7 +307,7 @@ def test_a_decision_is_true_or_false_and_an_answer_not_blank(stage: str, key: st
         output(stage).model_validate({**VALID[stage], key: bad})
 
 
-def test_half_a_character_in_an_answer_is_replaced_so_that_it_can_be_written_down() -> None:
+def test_a_lone_surrogate_in_an_answer_is_replaced() -> None:
     answer = Answer(final_answer="soft \ud83d", quality_reasoning="x\udcff")
     assert (answer.final_answer, answer.quality_reasoning) == ("soft ?", "x?")
     assert Decision(need_replan=True, replan_reason="no \ud83d").model_dump_json()

@@ -1,4 +1,4 @@
-"""The types that stages exchange: what they refuse, what they fold, and that JSON gives them back."""
+"""The types that stages exchange: refused values, normalized values, and round trips through JSON."""
 
 import json
 import math
@@ -83,7 +83,7 @@ scores = on_scale.flatmap(
 
 
 @given(st.one_of(plans, rows, calls, evidences, answers, scores))
-def test_json_gives_back_what_went_in(value: BaseModel) -> None:
+def test_models_round_trip_through_json(value: BaseModel) -> None:
     again = type(value).model_validate_json(value.model_dump_json())
     assert again == value
     assert type(value).model_validate(json.loads(json.dumps(value.model_dump(mode="json"), allow_nan=False))) == value
@@ -95,7 +95,7 @@ def test_the_documents_example_of_a_plan_is_in_its_schema() -> None:
 
 
 @pytest.mark.parametrize("missing", PLAN)
-def test_a_plan_lacks_nothing(missing: str) -> None:
+def test_a_plan_with_a_missing_key_is_refused(missing: str) -> None:
     with pytest.raises(ValidationError, match=missing):
         PlannerOutput.model_validate({key: value for key, value in PLAN.items() if key != missing})
 
@@ -165,9 +165,7 @@ def test_an_unknown_key_and_a_wrong_value_are_refused(model: type[BaseModel], wr
         ("distortions", {"sky": []}, None, None),
     ],
 )
-def test_every_way_to_write_a_part_of_the_plan_is_folded_into_one(
-    key: str, written: Any, read: Any, listed: list[str] | None
-) -> None:
+def test_spellings_of_a_plan_are_normalized(key: str, written: Any, read: Any, listed: list[str] | None) -> None:
     plan = PlannerOutput.model_validate({**PLAN, key: written})
     assert getattr(plan, key) == read
     assert listed in (None, plan.regions if key == "query_scope" else plan.tools)
@@ -182,7 +180,7 @@ def test_every_way_to_write_a_part_of_the_plan_is_folded_into_one(
         ("type", "overexposed", "Brightness change"),
         ("type", "oversaturated colours", "Color distortions"),
         ("type", "pixelated", "Spatial distortions"),
-        ("type", "Non-eccentricity patch", "Spatial distortions"),  # this and the next three as KADID-10k names them
+        ("type", "Non-eccentricity patch", "Spatial distortions"),  # this and the next three are names of KADID-10k
         ("type", "White noise in color component", "Noise"),
         ("type", "color component noise", "Noise"),
         ("type", "Denoise artifact", "Noise"),
@@ -206,7 +204,7 @@ def test_the_evidence_is_serialised_as_the_documents_have_it() -> None:
     assert json.loads(evidence.model_dump_json(include=set(documents))) == documents
 
 
-def test_a_rating_is_made_of_the_tools_that_have_a_weight() -> None:
+def test_a_rating_is_based_on_the_tools_with_a_weight() -> None:
     scores = {
         "sky": {"Blurs": ("NIQE", 4.0), "Noise": ("NOISE-SIGMA", 1.0), "Overall": ("LEARNED-IQA", 2.0)},
         "car": {"Noise": ("NOISE-SIGMA", 1.0)},
@@ -227,7 +225,7 @@ def test_a_rating_is_made_of_the_tools_that_have_a_weight() -> None:
     assert ExecutorOutput.model_validate(nothing).overall_mean is None, "a property alone is no rating"
 
 
-def test_a_rating_is_made_of_the_overall_scores_of_each_region_and_of_all_where_there_are_none() -> None:
+def test_a_rating_is_based_on_overall_scores_or_on_all_scores() -> None:
     scores = {
         "sky": {"Overall": ("NIQE", 4.0), "Overall 2": ("PIQE", 3.0), "Noise": ("NOISE-SIGMA", 1.0)},
         "car": {"Blurs": ("GMSD", 2.0), "Noise": ("NOISE-SIGMA", 1.0)},

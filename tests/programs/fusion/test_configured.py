@@ -1,4 +1,4 @@
-"""A fusion profile in a configuration: whose it is, and what is said where it is another's."""
+"""Fusion profiles in a configuration: which model and tools they fit, and what is reported if they do not."""
 
 import logging
 from pathlib import Path
@@ -25,19 +25,19 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error
 from support.scripted_answers import SCRIPT
 
-SERVER = "http://127.0.0.1:9/v1"  # nothing is asked
+SERVER = "http://127.0.0.1:9/v1"  # no request is sent
 TOOLS = ("LEARNED-IQA",)
 
 
 def written(folder: Path, **changes: Any) -> Path:
-    """A profile of vllm.test, in a file."""
+    """Write a profile for vllm.test to a file."""
     known = {"backend": "vllm.test", "toolset": TOOLS, "curves": curves_digest(TOOLS, toolbox())}
     write_fusion_profile(folder / "profile.yaml", PRIOR.model_copy(update={**known, "model_error": 0.7, **changes}))
     return folder / "profile.yaml"
 
 
 def configured(folder: Path, backend: str = "vllm.test", **changes: Any) -> Config:
-    """A configuration that names the profile."""
+    """Write a configuration that names the profile."""
     return Config(fusion=str(folder / "profile.yaml"), **changes).with_backend(backend, SERVER)
 
 
@@ -58,7 +58,7 @@ def test_a_profile_is_used_from_the_folder_of_the_configuration(
     assert AgenticIQA.from_config("mine.yaml").summarizer.fusion.profile.backend == "vllm.test"
 
 
-def test_a_profile_stands_alone_and_without_one_nothing_changed(tmp_path: Path) -> None:
+def test_a_profile_excludes_other_fusion_keys_and_is_optional(tmp_path: Path) -> None:
     (tmp_path / "both.yaml").write_text("fusion: {profile: p.yaml, eta: 1}")
     with pytest.raises(ConfigError, match=r"fusion: .*remove eta"):
         load_config(tmp_path / "both.yaml")
@@ -87,7 +87,7 @@ def test_a_profile_of_another_model_or_of_other_tools_is_refused(
 
 
 def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(tmp_path: Path) -> None:
-    """The folder that ``optimize`` writes: its prompts bring their profile along, unless a configuration says else."""
+    """The folder that ``optimize`` writes brings its profile, unless a configuration names another one."""
     plain = configured(tmp_path).model_copy(update={"fusion": FusionConfig()})
     program = AgenticIQA.from_config(plain)
     scorer = dict(program.named_predictors())[SCORER]
@@ -115,7 +115,7 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
     ("content", "said"),
     [(None, "cannot be read"), ("a: [", "not YAML"), ("tools: {}", "Extra inputs"), ("tool_error: 0.5", "model_error")],
 )
-def test_a_missing_or_damaged_profile_is_one_line(
+def test_a_missing_or_damaged_profile_is_reported_in_one_line(
     tmp_path: Path, content: str | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if content is not None:
@@ -131,7 +131,7 @@ def test_a_missing_or_damaged_profile_is_one_line(
     assert main(["assess", "examples/chelsea_noise.png", "--config", str(config), "--dry-run"]) == 2
 
 
-def test_other_prompts_are_only_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_prompts_only_cause_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     written(tmp_path, prompts="0123456789abcdef")
     config = configured(tmp_path)
     with caplog.at_level(logging.WARNING):
@@ -147,7 +147,7 @@ def test_offline_a_profile_is_not_used(tmp_path: Path) -> None:
     assert AgenticIQA.from_config(offline).summarizer.fusion.profile is None
 
 
-def test_a_profile_counts_by_its_content(tmp_path: Path) -> None:
+def test_a_profile_is_identified_by_its_content(tmp_path: Path) -> None:
     def fingerprint(folder: Path) -> str:
         config = configured(folder)
         return digest(run_settings(AgenticIQA.from_config(config), config))
@@ -168,7 +168,7 @@ def test_a_backend_is_named_as_in_a_configuration() -> None:
         assert [backend_shown(lm.model) for lm in program.questions[0].backend.lms] == [backend]
 
 
-def test_a_profile_of_other_tools_than_the_evidence_has_is_not_used_and_the_reason_says_so() -> None:
+def test_a_profile_for_other_tools_is_not_used_and_this_is_reported() -> None:
     profile = PRIOR.model_copy(update={"toolset": ("LEARNED-IQA",), "model_error": 0.4})
     p = {1: 0.0, 2: 0.0, 3: 0.1, 4: 0.2, 5: 0.7}
 
@@ -182,7 +182,7 @@ def test_a_profile_of_other_tools_than_the_evidence_has_is_not_used_and_the_reas
     assert "the fusion profile is not used: it was fitted with other tools (LEARNED-IQA)" in fused("HaarPSI").how
 
 
-def test_a_fallback_that_answers_in_place_of_the_profiles_model_is_fused_by_the_default(tmp_path: Path) -> None:
+def test_an_answer_of_a_fallback_model_uses_the_default_fusion(tmp_path: Path) -> None:
     written(tmp_path, model_error=0.4)
     photo = np.asarray(Image.open("examples/chelsea_noise.png"))
     nothing = {"distortion_set": [{"region": "Global", "distortions": []}]}

@@ -1,4 +1,4 @@
-"""Fitting a fusion profile: what is estimated without labels, with few images, with labels, in any order."""
+"""Fits of a fusion profile: without labels, with few images, with labels, and in any order of rows."""
 
 import math
 import random
@@ -20,13 +20,13 @@ from agenticiqa.programs.fusion.profile import (
 
 
 def level_probabilities(expectation: float, error: float = 0.5) -> dict[int, float]:
-    """Gaussian probabilities over the levels around an expectation."""
+    """Return Gaussian probabilities over the levels around an expectation."""
     shares = {level: math.exp(-0.5 * ((level - expectation) / error) ** 2) for level in range(1, 6)}
     return {level: share / sum(shares.values()) for level, share in shares.items()}
 
 
 def simulated(model: float, n: int = 1500, tool: float = 0.8, third: float = 0.5, seed: int = 1) -> list[FusionRow]:
-    """Images whose tool, model and third tool have these reliabilities, with independent errors."""
+    """Return images with these reliabilities of tool, model and third tool, with independent errors."""
     draw = random.Random(seed)
 
     def seen(quality: float, reliability: float) -> float:
@@ -42,7 +42,7 @@ def simulated(model: float, n: int = 1500, tool: float = 0.8, third: float = 0.5
 
 
 @pytest.mark.parametrize("reliability", [0.3, 0.6, 0.9])
-def test_the_models_reliability_is_found_without_any_label(reliability: float) -> None:
+def test_the_models_reliability_is_estimated_without_labels(reliability: float) -> None:
     profile = fit_profile(simulated(reliability), PRIOR, tool_reliability=0.8)
     assert profile.reliability["model"] == pytest.approx(reliability, abs=0.08)
     assert profile.reliability["agreement"] == pytest.approx(reliability, abs=0.08)
@@ -63,7 +63,7 @@ def test_the_order_of_the_rows_does_not_change_a_digit() -> None:
         assert fit_profile(rows, PRIOR) == profile
 
 
-def test_few_images_stay_near_the_prior_and_under_ten_it_is_the_prior() -> None:
+def test_few_images_stay_near_the_prior_and_fewer_than_ten_return_it() -> None:
     rows = simulated(0.2)
     few = fit_profile(rows[:9], PRIOR)
     assert (few.model_error, few.reliability, few.images) == (PRIOR.model_error, PRIOR.reliability, 9)
@@ -83,7 +83,7 @@ def test_a_model_at_chance_changes_no_order(tool: float) -> None:
         assert correlation(normal_scores(scores), normal_scores([row.tool_score for row in rows])) > 0.97
 
 
-def test_an_estimate_is_shrunk_toward_the_kind_of_model_that_it_is_like() -> None:
+def test_an_estimate_is_shrunk_toward_the_likelier_kind_of_model() -> None:
     assert shrunk(0.05, 500, PRIOR) < 0.08
     assert shrunk(0.7, 500, PRIOR) == pytest.approx(0.7, abs=0.01)
     assert shrunk(0.05, 1, PRIOR) > 0.4
@@ -91,8 +91,8 @@ def test_an_estimate_is_shrunk_toward_the_kind_of_model_that_it_is_like() -> Non
     assert expected == sorted(expected)
 
 
-def test_where_the_models_levels_lie_is_found() -> None:
-    """A model that says 3.6 on average, of images that the tools put at 3.2 on average, means 3.2 by it."""
+def test_the_position_of_the_models_levels_is_estimated() -> None:
+    """If the model's mean is 3.6 and the tools' mean is 3.2, the model's 3.6 is mapped to 3.2."""
     profile = fit_profile(simulated(0.9), PRIOR)
     assert profile.mapped(3.6) == pytest.approx(3.2, abs=0.12)
     assert profile.mapped(4.6) > profile.mapped(3.6) + 1
@@ -104,7 +104,7 @@ def test_a_constant_model_and_a_constant_tool_break_nothing() -> None:
     assert 1 <= ScoreFusion(profile=profile).fuse_scores([3.0], level_probabilities(4.0)) <= 5
 
 
-def test_a_profile_says_what_it_was_fitted_to() -> None:
+def test_a_profile_records_what_it_was_fitted_to() -> None:
     profile = fit_profile(
         simulated(0.8, n=50), PRIOR, backend="openai.m", prompts="0123", toolset=["NIQE", "FSIM"], version="1"
     )
@@ -129,7 +129,7 @@ def test_a_profile_is_read_back_to_the_last_digit(tmp_path: Path) -> None:
         ("{tool_error: 1, model_error: 1, modle_slope: 2}", "modle_slope"),
     ],
 )
-def test_a_file_that_is_no_profile_is_told_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
+def test_an_invalid_profile_is_reported_in_one_line(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "p.yaml"
     if text is not None:
         path.write_text(text)
@@ -144,8 +144,8 @@ def test_normal_scores_of_equal_values_are_equal_and_symmetric() -> None:
     assert correlation([1.0, 2.0], [3.0, 3.0]) == 0
 
 
-def test_a_profile_moves_the_score_to_the_better_of_both() -> None:
-    """The tools say 3; a model that says 4.4 moves the score the more, the smaller its error is."""
+def test_a_profile_moves_the_score_toward_the_more_reliable_side() -> None:
+    """The tools give 3; a model at 4.4 moves the score more, the smaller its error is."""
     said = level_probabilities(4.4)
     scores = [
         ScoreFusion(profile=FusionProfile(tool_error=0.6, model_error=error)).fuse_scores([3.0], said)
@@ -156,8 +156,8 @@ def test_a_profile_moves_the_score_to_the_better_of_both() -> None:
     assert scores[-1] == pytest.approx(3, abs=0.01)
 
 
-def test_a_model_that_the_tools_flatly_contradict_is_given_up() -> None:
-    """The nearer to the tools, the more is believed of it; far from them the score goes back to what they say."""
+def test_a_model_far_from_the_tools_loses_its_influence() -> None:
+    """The farther the model is from the tools, the less it counts; far away, the score returns to the tools."""
     profile = fit_profile(simulated(0.9), PRIOR, tool_reliability=0.8)
     fusion, gaussian = (
         ScoreFusion(profile=profile),
@@ -174,7 +174,7 @@ def test_a_model_that_the_tools_flatly_contradict_is_given_up() -> None:
     assert fusion.fuse_scores([], said) == gaussian.fuse_scores([], said)
 
 
-def test_a_profile_of_an_earlier_version_is_read_and_believes_the_model_as_before(tmp_path: Path) -> None:
+def test_a_profile_of_an_earlier_version_gives_the_same_score(tmp_path: Path) -> None:
     file = tmp_path / "old.yaml"
     write_fusion_profile(file, fit_profile(simulated(0.9), PRIOR))
     file.write_text("\n".join(line for line in file.read_text().splitlines() if "unrelated_answers" not in line))
@@ -183,8 +183,8 @@ def test_a_profile_of_an_earlier_version_is_read_and_believes_the_model_as_befor
     assert ScoreFusion(profile=old).fuse_scores([2.0], level_probabilities(4.95)) > 4
 
 
-def test_of_generated_pictures_the_tool_is_held_to_be_as_good_as_it_is_there() -> None:
-    """The tool of .8 on photos is one of .65 there, so that the same agreement tells of a better model."""
+def test_the_tools_reliability_on_generated_images_is_used_for_them() -> None:
+    """The tool with .8 on photos has .65 there, so the same agreement means a better model."""
     rows = simulated(0.7, tool=0.65)
     photos, generated = ([replace(row, image_kind=kind) for row in rows] for kind in ("photo", "generated"))
     of_photos, of_generated = (fit_profile(each, PRIOR, toolset=["LEARNED-IQA"]) for each in (photos, generated))
@@ -193,7 +193,7 @@ def test_of_generated_pictures_the_tool_is_held_to_be_as_good_as_it_is_there() -
     assert (of_photos.image_kind, of_generated.image_kind) == ("photo", "generated")
 
 
-def test_a_profile_is_of_the_kind_of_picture_that_most_are() -> None:
+def test_a_profile_is_fitted_to_the_most_frequent_kind_of_image() -> None:
     rows = simulated(0.7, n=200)
     mixed = [replace(row, image_kind="generated" if place < 60 else "photo") for place, row in enumerate(rows)]
     profile = fit_profile(mixed, PRIOR, tool_reliability=0.8)
@@ -202,12 +202,12 @@ def test_a_profile_is_of_the_kind_of_picture_that_most_are() -> None:
     assert fit_profile(rows, PRIOR).image_kind is None
 
 
-def test_without_tool_scores_the_profiles_opinions_stand_in() -> None:
+def test_without_tool_scores_the_profiles_mos_replaces_them() -> None:
     profile = FusionProfile(tool_error=0.6, model_error=1.0, quality_mean=2.5, quality_std=1.0)
     assert 2.5 < ScoreFusion(profile=profile).fuse_scores([], level_probabilities(4.5)) < 4
 
 
-def test_the_tools_own_error_takes_the_place_of_eta() -> None:
+def test_the_tools_reported_error_replaces_eta() -> None:
     fusion, said = ScoreFusion(profile=PRIOR), level_probabilities(4.5)
     sure, unsure = (fusion.fuse_scores([2.0], said, tool_error=error) for error in (0.3, 1.5))
     assert sure < fusion.fuse_scores([2.0], said) < unsure
@@ -215,7 +215,7 @@ def test_the_tools_own_error_takes_the_place_of_eta() -> None:
         fusion.fuse_scores([2.0], said, tool_error=0)
 
 
-def test_with_labels_both_reliabilities_are_measured_and_rows_without_are_left_out() -> None:
+def test_with_labels_both_reliabilities_are_measured_on_labeled_rows() -> None:
     draw, rows = random.Random(5), []
     for number in range(300):
         truth = draw.gauss(3, 0.8)
@@ -229,7 +229,7 @@ def test_with_labels_both_reliabilities_are_measured_and_rows_without_are_left_o
     assert fit_profile([*rows[:9], *rows[200:]], PRIOR, tool_reliability=0.9).labels == 0
 
 
-def test_where_no_reliability_is_known_three_predictors_tell_it() -> None:
+def test_three_predictors_give_the_reliability_if_none_is_known() -> None:
     profile = fit_profile(
         [FusionRow(r.tool_score, r.probabilities, others={"MINE": r.others["NIQE"]}) for r in simulated(0.5)], PRIOR
     )
@@ -237,8 +237,8 @@ def test_where_no_reliability_is_known_three_predictors_tell_it() -> None:
     assert profile.reliability["model"] == pytest.approx(0.5, abs=0.1)
 
 
-def test_the_best_known_tool_is_asked_also_where_another_makes_the_score() -> None:
-    """A tool of .8 that was degraded to .4 knows less of the model than LEARNED-IQA beside it."""
+def test_the_most_reliable_tool_is_used_even_if_another_gives_the_score() -> None:
+    """A tool degraded from .8 to .4 estimates the model less reliably than LEARNED-IQA."""
     rows = [
         FusionRow(r.tool_score, r.probabilities, others={"LEARNED-IQA": r.others["NIQE"]})
         for r in simulated(0.9, tool=0.4, third=0.83)

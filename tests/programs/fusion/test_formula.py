@@ -1,4 +1,4 @@
-"""ScoreFusion: properties of the fused score; its parts are in ``tests/spec``, as the documents name them."""
+"""Properties of the score of ScoreFusion; its parts are tested in ``tests/spec`` with the names of the documents."""
 
 import logging
 import math
@@ -24,7 +24,7 @@ etas = st.floats(0, 20)
 
 
 def tilted(p: dict[int, float], strength: float) -> dict[int, float]:
-    """The distribution moved towards the better levels (or, below 0, the worse ones)."""
+    """Move the distribution towards the better levels, or below 0 towards the worse ones."""
     return softmax({level: math.log(share) + strength * level for level, share in p.items()})
 
 
@@ -46,13 +46,13 @@ def test_the_order_of_the_tools_does_not_matter(tools: list[float], log_p: dict[
 
 @given(st.floats(2, 4), st.integers(1, 6))
 def test_tools_that_agree_and_an_undecided_model_give_about_their_value(value: float, count: int) -> None:
-    """Within 0.07 between 2 and 4, where the scale has levels on both sides."""
+    """The difference is at most 0.07 between 2 and 4, where the scale has levels on both sides."""
     assert FUSION.fuse_scores([value] * count, UNIFORM) == pytest.approx(value, abs=0.07)
 
 
 @pytest.mark.parametrize(("mean", "fused"), [(2.9871, 2.987), (3, 3.0), (5, 4.71), (1, 1.29)])
-def test_the_ends_of_the_scale_shrink_and_its_middle_does_not(mean: float, fused: float) -> None:
-    """Beyond 1 and 5 there are no levels, so there the mean over levels lies further in than the tools."""
+def test_scores_shrink_at_the_ends_of_the_scale_but_not_in_the_middle(mean: float, fused: float) -> None:
+    """Beyond 1 and 5 there are no levels, so the mean over levels is closer to the middle than the tools."""
     assert FUSION.fuse_scores([mean], UNIFORM) == pytest.approx(fused, abs=0.005)
 
 
@@ -63,19 +63,19 @@ def test_without_tools_the_score_is_the_models_expectation() -> None:
     assert ScoreFusion(model_error=3).fuse_scores([], p) == FUSION.fuse_scores([], p)
 
 
-def test_with_eta_zero_the_tools_have_no_say() -> None:
+def test_with_eta_zero_the_tools_have_no_influence() -> None:
     p = {1: 0.1, 2: 0.2, 3: 0.3, 4: 0.3, 5: 0.1}
     assert FUSION.fuse([3.2], p) == FUSION.fuse_scores([3.2], p), "another name"
     assert ScoreFusion(0).fuse_scores([5.0], p) == pytest.approx(ScoreFusion(0).fuse_scores([], p))
 
 
 @pytest.mark.parametrize("eta", [1.0, 100.0, 1e6])
-def test_a_model_that_is_sure_is_believed_however_far_the_tools_are(eta: float) -> None:
+def test_a_certain_model_determines_the_score(eta: float) -> None:
     assert ScoreFusion(eta).fuse_scores([1.0], {1: 0, 2: 0, 3: 0, 4: 0, 5: 1.0}) == pytest.approx(5)
 
 
-def test_the_papers_example_is_reached_by_a_nearly_undecided_model() -> None:
-    """Fig. 6: two tools at 2.9871, the answer 2.9542; a tilt of 6.6 % per level towards the worse ones does it."""
+def test_a_nearly_undecided_model_reproduces_the_papers_example() -> None:
+    """Fig. 6: two tools at 2.9871, result 2.9542; a tilt of 6.6 % per level towards the worse ones suffices."""
     low, high = -1.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -87,15 +87,15 @@ def test_the_papers_example_is_reached_by_a_nearly_undecided_model() -> None:
 
 
 @given(logs)
-def test_without_the_denominator_the_papers_example_could_not_be_reached(log_p: dict[int, float]) -> None:
-    """The sum of alpha p c is at most 1.69 for a mean of 2.9871, whatever the model says."""
+def test_the_papers_example_requires_the_denominator(log_p: dict[int, float]) -> None:
+    """The sum of alpha p c is at most 1.69 for a mean of 2.9871, for any model."""
     weights, p = FUSION.compute_perceptual_weights([2.9871] * 2), softmax(log_p)
     unnormalised = sum(weights[level] * p[level] * level for level in p)
     assert unnormalised <= max(weights[level] * level for level in p) + 1e-12 < 1.70
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 0.99, 5.01])
-def test_a_tool_score_that_is_none_is_refused(bad: float) -> None:
+def test_an_invalid_tool_score_is_refused(bad: float) -> None:
     with pytest.raises(ValueError, match=r"a tool score must lie in \[1, 5\]"):
         FUSION.fuse_scores([3.0, bad], UNIFORM)
 
@@ -111,7 +111,7 @@ def test_a_tool_score_that_is_none_is_refused(bad: float) -> None:
         {},
     ],
 )
-def test_what_is_no_distribution_over_the_levels_is_refused(bad: dict[int, float]) -> None:
+def test_probabilities_that_are_no_distribution_are_refused(bad: dict[int, float]) -> None:
     with pytest.raises(ValueError, match="probabilities"):
         FUSION.fuse_scores([3.0], bad)
 
@@ -120,23 +120,23 @@ errors = st.floats(0, 20)
 
 
 @given(tool_scores, logs, etas, errors)
-def test_whatever_the_models_error_the_score_lies_on_the_scale(
+def test_for_any_model_error_the_score_is_on_the_scale(
     tools: list[float], log_p: dict[int, float], eta: float, error: float
 ) -> None:
     assert 1 <= ScoreFusion(eta, model_error=error).fuse_scores(tools, softmax(log_p)) <= 5
 
 
 @given(tool_scores, logs, st.floats(0, 5), st.just(0.0) | st.floats(0.01, 20))
-def test_whatever_the_models_error_the_score_never_falls_when_the_model_thinks_better_of_the_image(
+def test_for_any_model_error_the_score_rises_with_the_models_expectation(
     tools: list[float], log_p: dict[int, float], strength: float, error: float
 ) -> None:
     fusion, p = ScoreFusion(model_error=error), softmax(log_p)
-    assume(error == 0 or max(p.values()) - min(p.values()) > 1e-6)  # equal probabilities are none
+    assume(error == 0 or max(p.values()) - min(p.values()) > 1e-6)  # equal probabilities have no influence
     assert fusion.fuse_scores(tools, tilted(p, strength)) >= fusion.fuse_scores(tools, p) - 1e-9
 
 
 @given(scores, logs)
-def test_without_an_error_it_is_the_papers_formula_and_with_a_great_one_the_tools_decide(
+def test_a_zero_model_error_is_the_papers_formula_and_a_large_one_ignores_the_model(
     tool: float, log_p: dict[int, float]
 ) -> None:
     p = softmax(log_p)
@@ -157,12 +157,12 @@ def test_with_an_error_only_the_models_expectation_counts(tool: float, log_p: di
 
 
 @given(scores, errors)
-def test_an_undecided_model_does_not_pull_whatever_its_error(tool: float, error: float) -> None:
+def test_an_undecided_model_has_no_influence(tool: float, error: float) -> None:
     alone = FUSION.fuse_scores([tool], UNIFORM)
     assert ScoreFusion(model_error=error).fuse_scores([tool], UNIFORM) == pytest.approx(alone)
 
 
-def test_the_greater_the_models_error_the_less_a_sure_model_pulls() -> None:
+def test_a_larger_model_error_reduces_the_models_influence() -> None:
     sure = {1: 1.0, 2: 0, 3: 0, 4: 0, 5: 0}
     pulled = [ScoreFusion(2, model_error=error).fuse_scores([4.0], sure) for error in (0, 0.5, 1, 2, 3, 6, 100)]
     assert pulled[0] == pytest.approx(1)
@@ -180,7 +180,7 @@ def test_a_parameter_that_is_negative_or_not_finite_is_refused(name: str, bad: f
 @pytest.mark.parametrize(
     "bad", [{"1": 0.0}, {"1": 0, "2": 0, "3": 0, "4": 0, "5": math.nan}, dict.fromkeys("12345", -math.inf)]
 )
-def test_log_probabilities_that_are_none_are_refused(bad: dict[str, float]) -> None:
+def test_invalid_log_probabilities_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"quality_probs|log-probabilities"):
         FUSION.extract_vlm_probabilities({"quality_probs": bad})
 
@@ -199,12 +199,12 @@ def test_a_better_score_never_has_a_worse_level(one: float, other: float) -> Non
 
 
 @pytest.mark.parametrize("score", [0.99, 5.01, math.nan, math.inf])
-def test_what_is_off_the_scale_has_no_level(score: float) -> None:
+def test_a_score_outside_the_scale_has_no_level(score: float) -> None:
     with pytest.raises(ValueError, match="a score must lie in"):
         level_name(score)
 
 
-def test_another_rule_stays_itself_with_a_profile_and_where_the_profile_is_not_for_the_tools() -> None:
+def test_a_subclass_of_the_fusion_keeps_its_class_with_any_profile() -> None:
     class ToolsAlone(ScoreFusion):
         def fuse_scores(self, tool_scores: Sequence[float], *args: object, **kwargs: object) -> float:
             return tool_scores[0]

@@ -1,4 +1,4 @@
-"""The fused score of one image: its interval, what the tools alone say, and what the reader is told."""
+"""The fused score of one image: its interval, the score of the tools alone, and the explanation."""
 
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,18 @@ FITTED = ScoreFusion(
 
 
 def evidence(score: float = 4.2, spread: float | None = 0.7, tool: str = "LEARNED-IQA") -> ExecutorOutput:
-    """One tool's score of the whole image."""
+    """Return evidence with one tool's score of the whole image."""
     call = ToolCall(tool=tool, region="Global", distortion="Overall", calibrated=score, spread=spread, ms=1)
     return ExecutorOutput(quality_scores={"Global": {"Overall": (tool, score)}}, tool_log=[call])
 
 
 def width(fused: FusedScore, share: Any = "80") -> float:
-    """Of the interval."""
+    """Return the width of the interval."""
     low, high = fused.interval[share]
     return high - low
 
 
-def test_damage_in_a_part_lowers_the_score_offline_and_no_models_score() -> None:
+def test_local_damage_lowers_the_offline_score_but_not_a_models_score() -> None:
     part = DamagedPart(type="Noise", severity="severe", place="center", box=(160, 128, 352, 256), share=0.125)
     damaged = evidence().model_copy(update={"local_damage": {"Global": [part]}})
     assert fused_score(offline_fusion(), damaged, BAD, "learned", spread=0.7).score == pytest.approx(1.1)
@@ -41,7 +41,7 @@ def test_damage_in_a_part_lowers_the_score_offline_and_no_models_score() -> None
     assert by_model[0] == by_model[1]
 
 
-def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
+def test_a_model_far_from_the_tools_is_reported_with_its_influence() -> None:
     fused = fused_score(default_fusion(), evidence(), BAD, "logprobs")
     assert fused.without_model == pytest.approx(4.2, abs=0.15)
     assert fused.score < fused.without_model - 0.5
@@ -50,9 +50,7 @@ def test_a_model_far_from_the_tools_is_told_with_its_leverage() -> None:
 
 
 @pytest.mark.parametrize(("p", "source"), [(GOOD, "logprobs"), (dict.fromkeys(range(1, 6), 0.2), "uniform")])
-def test_a_model_near_the_tools_or_without_an_opinion_is_not_told(
-    p: dict[int, float], source: ProbabilitySource
-) -> None:
+def test_a_model_near_the_tools_or_undecided_is_not_reported(p: dict[int, float], source: ProbabilitySource) -> None:
     fused = fused_score(default_fusion(), evidence(), p, source)
     assert "far from" not in fused.how
     assert fused.disagreement is None
@@ -60,31 +58,31 @@ def test_a_model_near_the_tools_or_without_an_opinion_is_not_told(
 
 
 @pytest.mark.parametrize("source", ["learned", "measurements"])
-def test_offline_there_is_no_model_to_leave_out(source: ProbabilitySource) -> None:
+def test_offline_results_have_no_score_without_the_model(source: ProbabilitySource) -> None:
     assert fused_score(offline_fusion(), evidence(), BAD, source, spread=0.7).without_model is None
 
 
-def test_the_interval_is_as_wide_as_the_deviation_says_and_ends_with_the_scale() -> None:
+def test_the_interval_follows_the_deviation_and_ends_with_the_scale() -> None:
     assert score_interval(3.0, 0.5)["80"] == pytest.approx((2.359, 3.641), abs=1e-3)
     assert score_interval(3.0, 0.5)["95"] == pytest.approx((2.02, 3.98), abs=1e-3)
     assert score_interval(4.8, 1.0) == {"80": pytest.approx((3.518, 5.0), abs=1e-3), "95": (pytest.approx(2.84), 5.0)}
 
 
-def test_an_image_of_which_the_tools_know_less_has_a_wider_interval_and_listens_more_to_the_model() -> None:
+def test_a_larger_tool_deviation_widens_the_interval_and_favors_the_model() -> None:
     for fusion in (default_fusion(), FITTED):
         sure, unsure = (fused_score(fusion, evidence(3.0, spread), GOOD, "logprobs") for spread in (0.5, 1.5))
         assert width(unsure) > width(sure)
         assert unsure.score > sure.score
 
 
-def test_offline_the_interval_follows_the_estimates_own_deviation() -> None:
+def test_the_offline_interval_follows_the_deviation_of_the_estimate() -> None:
     known = fused_score(offline_fusion(), evidence(3.0, 0.5), GOOD, "learned", spread=0.5)
     strange = fused_score(offline_fusion(), evidence(3.0, 0.5), GOOD, "learned", spread=2.0)
     assert width(known) == pytest.approx(2 * 1.2816 * 0.5)
     assert strange.interval["95"] == (1.0, 5.0)
 
 
-def test_the_learned_scorers_interval_for_photos_is_narrower_than_it_states_but_not_where_it_knows_less() -> None:
+def test_the_learned_interval_is_narrower_for_photos_like_the_training_set() -> None:
     of_photo = evidence(3.0, 0.75)
     call = of_photo.tool_log[0].model_copy(update={"image_kind": "photo"})
     of_photo = of_photo.model_copy(update={"tool_log": [call]})
@@ -94,12 +92,12 @@ def test_the_learned_scorers_interval_for_photos_is_narrower_than_it_states_but_
     assert width(gray) == pytest.approx(2 * 1.2816 * 0.9)
 
 
-def test_a_model_that_nobody_measured_widens_the_interval_by_what_it_changes() -> None:
+def test_an_unmeasured_model_widens_the_interval_by_its_influence() -> None:
     near, far = (fused_score(default_fusion(), evidence(3.0), p, "logprobs") for p in (GOOD, BAD))
     assert width(far) > width(near)
 
 
-def test_where_model_and_tools_contradict_each_other_the_interval_of_a_fitted_profile_opens_and_tells() -> None:
+def test_a_contradiction_widens_the_interval_of_a_fitted_profile_and_is_reported() -> None:
     profile = FITTED.profile
     assert profile is not None
     fusion = ScoreFusion(profile=profile.model_copy(update={"model_error": 0.4, "unrelated_answers": 0.05}))
@@ -114,7 +112,7 @@ def test_where_model_and_tools_contradict_each_other_the_interval_of_a_fitted_pr
     assert "far from" not in near.how
 
 
-def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than_usual() -> None:
+def test_a_fitted_model_is_reported_only_if_it_is_farther_off_than_usual() -> None:
     profile = FITTED.profile
     assert profile is not None
     unsure = ScoreFusion(profile=profile.model_copy(update={"model_error": 2.0}))
@@ -126,7 +124,7 @@ def test_a_fitted_model_that_errs_much_is_told_only_where_it_is_farther_off_than
     ("fitted", "assessed", "shown"),
     [("photo", "generated", True), ("generated", "photo", True), ("photo", "photo", False), ("photo", None, False)],
 )
-def test_another_kind_of_picture_than_the_profiles_is_told(
+def test_a_profile_for_another_kind_of_image_is_reported(
     fitted: ImageKind, assessed: ImageKind | None, shown: bool
 ) -> None:
     assert FITTED.profile is not None
@@ -138,7 +136,7 @@ def test_another_kind_of_picture_than_the_profiles_is_told(
     assert fused.score == fused_score(FITTED, evidence(), GOOD, "logprobs").score
 
 
-def test_of_several_tools_the_deviation_is_their_root_mean_square_and_one_without_takes_it_away() -> None:
+def test_the_deviation_of_several_tools_is_their_root_mean_square_or_none() -> None:
     two = {"Global": {"Overall": ("SSIM", 3.0), "Overall (NIQE)": ("NIQE", 4.0)}}
     calls = [
         ToolCall(tool=tool, region="Global", distortion="Overall", calibrated=3, spread=spread, ms=1)
@@ -150,7 +148,7 @@ def test_of_several_tools_the_deviation_is_their_root_mean_square_and_one_withou
     assert ExecutorOutput().overall_spread is None
 
 
-def test_without_any_deviation_there_is_an_interval_all_the_same() -> None:
+def test_there_is_an_interval_without_any_deviation() -> None:
     for fusion in (default_fusion(), FITTED, offline_fusion(), ScoreFusion(1.0)):
         for given in (evidence(spread=None), ExecutorOutput()):
             fused = fused_score(fusion, given, GOOD, "logprobs")

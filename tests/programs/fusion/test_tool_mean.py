@@ -1,4 +1,4 @@
-"""The weights of the mean of tool scores, and the tools that are worth their time for a rating."""
+"""The weights of the mean of tool scores, and the choice of tools for a rating."""
 
 from dataclasses import replace
 
@@ -13,16 +13,16 @@ FR = [tool for tool in TOOLS.values() if tool.kind == "FR"]
 NR = [tool for tool in TOOLS.values() if tool.kind == "NR"]
 
 
-def test_errors_of_their_own_weigh_by_one_over_their_square() -> None:
+def test_independent_errors_give_inverse_variance_weights() -> None:
     assert least_error_weights(np.diag([1.0, 4.0, 0.25])) == pytest.approx(np.array([1, 0.25, 4]) / 5.25)
 
 
-def test_what_two_tools_say_alike_counts_once() -> None:
+def test_correlated_errors_count_once() -> None:
     twins = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     assert least_error_weights(twins) == pytest.approx([0.25, 0.25, 0.5])
 
 
-def test_a_tool_that_only_repeats_a_better_one_has_no_weight_and_none_is_negative() -> None:
+def test_a_tool_that_repeats_a_better_one_has_weight_zero() -> None:
     repeats = np.array([[0.25, 0.45], [0.45, 1.0]])
     assert least_error_weights(repeats).tolist() == [1.0, 0.0]
     draw = np.random.default_rng(0)
@@ -35,7 +35,7 @@ def test_a_tool_that_only_repeats_a_better_one_has_no_weight_and_none_is_negativ
         assert weights @ np.cov(errors) @ weights <= best + 1e-12, "never worse than the best tool by itself"
 
 
-def test_a_tool_of_one_property_is_no_part_of_the_mean() -> None:
+def test_a_tool_for_one_property_is_not_part_of_the_mean() -> None:
     weights = mean_weights(NR, has_reference=False)
     assert {name for name, weight in weights.items() if weight} <= {"LEARNED-IQA", "NIQE", "BRISQUE", "PIQE"}
     assert sum(weights.values()) == pytest.approx(1, abs=1e-3)
@@ -43,20 +43,20 @@ def test_a_tool_of_one_property_is_no_part_of_the_mean() -> None:
     assert mean_weights([TOOLS["NIQE"]], has_reference=False) == {"NIQE": 1.0}
 
 
-def test_the_selection_moves_the_mean_by_what_the_tool_is_worth() -> None:
+def test_a_selected_tool_changes_the_mean_by_its_weight() -> None:
     alone, niqe = TOOLS["LEARNED-IQA"], TOOLS["NIQE"]
     weights = mean_weights([alone, niqe], has_reference=False)
     assert 0 < weights["NIQE"] < 0.2 < weights["LEARNED-IQA"]
 
 
-def test_a_tool_that_nobody_measured_counts_by_the_error_that_its_curve_states() -> None:
+def test_an_unmeasured_tool_has_the_error_of_its_curve() -> None:
     good = replace(TOOLS["NIQE"], name="MINE", measured={}, calibration=None)
     assert "MINE" not in {name for each in errors_by_source().values() for name in each.error}
     weights = mean_weights([TOOLS["LEARNED-IQA"], good], has_reference=False)
     assert 0 <= weights["MINE"] < weights["LEARNED-IQA"]
 
 
-def test_further_tools_are_added_to_a_rating_only_where_they_make_the_mean_better() -> None:
+def test_tools_are_added_only_if_they_improve_the_mean() -> None:
     same = {("HaarPSI", "PSNR"): 1.0, ("HaarPSI", "VIF"): 0.0, ("PSNR", "VIF"): 0.0}
     known = {"reference": Errors({"HaarPSI": 0.5, "PSNR": 0.5, "VIF": 1.0}, same)}
     tools = [TOOLS[name] for name in ("PSNR", "HaarPSI", "VIF")]
@@ -66,7 +66,7 @@ def test_further_tools_are_added_to_a_rating_only_where_they_make_the_mean_bette
     assert weights == {"PSNR": 0.8, "VIF": 0.2}
 
 
-def test_the_shipped_errors_are_those_of_the_embedded_tools_of_quality() -> None:
+def test_the_shipped_errors_cover_the_embedded_quality_tools() -> None:
     known = errors_by_source()
     assert {"HaarPSI", "PSNR"} <= known["reference"].error.keys() <= {tool.name for tool in FR}
     for source in ("photo", "generated", "ladder"):

@@ -1,4 +1,4 @@
-"""Questions whose answers are known by how the image was made, asked of the offline program as a user asks them."""
+"""Questions to the offline program with answers that follow from how the image was made."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def program() -> AgenticIQA:
     return AgenticIQA.offline()
 
 
-# What is found in an image is kept with it, so that each question measures nothing anew.
+# Findings are cached in the image, so that a question does not measure it again.
 @pytest.fixture(scope="module")
 def pristine() -> LoadedImage:
     return loaded(np.asarray(Image.open(EXAMPLES / "coffee.webp").convert("RGB")))
@@ -50,7 +50,7 @@ def left_noisy(pristine: LoadedImage, noisy: LoadedImage) -> LoadedImage:
         ("Is the woman's face blurred?", UNABLE),
     ],
 )
-def test_of_a_noisy_photo(program: AgenticIQA, noisy: LoadedImage, question: str, answer: str) -> None:
+def test_answers_about_a_noisy_photo(program: AgenticIQA, noisy: LoadedImage, question: str, answer: str) -> None:
     assert str(program(noisy, question).final_answer).startswith(answer)
 
 
@@ -65,7 +65,9 @@ def test_of_a_noisy_photo(program: AgenticIQA, noisy: LoadedImage, question: str
         ("What is the PSNR?", "PSNR 1"),
     ],
 )
-def test_of_a_pair(program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage, question: str, answer: str) -> None:
+def test_answers_about_an_image_and_its_reference(
+    program: AgenticIQA, noisy: LoadedImage, pristine: LoadedImage, question: str, answer: str
+) -> None:
     assert str(program(noisy, question, pristine).final_answer).startswith(answer)
 
 
@@ -82,22 +84,20 @@ def test_the_value_of_a_metric_has_its_unit(program: AgenticIQA, noisy: LoadedIm
         ("Which side has more noise? A. Right side B. Left side", "B"),
     ],
 )
-def test_of_a_photo_with_one_noisy_half(
+def test_answers_about_a_photo_with_one_noisy_half(
     program: AgenticIQA, left_noisy: LoadedImage, question: str, answer: str
 ) -> None:
     assert str(program(left_noisy, question).final_answer).startswith(answer)
 
 
-def test_a_quality_rating_is_given_on_the_scale_that_the_question_states(
-    program: AgenticIQA, noisy: LoadedImage
-) -> None:
+def test_a_rating_is_on_the_scale_that_the_question_states(program: AgenticIQA, noisy: LoadedImage) -> None:
     result = program(noisy, "Rate the quality of this image out of 100.")
     assert result.quality_score is not None
     assert str(result.final_answer).startswith(f"{(result.quality_score - 1) * 25:.0f} of 100")
     assert isinstance(program(noisy, "Rate the quality from 1 to 5.").final_answer, float)
 
 
-def test_damage_in_less_than_half_of_a_part_counts_for_that_part() -> None:
+def test_damage_in_less_than_half_of_a_part_affects_that_part() -> None:
     found: dict[DetectableDistortion, Finding] = {name: Finding(0.0, "", "") for name in DETECTABLE}
     damage = LocalDamage(4.0, (200, 200, 400, 400), "center", 0.11)
     whole = found | {"Noise": Finding(2.0, "Gaussian noise", "", local=damage)}

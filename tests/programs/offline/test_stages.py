@@ -1,4 +1,4 @@
-"""What the offline stages make of the findings."""
+"""The offline stages: detected distortions and their analysis."""
 
 import pytest
 
@@ -12,11 +12,11 @@ from support.images import loaded
 
 @pytest.fixture(scope="module")
 def image() -> LoadedImage:
-    """Noise all over."""
+    """Return an image with noise everywhere."""
     return loaded(distort(scene(), "white_noise", 5))
 
 
-def test_what_is_visible_is_detected_the_worst_first(image: LoadedImage) -> None:
+def test_visible_distortions_are_detected_worst_first(image: LoadedImage) -> None:
     found = MeasuredDetector()(image=image, query="", regions=[GLOBAL], boxes={}, reference=None)
     assert list(found.distortion_set) == [GLOBAL]
     assert found.distortion_set[GLOBAL][0] == "Noise"
@@ -24,7 +24,7 @@ def test_what_is_visible_is_detected_the_worst_first(image: LoadedImage) -> None
     assert clean.distortion_set == {GLOBAL: []}
 
 
-def test_the_distortions_that_are_asked_about_are_analyzed_and_no_others(image: LoadedImage) -> None:
+def test_only_the_requested_distortions_are_analyzed(image: LoadedImage) -> None:
     asked = {GLOBAL: ["Blurs", "Noise"]}
     found = MeasuredAnalyst()(image=image, query="", distortion_set=asked, boxes={}, reference=None).distortion_analysis
     assert [row.type for row in found[GLOBAL]] == ["Noise", "Blurs"], "the worst first"

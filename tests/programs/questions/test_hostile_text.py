@@ -1,4 +1,4 @@
-"""The time of no reader of questions grows faster than a text of one fragment, whatever the fragment is."""
+"""The time of every parser of questions grows at most linearly with a text of one repeated fragment."""
 
 import time
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.lexicon import fold_distortion, terms_in
 
 LENGTH = 64_000
-SOON = 0.3  # seconds of processor time that need no second look
-GROWTH = 8  # of the time, at most, for four times the text: in proportion it is 4, squared 16
+SOON = 0.3  # seconds of processor time that need no second run
+GROWTH = 8  # maximum growth of the time for four times the text: linear is 4, quadratic 16
 GIVEN = {"A": "Yes", "B": "No"}
 READERS: dict[str, Callable[[str], Any]] = {
     "parse_options": parse_options,
@@ -62,7 +62,7 @@ def loaded() -> None:
 
 
 def seconds(reader: Callable[[str], Any], text: str) -> float:
-    """Processor time, of the best of three runs where the first one is slow."""
+    """Return the processor time, the best of three runs if the first one is slow."""
     taken = []
     for _ in range(3):
         start = time.process_time()
@@ -83,21 +83,21 @@ def repeated(fragment: str, length: int) -> str:
 
 
 @pytest.mark.parametrize("reader", ["parse_options", "detect_query_type", "plan_question", "asking_part"])
-def test_no_fragment_takes_long(reader: str) -> None:
+def test_no_repeated_fragment_takes_long(reader: str) -> None:
     assert not [fragment for fragment in QUICK if explodes(READERS[reader], fragment)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
-def test_no_fragment_takes_any_reader_long(reader: str) -> None:
+def test_no_repeated_fragment_takes_long_in_any_parser(reader: str) -> None:
     assert not [fragment for fragment in FRAGMENTS if explodes(READERS[reader], fragment)]
 
 
-def test_a_reader_whose_time_is_squared_is_found() -> None:
+def test_a_parser_with_quadratic_time_is_found() -> None:
     assert explodes(lambda text: [text.count("a", at) for at in range(0, len(text), 4)], "a", soon=0)
 
 
-def test_what_rules_read_of_a_usual_question_is_all_of_it() -> None:
+def test_a_usual_question_is_read_completely() -> None:
     question = "Is it sharp?\n\nA. Yes\nB. No"
     assert readable(question) == question
     assert readable("Is it \t  sharp?\n\n\n\nYes or no") == "Is it sharp?\n\nYes or no"
@@ -108,6 +108,6 @@ def test_what_rules_read_of_a_usual_question_is_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("ends", [", or", " or.", ",,;", "?! ", ", or, or"])
-def test_ends_of_options_are_cut(ends: str) -> None:
+def test_the_ends_of_options_are_trimmed(ends: str) -> None:
     assert parse_options(f"Which? A) blur{ends} B) noise{ends}") == {"A": "blur", "B": "noise"}
     assert parse_options("Which? A) color B) for") == {"A": "color", "B": "for"}

@@ -1,4 +1,4 @@
-"""Options that the caller gives beside the question: what is accepted, what stages and models are shown, what comes."""
+"""Options that the caller gives: which are accepted, what stages and models get, and the results."""
 
 from pathlib import Path
 from string import ascii_uppercase
@@ -43,7 +43,7 @@ def photo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-# --- what is accepted ------------------------------------------------------------------------------------------------
+# --- accepted options ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -101,20 +101,20 @@ any_text = st.text(min_size=1, max_size=30).filter(lambda text: bool(text.strip(
 @given(
     query=any_text, texts=st.lists(st.from_regex(r"[a-z]{3,9}( [a-z]{3,9})?", fullmatch=True), min_size=2, unique=True)
 )
-def test_a_question_with_its_options_is_read_as_that(query: str, texts: list[str]) -> None:
+def test_appended_options_are_parsed(query: str, texts: list[str]) -> None:
     options = dict(zip(ascii_uppercase, texts, strict=False))
     asked = with_options(query.strip(), options)
     assert parse_options(asked) == options
     assert lists_options(asked, options)
 
 
-def test_a_list_in_the_question_does_not_count_beside_given_options() -> None:
+def test_given_options_take_precedence_over_a_list_in_the_question() -> None:
     query = "Which is better?\nA) Sky\nB) Sea"
     assert (parse_options(with_options(query, BLUR)), question_part(with_options(query, BLUR))) == (BLUR, query)
     assert with_options("Which?\n(a) blur\n(b) noise.", BLUR) == "Which?\n(a) blur\n(b) noise."
 
 
-# --- what comes of them ----------------------------------------------------------------------------------------------
+# --- results and prompts ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_list_in_the_question_does_not_count_beside_given_options() -> None:
         ("What is the man holding?", ["Umbrella", "Camera"], UNABLE),
     ],
 )
-def test_offline_answers_by_a_letter_that_is_given(
+def test_the_offline_answer_is_a_given_letter(
     offline: AgenticIQA, query: str | None, options: Any, letter: str
 ) -> None:
     result = offline(NOISY, query, options=options)
@@ -140,7 +140,7 @@ def test_offline_answers_by_a_letter_that_is_given(
     assert result.toDict()["options"] == result.options
 
 
-def test_without_options_there_are_none(offline: AgenticIQA) -> None:
+def test_without_options_a_result_has_none(offline: AgenticIQA) -> None:
     result = offline(NOISY)
     assert result.to_dict()["options"] == {}
     assert isinstance(result.final_answer, float)
@@ -160,10 +160,10 @@ OPEN = "What is wrong?\nAnswer the question using a single word or phrase."
         (OPEN, None, OPEN, OPEN),
     ],
 )  # fmt: skip
-def test_a_model_is_shown_the_options_once_and_not_told_to_answer_in_another_form(
+def test_a_prompt_has_the_options_once_and_no_other_answer_format(
     photo: Path, query: str, options: Any, planned: str, answered: str
 ) -> None:
-    """ "With the option's letter" contradicts JSON; "a single word" is a wish about an open answer, and is kept."""
+    """ "With the option's letter" contradicts JSON; "a single word" is a request about a free-form answer and stays."""
     config, engine = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": "**B. Noise**"}})
     result = config["configurable"]["program"](photo, query, options=options)
     asked = {stage_of(body): body for body in engine.bodies}
@@ -194,7 +194,7 @@ def test_jobs_and_batches_carry_their_options(offline: AgenticIQA) -> None:
     assert result.final_answer == "B"
 
 
-def test_the_cost_of_a_choice_is_that_of_an_answer(photo: Path) -> None:
+def test_a_question_with_options_costs_one_answer(photo: Path) -> None:
     config = Config().with_backend("vllm.test", "http://127.0.0.1:9/v1")
     stages = {row.stage for row in estimate(config, [Job(photo, options=["Good", "Bad"])]).stages}
     assert "answering" in stages

@@ -1,4 +1,4 @@
-"""Options, and the form of the answer, as read off the question."""
+"""Options and the form of the answer, parsed from a question."""
 
 import time
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_two_to_twenty_six_options_are_read(count: int) -> None:
 
 
 @given(st.lists(st.from_regex(r"[a-z]{3,9}( [a-z]{3,9}){0,3}", fullmatch=True), min_size=2, max_size=8))
-def test_options_come_back_as_they_were_written(texts: list[str]) -> None:
+def test_options_are_returned_as_written(texts: list[str]) -> None:
     lines = "\n".join(f"{letter}. {text}" for letter, text in zip(ascii_uppercase, texts, strict=False))
     texts = [text.removesuffix(" or") for text in texts]
     if not any(text.endswith(" and") for text in texts):
@@ -48,7 +48,7 @@ def test_options_come_back_as_they_were_written(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["query"][:80] for case in CASES])
-def test_options_and_question_of_people_and_benchmarks(case: dict[str, Any]) -> None:
+def test_options_and_questions_of_users_and_benchmarks(case: dict[str, Any]) -> None:
     query, options = case["query"], case["options"]
     assert parse_options(query) == dict(zip(ascii_uppercase, options, strict=False))
     assert question_part(query) == case.get("rest", query)
@@ -60,7 +60,7 @@ def test_options_and_question_of_people_and_benchmarks(case: dict[str, Any]) -> 
     ("query", "numbered"),
     [("Which?\n1) Blur\n2) Noise", True), ("Which?\nA) 1\nB) 2", False), ("Is it sharp?", False)],
 )
-def test_numbered_options_are_known_as_such(query: str, numbered: bool) -> None:
+def test_numbered_options_are_recognized(query: str, numbered: bool) -> None:
     assert numbers_options(query) is numbered
 
 
@@ -79,7 +79,7 @@ def test_a_scale_may_be_stated_in_many_words(query: str, ends: tuple[float, floa
 
 
 @pytest.mark.parametrize("query", ["\n" * 3999 + "?", "A " * 2000, "Please " * 570, "1. " * 1300, "(A)" * 1300])
-def test_the_longest_queries_are_read_in_time(query: str) -> None:
+def test_the_longest_queries_are_parsed_quickly(query: str) -> None:
     started = time.process_time()
     parse_options(query)
     assert time.process_time() - started < 2

@@ -1,4 +1,4 @@
-"""What is too long, too deep or too large a number is refused before any parser sees it."""
+"""Texts that are too long or too deep, or have huge numbers, are refused before any parser sees them."""
 
 import json
 import time
@@ -42,7 +42,7 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_what_is_too_much_is_refused_with_a_short_true_reason(name: str) -> None:
+def test_texts_beyond_the_limits_are_refused_with_a_short_reason(name: str) -> None:
     text, why = TOO_MUCH[name]
     field, model = ("assessment", Assessment) if "level" in text else ("answer", Answer)
     with pytest.raises(Unreadable, match=why) as caught:
@@ -62,13 +62,13 @@ def test_what_is_too_much_is_refused_with_a_short_true_reason(name: str) -> None
     ],
     ids=["long", "long thoughts", "deep", "many brackets", "digits"],
 )
-def test_what_is_within_the_bounds_is_read(text: str) -> None:
+def test_texts_within_the_limits_are_read(text: str) -> None:
     assert too_much(text) is None
     assert read_answer(text, "answer", Answer).model_dump()["final_answer"] == "the sky"
 
 
-def test_no_other_parser_gets_what_is_too_much() -> None:
-    """Also where the user has set DSPy's own adapter, or has a signature that this package does not read."""
+def test_no_other_parser_gets_a_text_beyond_the_limits() -> None:
+    """This also holds for DSPy's own adapters and for signatures that this package does not read."""
     text = "{" * 1_000_000
     for adapter in (SteadyAdapter(), showing_images(dspy.ChatAdapter()), showing_images(dspy.JSONAdapter())):
         with pytest.raises(dspy.utils.exceptions.AdapterParseError, match="too long") as caught:
@@ -89,7 +89,7 @@ def test_no_other_parser_gets_what_is_too_much() -> None:
     ],
     ids=["no date", "no number", "a large number", "digits in a string", "brackets in a string"],
 )
-def test_what_a_parser_raises_does_not_leave(text: str) -> None:
+def test_exceptions_of_parsers_are_converted(text: str) -> None:
     with pytest.raises(Unreadable):
         read_answer(text, "assessment", Assessment)
     begun_answer(text, "assessment", Assessment)
@@ -109,7 +109,7 @@ AROUND = [
 
 
 def filled(unit: str, around: tuple[str, str], length: int) -> str:
-    """A text of this length, of as many of the unit as it may have, and then blanks."""
+    """Return a text of this length, with as many units as allowed, then blanks."""
     before, after = around
     count = (length - len(before) - len(after)) // len(unit)
     if unit.count("{") == unit.count("}") == 1:
@@ -118,7 +118,7 @@ def filled(unit: str, around: tuple[str, str], length: int) -> str:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor."""
+    """Return the processor time."""
     began = time.process_time()
     work()
     return time.process_time() - began
@@ -126,15 +126,15 @@ def seconds(work: Callable[[], object]) -> float:
 
 @pytest.fixture(scope="module")
 def limit() -> float:
-    """The time of some sixty million steps of Python, five times what the slowest takes: steps for each pair of
-    characters, or of brackets, would be a hundred times that, so that a busy machine changes nothing."""
+    """Return the time of sixty million Python steps, five times that of the slowest text. A step for each pair of
+    characters or brackets would take a hundred times as long, so a busy machine does not matter."""
     return 4 * min(seconds(lambda: [mark == "{" for mark in "x" * 5_000_000]) for _ in range(3))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("length", [10_000, LONGEST])
 @pytest.mark.parametrize("unit", UNITS, ids=repr)
-def test_nothing_within_the_bounds_takes_long(unit: str, length: int, limit: float) -> None:
+def test_no_text_within_the_limits_takes_long(unit: str, length: int, limit: float) -> None:
     for around in AROUND:
         text = filled(unit, around, length)
         for work in (

@@ -1,4 +1,4 @@
-"""The letter that an answer means: a table of answers, and what holds for every text."""
+"""The letter that an answer means: a table of answers, and properties of all texts."""
 
 from pathlib import Path
 from string import ascii_uppercase
@@ -39,7 +39,7 @@ def test_a_letter_with_the_text_of_another_option_is_not_read(offered: list[str]
 
 
 @given(st.text(max_size=60))
-def test_any_text_means_a_letter_offered_or_none(answer: str) -> None:
+def test_any_text_means_an_offered_letter_or_none(answer: str) -> None:
     options = {"A": "Noise", "B": "Blur", "C": "No", "D": "!", "E": "?"}
     assert letter_of(answer, options) in (*options, None)
     assert letter_of(answer, options, numbered=True) in (*options, None)

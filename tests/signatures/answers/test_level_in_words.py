@@ -1,4 +1,4 @@
-"""The level that a free text states: sentences with the level that a reader takes from them, or none."""
+"""The level that a free text states: sentences with the level that a human reader finds, or none."""
 
 import csv
 from pathlib import Path
@@ -7,14 +7,14 @@ import pytest
 
 from agenticiqa.signatures.answers.level_in_words import level_named
 
-# ``kept_aside``: not looked at while the reading was written. ``level``: empty where none is stated of the image.
+# ``kept_aside``: held out while the parser was written. ``level``: empty if the text states none for the image.
 with Path(__file__).with_name("level_sentences.csv").open(newline="") as file:
     SENTENCES = [(row["text"], int(row["level"]) if row["level"] else None) for row in csv.DictReader(file)]
 STATED = sum(level is not None for _, level in SENTENCES)
 
 
 @pytest.mark.parametrize(("text", "level"), SENTENCES)
-def test_a_level_is_read_rightly_or_not_at_all(text: str, level: int | None) -> None:
+def test_a_level_is_read_correctly_or_not_at_all(text: str, level: int | None) -> None:
     assert level_named(text) in (level, None)
 
 

@@ -1,4 +1,4 @@
-"""The answer in what a model wrote: found where it is whole, in whatever form, and never put together of two."""
+"""The answer in a model's text: found in any form if complete, and never combined from two."""
 
 import json
 from typing import Any
@@ -76,12 +76,12 @@ def test_the_answer_is_found_and_not_changed(text: str) -> None:
         (f'{{"draft": {DRAFT}, "answer": {{"final_answer": "the', "the JSON object is not complete"),
     ],
 )
-def test_what_is_not_clear_is_no_answer(text: str, why: str) -> None:
+def test_an_unclear_text_is_no_answer(text: str, why: str) -> None:
     with pytest.raises(Unreadable, match=why):
         read(text)
 
 
-def test_a_text_beside_the_typed_answer_is_kept_or_empty() -> None:
+def test_a_text_field_beside_the_typed_answer_is_kept_or_empty() -> None:
     signature = DecideReplan.prepend("reasoning", dspy.OutputField(), str)
     decision = '{"need_replan": false, "replan_reason": ""}'
     both = read_fields(f'{{"reasoning": "because", "decision": {decision}}}', signature)
@@ -93,7 +93,7 @@ def test_a_text_beside_the_typed_answer_is_kept_or_empty() -> None:
     assert (alone["reasoning"], alone["decision"].model_dump()) == ("", plain.model_dump())
 
 
-def test_a_signature_without_one_typed_answer_is_not_ours_to_read() -> None:
+def test_a_signature_without_one_typed_answer_is_not_read() -> None:
     assert read_fields("{}", dspy.Signature("question -> answer")) is None
 
 
@@ -103,7 +103,7 @@ WORDS = st.text(st.characters(exclude_characters="<", exclude_categories=["Cs"])
 
 
 @given(WORDS, WORDS, st.booleans())
-def test_whatever_is_in_it_comes_out_again(answer: str, why: str, fenced: bool) -> None:
+def test_any_content_is_read_back_unchanged(answer: str, why: str, fenced: bool) -> None:
     text = json.dumps({"final_answer": answer, "quality_reasoning": why})
     fence = "```" if fenced else ""
     wanted = {"final_answer": answer.strip(), "quality_reasoning": why.strip()}
@@ -116,7 +116,7 @@ WHOLE = '{"plan": {"scope": ["a {b}", "<think>"], "note": "say \\"}\\" twice"}}'
 
 
 @pytest.mark.parametrize("text", [WHOLE, f"Look: {WHOLE}", "no thoughts", "", "a <b> c", "```<think>```"])
-def test_text_without_thoughts_before_it_stays_as_it_is(text: str) -> None:
+def test_text_without_leading_thoughts_is_unchanged(text: str) -> None:
     assert without_thoughts(text) == text
 
 
@@ -133,12 +133,12 @@ def test_text_without_thoughts_before_it_stays_as_it_is(text: str) -> None:
         "<|channel|>final<|message|>",
     ],
 )
-def test_thoughts_in_any_familys_marks_are_taken_off(thoughts: str) -> None:
+def test_thoughts_in_the_marks_of_any_model_family_are_removed(thoughts: str) -> None:
     assert without_thoughts(thoughts + WHOLE).strip() == WHOLE
 
 
 @pytest.mark.parametrize("text", ["<think>let me see", "[THINK]so", "<|channel|>analysis<|message|>so"])
-def test_thoughts_that_never_end_are_cut_short(text: str) -> None:
+def test_thoughts_that_never_end_are_truncated_answers(text: str) -> None:
     assert ends_in_thoughts(text)
     assert cut_short(text)
 
@@ -156,7 +156,7 @@ def test_thoughts_that_never_end_are_cut_short(text: str) -> None:
         '```json\n{"plan": {"scope": ["x", ',
     ],
 )
-def test_an_answer_that_breaks_off_within_a_value_is_cut_short(text: str) -> None:
+def test_an_answer_that_ends_inside_a_value_is_truncated(text: str) -> None:
     assert cut_short(text)
 
 
@@ -175,11 +175,11 @@ def test_an_answer_that_breaks_off_within_a_value_is_cut_short(text: str) -> Non
         "<think>well</think>",
     ],
 )
-def test_an_answer_that_lacks_no_more_than_closing_braces_is_not(text: str) -> None:
+def test_an_answer_that_lacks_only_closing_braces_is_complete(text: str) -> None:
     assert not cut_short(text)
 
 
 @given(st.text())
-def test_any_text_is_taken(text: str) -> None:
+def test_any_text_is_accepted(text: str) -> None:
     assert without_thoughts(text) in text
     assert not cut_short(json.dumps({"note": text}))

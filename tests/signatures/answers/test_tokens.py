@@ -1,4 +1,4 @@
-"""The levels' probabilities read off the tokens of an answer."""
+"""The probabilities of the levels, read from the tokens of an answer."""
 
 import math
 import pickle
@@ -16,9 +16,9 @@ BEFORE, AFTER = ['{"', "assess", "ment", '": {"', "quality", "_level", '":'], ['
 
 
 def token(text: str, alternatives: dict[str, float] | None = None) -> dict[str, Any]:
-    """A token with its alternatives' probabilities, in the form of an OpenAI-compatible server."""
+    """Return a token with the probabilities of its alternatives, as an OpenAI-compatible server returns it."""
     top = [{"token": name, "logprob": math.log(p), "bytes": None} for name, p in (alternatives or {text: 1.0}).items()]
-    top += [{"token": "~", "logprob": -40.0, "bytes": None}] if len(top) == 1 else []  # no server lists one alone
+    top += [{"token": "~", "logprob": -40.0, "bytes": None}] if len(top) == 1 else []  # servers list at least two
     own = next((each["logprob"] for each in top if each["token"] == text), -20.0)
     return {"token": text, "logprob": own, "bytes": None, "top_logprobs": top}
 
@@ -34,7 +34,7 @@ def read(said: Any) -> LevelReading:
 
 
 def levels(said: Any) -> dict[int, float]:
-    """The levels that have a share at all."""
+    """Return the levels with a share above zero."""
     p = read(said).probabilities
     assert p is not None
     assert list(p) == [1, 2, 3, 4, 5]
@@ -42,7 +42,7 @@ def levels(said: Any) -> dict[int, float]:
     return {level: share for level, share in p.items() if share}
 
 
-def test_the_alternatives_of_the_level_token_are_the_distribution_and_what_falls_on_no_level_is_left_out() -> None:
+def test_the_alternatives_of_the_level_token_are_normalized_over_the_levels() -> None:
     said = answer(token(' "'), token("Good", {"Good": 0.6, "Fair": 0.3, "Excellent": 0.1}))
     assert (levels(said), read(said).mass) == (pytest.approx({3: 0.3, 4: 0.6, 5: 0.1}), pytest.approx(1))
     said = answer(token(' "'), token("Good", {"Good": 0.5, "Fair": 0.25, "Nice": 0.2}))
@@ -70,7 +70,7 @@ def test_spellings_of_one_level_add_up() -> None:
 
 
 @pytest.mark.parametrize("text", ["Goodness", "Extreme", "good-ish", "45", "0", "6", "-4", "null", '"', "{", "", "Ġ"])
-def test_what_only_resembles_a_level_counts_for_none(text: str) -> None:
+def test_words_that_resemble_a_level_do_not_count(text: str) -> None:
     said = answer(token(' "'), token("Fair", {"Fair": 0.7, text: 0.3}))
     assert levels(said) == {3: 1.0}
     assert read(said).mass == pytest.approx(0.7)
@@ -91,7 +91,7 @@ def test_what_only_resembles_a_level_counts_for_none(text: str) -> None:
         [token('\n    "'), token("good", {"good": 0.9, "BAD": 0.1})],
     ],
 )
-def test_the_level_is_found_however_the_text_is_cut_into_tokens(value: list[dict[str, Any]]) -> None:
+def test_the_level_is_found_with_any_tokenization(value: list[dict[str, Any]]) -> None:
     assert levels(answer(*value)) == pytest.approx({1: 0.1, 4: 0.9})
 
 
@@ -106,12 +106,12 @@ def test_blanks_lines_and_the_fields_name_in_one_token_do_not_matter(tokens: lis
     assert levels({"content": tokens}) == pytest.approx({1: 0.8, 3: 0.2})
 
 
-def test_of_two_answers_the_last_one_counts_as_it_does_for_the_parser() -> None:
+def test_the_last_of_two_answers_counts_as_in_the_parser() -> None:
     first, second = answer(token(' "'), token("Good")), answer(token(' "'), token("Bad"))
     assert levels({"content": [*first["content"], *second["content"]]}) == {1: 1.0}
 
 
-def test_objects_serve_as_well_as_mappings() -> None:
+def test_objects_are_accepted_like_mappings() -> None:
     def as_object(value: Any) -> Any:
         if isinstance(value, dict):
             return SimpleNamespace(**{name: as_object(item) for name, item in value.items()})
@@ -138,15 +138,15 @@ GOOD = token("Good", {"Good": 0.8})
         ),
     ],
 )
-def test_tokens_that_are_no_distribution_are_not_used(
+def test_tokens_without_a_distribution_are_not_used(
     said: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One without alternatives, one far below them, which was not drawn from them, and no log-probabilities at all."""
+    """Tokens without alternatives, far less probable than one, or without log-probabilities."""
     assert level_probabilities_from_tokens(answer(token(' "'), said)) is None
     assert why in caplog.text
 
 
-def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
+def test_a_sampled_token_outside_the_alternatives_counts() -> None:
     said = answer(token(' "'), {**token("Good", {"Fair": 0.6, "Poor": 0.3}), "logprob": math.log(0.1)})
     assert levels(said) == pytest.approx({2: 0.3, 3: 0.6, 4: 0.1})
 
@@ -158,7 +158,7 @@ def test_a_sampled_token_that_is_no_alternative_counts_too() -> None:
         min_size=1,
     )
 )
-def test_a_distribution_is_one_whatever_the_alternatives(shares: dict[str, float]) -> None:
+def test_a_distribution_sums_to_one_for_any_alternatives(shares: dict[str, float]) -> None:
     total = math.fsum(shares.values())
     first = max(shares, key=lambda text: shares[text])
     said = answer(token(' "'), token(first, {text: share / total for text, share in shares.items()}))
@@ -174,7 +174,7 @@ def test_a_distribution_is_one_whatever_the_alternatives(shares: dict[str, float
     ("value", "mass"),
     [(token("Good", {"Nice": 0.6, "Good": 0.4}), 0.4), (token("", {"": 1.0}), 0.0), (token("Nice"), 0.0)],
 )
-def test_under_half_the_probability_there_is_no_distribution_and_a_warning(
+def test_less_than_half_the_probability_gives_a_warning_and_no_distribution(
     value: dict[str, Any], mass: float, caplog: pytest.LogCaptureFixture
 ) -> None:
     found = read(answer(token(' "'), value))
@@ -184,7 +184,7 @@ def test_under_half_the_probability_there_is_no_distribution_and_a_warning(
 
 
 @pytest.mark.parametrize("logprob", [math.nan, None, "-0.1"])
-def test_an_alternative_without_a_log_probability_is_left_out(logprob: Any) -> None:
+def test_an_alternative_without_a_log_probability_is_skipped(logprob: Any) -> None:
     good = token("Good", {"Good": 0.6, "Fair": 0.2, "Poor": 0.2})
     good["top_logprobs"][1]["logprob"] = logprob
     assert levels(answer(token(' "'), good)) == pytest.approx({2: 0.25, 4: 0.75})
@@ -204,7 +204,7 @@ def test_an_alternative_without_a_log_probability_is_left_out(logprob: Any) -> N
         {"content": [token('{"quality_level"'), token(" is "), token("Good")]},
     ],
 )
-def test_where_no_level_is_told_nothing_is_read(nothing: Any) -> None:
+def test_tokens_without_a_level_give_no_reading(nothing: Any) -> None:
     assert level_probabilities_from_tokens(nothing) is None
 
 
@@ -244,7 +244,7 @@ def test_the_level_token_keeps_its_alternatives_and_the_rest_its_text() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", '"', " ", "quality", "{", "Ġ", "Good"]), max_size=20), st.integers(0, 3))
-def test_the_reading_stays_the_same(noise: list[str], split: int) -> None:
+def test_joined_tokens_give_the_same_reading(noise: list[str], split: int) -> None:
     value = ["Good"[:split], "Good"[split:]] if split else ["Good"]
     texts = [*noise, *ANSWER[:AT], *value, *ANSWER[AT + 1 :]]
     tokens = tuple(lm_token(text) for text in texts if text)
@@ -260,6 +260,6 @@ def test_an_answer_of_300_tokens_takes_little_room() -> None:
     assert len(pickle.dumps(level_token_only(tokens))) < 5_000
 
 
-def test_an_answer_without_a_level_stays_as_it_is() -> None:
+def test_an_answer_without_a_level_is_unchanged() -> None:
     assert level_token_only([lm_token("yes")]) == (lm_token("yes"),)
     assert level_token_only([]) == ()

@@ -1,4 +1,4 @@
-"""The offline answerer: a table of questions with the answers that follow, and what holds for every question."""
+"""Offline answers: a table of questions with expected answers, and properties of all answers."""
 
 import re
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ def answer_of(query: str, options: Mapping[str, str], look: Look, evidence: Exec
 
 
 def answered(case: Mapping[str, Any]) -> Answered:
-    """The answer to a case of the table, whose regions are all found and measured like the image."""
+    """Answer a case of the table; all its regions are found and have the measurements of the image."""
     found, regions = case["found"], case.get("regions", [])
     compared = case.get("reference", False)
     level = case.get("level", 5 - max((severity for severity, _ in found.values()), default=0.0))
@@ -89,7 +89,7 @@ def test_the_answer_follows_from_the_measurements(group: str, case: dict[str, An
 
 
 @given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5), reference=st.booleans())
-def test_a_choice_is_a_letter_offered_or_none(
+def test_the_answer_to_a_choice_is_an_offered_letter_or_none(
     case: dict[str, Any], found: dict[str, tuple[float, str]], level: float, reference: bool
 ) -> None:
     result = answered({**case, "found": found, "level": level, "reference": reference})
@@ -98,16 +98,16 @@ def test_a_choice_is_a_letter_offered_or_none(
 
 
 @given(case=st.sampled_from(CHOICES), found=any_findings, level=st.floats(1, 5))
-def test_options_from_last_to_first_are_answered_alike(
+def test_the_order_of_the_options_does_not_change_the_answer(
     case: dict[str, Any], found: dict[str, tuple[float, str]], level: float
 ) -> None:
-    # Any order but these two may matter: where words do not tell which of two degrees is more, their places do.
+    # Other orders may matter: if words do not show which of two degrees is higher, their positions do.
     options = parse_options(case["query"])
     backwards = dict(zip(options, reversed(options.values()), strict=True))
-    # Said so that these options are the only ones: the question itself may spell options out.
+    # This introduction marks them as the only options, because the question itself may list some.
     case = {**case, "query": question_part(case["query"]), "found": found, "level": level}
     before, after = (answered({**case, "options": given}).final_answer for given in (options, backwards))
-    # The network reads the options in their order, so one that is barely understood may be undetermined in the other.
+    # The network reads the options in order, so one near the limit may be unanswered in the other order.
     chosen = {options.get(before, UNABLE), backwards.get(after, UNABLE)} - {UNABLE}
     assert len(chosen) <= 1
 
@@ -127,7 +127,7 @@ def test_options_from_last_to_first_are_answered_alike(
         "Describe what the people are doing.",
     ],
 )
-def test_what_measurements_cannot_tell_stays_open_whatever_they_are(
+def test_questions_that_no_measurement_answers_stay_open(
     query: str, found: dict[str, tuple[float, str]], level: float, reference: bool
 ) -> None:
     result = answered({"query": query, "found": found, "level": level, "reference": reference})
@@ -155,7 +155,7 @@ def test_more_noise_never_makes_a_noisy_picture_clean(lower: float, upper: float
         ("Is the quality good?", "Is the quality not good?"),
     ],
 )
-def test_a_claim_and_its_denial_are_never_both_so(
+def test_a_claim_and_its_denial_are_never_both_true(
     claim: str, denial: str, found: dict[str, tuple[float, str]], level: float
 ) -> None:
     given = {"found": found, "level": level}
@@ -177,7 +177,7 @@ def test_a_region_that_is_not_found_is_not_answered_from_the_whole_image() -> No
     assert "vehicle" in result.reasoning
 
 
-def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() -> None:
+def test_the_reasoning_has_severity_measurement_and_tool_scores() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Noise": ("BRISQUE", 2.6)}})
     found = findings_of({"Noise": (2.0, "Gaussian noise")})
     result = answer_of("Is it noisy?", {}, lambda name: MeasuredImage(found, 3.0), evidence)
@@ -186,13 +186,13 @@ def test_the_reasoning_gives_the_severity_the_measurement_and_the_tool_scores() 
         assert part in result.reasoning
 
 
-def test_a_metric_asked_for_by_name_is_answered_in_its_own_unit() -> None:
+def test_the_value_of_a_named_metric_has_its_own_unit() -> None:
     call = ToolCall(tool="PSNR", region="Global", distortion="Overall", raw=31.4159, unit="dB", calibrated=3.1, ms=1)
     result = answer_of("What is the psnr?", {}, lambda name: None, ExecutorOutput(tool_log=[call]))
     assert result.final_answer == "PSNR 31.42 dB (3.10 of 5)"
 
 
-def test_a_comparison_without_a_reference_asks_for_one() -> None:
+def test_a_comparison_without_a_reference_requests_one() -> None:
     result = answered({"query": "Is it worse than the original?", "found": {"Noise": (3.0, "")}})
     assert result.final_answer == UNABLE
     assert "--reference" in result.reasoning
@@ -206,32 +206,32 @@ def test_a_tie_names_the_options_that_fit_equally_well() -> None:
     assert "B" in result.reasoning
 
 
-def test_without_any_measurement_nothing_is_answered() -> None:
+def test_without_measurements_there_is_no_answer() -> None:
     for case in (case for group, case in CASES if group not in ("paper", "words_alone")):
         options = parse_options(case["query"])
         result = answer_of(case["query"], options, lambda name: None, ExecutorOutput())
         assert result.final_answer == UNABLE
 
 
-def test_an_option_of_doubt_does_not_stand_in_the_way() -> None:
+def test_an_option_that_expresses_doubt_is_ignored() -> None:
     case = {"query": "Is it noisy? A. Yes B. No C. Cannot tell", "found": {"Noise": (3.0, "")}}
     assert answered(case).final_answer == "A"
 
 
-def test_the_reason_has_the_words_of_the_option() -> None:
+def test_the_reason_quotes_the_chosen_option() -> None:
     case = {"query": "How noisy is it? Choose from: not at all, slightly, strongly", "found": {"Noise": (3.0, "")}}
     assert answered(case).reasoning.startswith("Of the options, C (strongly) is the nearest")
 
 
-def test_too_much_of_a_property_is_compared_like_more_of_it() -> None:
+def test_too_much_is_compared_like_more() -> None:
     case = {"query": "Relative to the original, does it show too much contrast?", "reference": True}
     assert answered(case | {"found": {"Contrast": (3.0, "high contrast")}}).final_answer.startswith("Yes")
     assert answered(case | {"found": {"Contrast": (3.0, "low contrast")}}).final_answer.startswith("No")
 
 
 @pytest.mark.parametrize("query", ["What is wrong with it?", "What is the main distortion?", "Diagnose the defect."])
-def test_hidden_colors_may_be_what_is_wrong_where_little_else_is_found(query: str) -> None:
-    """A slight finding is not said to be what is wrong while the colors of a photo may be, which nothing measures."""
+def test_a_slight_finding_is_no_answer_if_colors_may_be_wrong(query: str) -> None:
+    """Without a reference, the colors may be wrong although no measurement shows it."""
     slight, color = Finding(0.8, "white noise", ""), Finding(0.7, "desaturation", "")
     gray = Finding(0.0, GRAY, "")
 
@@ -247,7 +247,7 @@ def test_hidden_colors_may_be_what_is_wrong_where_little_else_is_found(query: st
     assert answer(replace(slight, severity=2.0)).startswith("Noise")
 
 
-def test_options_of_degrees_are_not_chosen_by_colors_that_nothing_tells() -> None:
+def test_a_degree_of_color_is_not_chosen_without_a_reference() -> None:
     options = {"A": "not faded", "B": "faded"}
     found = dict.fromkeys(DETECTABLE, NOTHING)
     for unsure, letter in ((frozenset({"desaturation"}), UNABLE), (frozenset[str](), "A")):
@@ -281,7 +281,7 @@ def test_which_part(query: str, answer: str) -> None:
 
 
 @pytest.mark.parametrize(("least", "answer"), [(1.0, "Everywhere, no part stands out"), (0.4, UNABLE)])
-def test_everywhere_is_only_where_every_part_shows_it(least: float, answer: str) -> None:
+def test_everywhere_means_that_every_part_shows_the_distortion(least: float, answer: str) -> None:
     def look(name: str) -> MeasuredImage:
         severity = least + 0.3 if "left" in name else least
         return MeasuredImage({each: Finding(severity, "", "") for each in DETECTABLE}, 3.0)
@@ -290,7 +290,7 @@ def test_everywhere_is_only_where_every_part_shows_it(least: float, answer: str)
 
 
 @pytest.mark.parametrize("query", ["Is it noisy? " * 5000, "the sky of the sea of " * 5000 + "is noisy?", "a " * 60000])
-def test_a_very_long_question_is_read_in_time(query: str) -> None:
+def test_a_very_long_question_is_parsed_quickly(query: str) -> None:
     started = perf_counter()
     answered({"query": query, "found": {}})
     assert perf_counter() - started < 10

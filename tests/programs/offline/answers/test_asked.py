@@ -1,4 +1,4 @@
-"""What is asked, about what and of which part, in words of many kinds; and the network that reads them."""
+"""Parsed questions in many wordings: intent, distortion, subject and part; and properties of the network."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def read(query: str, *regions: str) -> Asked:
         ("Describe what the people are doing.", "unanswerable"),
     ],
 )
-def test_what_is_asked(query: str, what: str) -> None:
+def test_the_intent_of_a_question(query: str, what: str) -> None:
     assert read(query).what == what
 
 
@@ -73,7 +73,9 @@ def test_what_is_asked(query: str, what: str) -> None:
         ("I took this at my cousin's wedding by the lake. Is it noisy?", (), "image", ()),
     ],
 )
-def test_of_which_picture_and_part(query: str, regions: tuple[str, ...], subject: str, parts: tuple[str, ...]) -> None:
+def test_the_subject_and_parts_of_a_question(
+    query: str, regions: tuple[str, ...], subject: str, parts: tuple[str, ...]
+) -> None:
     asked = read(query, *regions)
     assert (asked.subject, asked.regions) == (subject, parts)
 
@@ -93,7 +95,7 @@ def test_of_which_picture_and_part(query: str, regions: tuple[str, ...], subject
         ("Would you deny that there is noise here?", True),
     ],
 )
-def test_its_polarity(query: str, is_denial: bool) -> None:
+def test_the_polarity_of_a_question(query: str, is_denial: bool) -> None:
     assert read(query).is_denial is is_denial
 
 
@@ -111,7 +113,7 @@ def test_its_polarity(query: str, is_denial: bool) -> None:
         ("Is anything wrong with it?", "any", ""),
     ],
 )
-def test_the_distortion_that_is_meant(query: str, subject: str, kind: str) -> None:
+def test_the_distortion_in_question(query: str, subject: str, kind: str) -> None:
     fault = read(query).fault
     assert fault
     assert (fault.subject, fault.sense, fault.kind) == (subject, "fault", kind)
@@ -163,7 +165,7 @@ def test_a_place_is_named_by_its_side(question: str, place: str) -> None:
     assert side_named(question) == place
 
 
-def test_the_network_reads_the_same_again() -> None:
+def test_the_network_is_deterministic() -> None:
     found = read_text("Would you say that the original already had that yellowish tinge?")
     assert (found.intent.name, found.meaning.name) == ("reference-yes", "cast")
     assert 0 < found.intent.probability <= found.intent.category <= 1
@@ -172,7 +174,7 @@ def test_the_network_reads_the_same_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "?", "noise " * LONGEST_TEXT, "はい 🙂 \x00", "[MASK] [SEP]"])
-def test_any_text_is_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     found = read_text(text)
     assert found.intent.name in INTENTS
     assert found.meaning.name in MEANINGS
@@ -191,7 +193,7 @@ def test_the_network_is_the_one_that_was_trained() -> None:
     assert len(read_checked(NETWORK, SHA256)) == NETWORK.stat().st_size
 
 
-def test_degrees_are_made_even_along_their_list() -> None:
+def test_levels_are_spaced_evenly_along_the_options() -> None:
     assert in_listed_order({"A": 0.0, "B": 2.6, "C": 2.0, "D": 5.0}) == pytest.approx(
         {"A": 0.24, "B": 1.68, "C": 3.12, "D": 4.56}
     )
@@ -200,7 +202,7 @@ def test_degrees_are_made_even_along_their_list() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"A": "Mushy", "B": "Gritty"}])
-def test_a_query_of_options_alone_asks_nothing(options: dict[str, str]) -> None:
+def test_a_query_of_only_options_has_no_question(options: dict[str, str]) -> None:
     assert question_alone("A) Mushy B) Gritty") == ""
     assert question_alone("What is it? A) Mushy B) Gritty") == "What is it?"
     assert listing("", options) == " ".join(f"{letter}. {text}" for letter, text in options.items())

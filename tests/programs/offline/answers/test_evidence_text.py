@@ -1,4 +1,4 @@
-"""What the reasoning of an answer quotes."""
+"""The measurements and scores that the reasoning of an answer quotes."""
 
 import skimage.data
 
@@ -22,7 +22,7 @@ def quoted(severity: float, question: str) -> str:
     return quoting(colors(severity), question).findings["Color distortions"].explanation
 
 
-def test_the_kind_that_is_asked_about_is_quoted() -> None:
+def test_the_kind_in_question_is_quoted() -> None:
     for question in (
         "Is the white balance right?",
         "Is there a color cast?",
@@ -35,7 +35,7 @@ def test_the_kind_that_is_asked_about_is_quoted() -> None:
         assert quoted(0.1, question) == VIVID
 
 
-def test_a_white_balance_is_told_by_what_should_be_neutral() -> None:
+def test_white_balance_is_answered_from_neutral_colors() -> None:
     program = AgenticIQA.offline()
     for photo in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea()):
         reasoning = program(photo, query="Is the white balance right?").quality_reasoning
@@ -43,7 +43,7 @@ def test_a_white_balance_is_told_by_what_should_be_neutral() -> None:
         assert "colorfulness" not in reasoning
 
 
-def test_a_score_is_given_once_for_all_that_it_is_about() -> None:
+def test_a_score_for_several_distortions_is_quoted_once() -> None:
     both = {"Noise": ("LEARNED-IQA", 2.5), "Overall": ("LEARNED-IQA", 2.5)}
     scores = {GLOBAL: both, "the car": {"Overall": ("NIQE", 3.0)}}
     assert scores_in_words(ExecutorOutput(quality_scores=scores)) == [

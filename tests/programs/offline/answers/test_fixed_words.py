@@ -1,4 +1,4 @@
-"""Questions for the size of the image, and for the best of several images."""
+"""Questions about the size of the image, and about the best of several images."""
 
 import pytest
 
@@ -28,13 +28,13 @@ def fixed(query: str, size: tuple[int, int], *, alone: bool = True) -> RuleAnswe
         "How large is the picture?",
     ],
 )
-def test_the_size_of_the_image_is_told(query: str) -> None:
+def test_the_size_of_the_image_is_reported(query: str) -> None:
     verdict = fixed(query, (6000, 4000))
     assert verdict is not None
     assert verdict.answer == "6000 x 4000 pixels (24.0 megapixels)"
 
 
-def test_a_small_image_has_its_part_of_a_megapixel() -> None:
+def test_a_small_image_has_a_fraction_of_a_megapixel() -> None:
     verdict = fixed("How many megapixels?", (512, 384))
     assert verdict is not None
     assert verdict.answer == "512 x 384 pixels (0.2 megapixels)"
@@ -45,7 +45,7 @@ def test_a_small_image_has_its_part_of_a_megapixel() -> None:
     ["Which of these is sharpest?", "Which photo is the best?", "Which of these two photos has less noise?",
      "Which one looks better?", "which of my 5 shots is the least blurry"],
 )  # fmt: skip
-def test_of_several_images_compare_is_named(query: str) -> None:
+def test_questions_about_several_images_name_compare(query: str) -> None:
     verdict = fixed(query, (512, 384))
     assert verdict is not None
     assert verdict.answer is None
@@ -77,7 +77,7 @@ def test_other_questions_are_left_to_the_measurements(query: str) -> None:
     assert fixed(query, (512, 384)) is None
 
 
-def test_the_program_answers_so() -> None:
+def test_the_program_answers_with_the_size() -> None:
     program, image = AgenticIQA.offline(), scene()
     size = f"{image.shape[1]} x {image.shape[0]} pixels"
     assert str(program(image, query="What's the resolution?").final_answer).startswith(size)

@@ -1,4 +1,4 @@
-"""What was measured, in words."""
+"""Measurements in words."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion, e
 
 
 @pytest.mark.parametrize("category", DETECTABLE)
-def test_a_category_has_the_name_that_results_and_tables_have_for_it(category: DetectableDistortion) -> None:
+def test_a_category_has_the_same_name_in_answers_and_tables(category: DetectableDistortion) -> None:
     unseen = MeasuredImage({category: Finding(0.1, "", "")}, 4.0).describe(category)
     seen = MeasuredImage({category: Finding(3.0, "", "")}, 2.0).describe(category)
     assert (unseen, seen) == (f"no visible {everyday_name(category)}", f"severe {everyday_name(category)}")

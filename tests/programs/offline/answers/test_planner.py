@@ -1,4 +1,4 @@
-"""The offline planner against a table of questions, and the rules that every plan of it keeps."""
+"""Offline plans: a table of questions, and rules that every plan keeps."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,7 +45,7 @@ QUESTIONS = st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join) 
 
 
 def letters(flags: PlanFlags) -> str:
-    """The flags as in the table: D detection, A analysis, S selection, E execution."""
+    """Return the flags in the notation of the table: D detection, A analysis, S selection, E execution."""
     return "".join(letter if is_on else "-" for letter, is_on in zip("DASE", flags.model_dump().values(), strict=True))
 
 
@@ -80,7 +80,7 @@ def test_the_table_is_as_large_and_as_varied_as_it_should_be() -> None:
 
 
 @pytest.mark.parametrize("case", TABLE["unknown_tools"], ids=lambda case: case["unknown"])
-def test_a_tool_that_the_toolbox_has_not_is_an_error_that_lists_those_it_has(case: dict[str, str]) -> None:
+def test_an_unknown_tool_is_an_error_that_lists_the_known_ones(case: dict[str, str]) -> None:
     with pytest.raises(ToolError) as raised:
         plan_question(case["query"], reference_given=False, known_tools=KNOWN)
     meant = f", did you mean {case['meant']}?" if "meant" in case else ""
@@ -88,7 +88,7 @@ def test_a_tool_that_the_toolbox_has_not_is_an_error_that_lists_those_it_has(cas
 
 
 @pytest.mark.parametrize("word", ["HDR", "JPG", "UHD", "RAW", "GIMP"])
-def test_a_word_in_capitals_that_is_like_no_tool_is_none(word: str) -> None:
+def test_a_word_in_capitals_that_resembles_no_tool_is_ignored(word: str) -> None:
     plan = plan_question(f"I use {word} a lot. Rate the quality.", reference_given=False, known_tools=KNOWN)
     assert plan.tools == []
 
@@ -102,7 +102,7 @@ def test_a_reference_changes_the_mode_and_nothing_else() -> None:
 
 
 @given(query=QUESTIONS, reference=st.booleans(), feedback=st.sampled_from(["", "no scores for the sky"]))
-def test_whatever_is_asked_the_plan_keeps_the_rules(query: str, reference: bool, feedback: str) -> None:
+def test_plans_for_any_question_keep_the_rules(query: str, reference: bool, feedback: str) -> None:
     try:
         plan = plan_question(query, reference_given=reference, known_tools=KNOWN, feedback=feedback)
     except ToolError:
@@ -161,11 +161,11 @@ def test_a_distortion_word_alone_is_never_a_tool(name: str) -> None:
         ("Can PSNR be used on a single picture?", []),
     ],
 )
-def test_tools_are_those_that_the_question_wants_run(query: str, tools: list[str]) -> None:
+def test_only_tools_that_the_question_requests_are_run(query: str, tools: list[str]) -> None:
     assert plan_question(query, reference_given=True, known_tools=KNOWN).tools == tools
 
 
-def test_the_same_question_is_read_once_and_its_plan_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_planned_once_and_its_plan_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     query, asked = "Is the fog of this very test blurry?", []
 
     def counted(question: str, options: Mapping[str, str]) -> list[str]:
@@ -182,5 +182,5 @@ def test_the_same_question_is_read_once_and_its_plan_is_not_shared(monkeypatch: 
     assert plan_question(query, reference_given=True, known_tools=KNOWN).reference_mode == "Full-Reference"
 
 
-def test_the_part_that_asks_is_without_what_is_told_before() -> None:
+def test_the_asking_part_has_no_introduction() -> None:
     assert planner.asking_part("My boss says it is fine. Please tell me if it is too dark.") == "it is too dark."

@@ -1,4 +1,4 @@
-"""The trained networks on images that they were not trained on, and their invariants."""
+"""The trained networks on images outside of the training set, and their invariants."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded
 
-# By the names in LIVE's labels. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
+# Categories by the names in LIVE's labels. Lost packets of JPEG 2000 are coding artifacts that mostly look blurred.
 RIGHT_OF_LIVE = {
     "gaussian-blur": (BLURS,),
     "jp2k-fast-fading": (COMPRESSION, BLURS),
@@ -62,10 +62,10 @@ def distorted(live: list[LabeledImage]) -> list[images.LoadedImage]:
     return [images.load(item.image) for item in live]
 
 
-# LIVE release 2 was never trained on. Its mildest images hardly differ from their references.
+# LIVE release 2 was not used for training. Its mildest images hardly differ from their references.
 @pytest.mark.slow
 @pytest.mark.parametrize("referenced", [False, True])
-def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorted, pristine, referenced):
+def test_the_worst_category_of_a_live_image_is_mostly_correct(live, distorted, pristine, referenced):
     hits = []
     for item, image in zip(live, distorted, strict=True):
         severities = vector(image, pristine[item.reference] if referenced else None)
@@ -73,14 +73,14 @@ def test_the_worst_category_of_a_live_image_is_mostly_a_right_one(live, distorte
     assert np.mean(hits) >= (0.9 if referenced else 0.82), sum(hits)
 
 
-def test_pristine_photos_of_live_raise_no_alarm(pristine):
+def test_pristine_photos_of_live_have_no_visible_distortion(pristine):
     for path, image in pristine.items():
         assert vector(image).max() < ALARM, path.name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FOLLOWED)
-def test_severity_rises_with_the_level_of_a_distortion_of_an_unknown_photo(pristine, kind):
+def test_severity_rises_with_the_level_on_an_unknown_photo(pristine, kind):
     for referenced in (False, True):
         agreements = []
         for path in sorted(pristine):
@@ -112,12 +112,12 @@ def test_no_change_is_predicted_between_an_image_and_its_copy():
     assert all(one.severity == 0 and not any(one.subtypes.values()) for one in predictions.values())
 
 
-def test_an_image_too_small_for_the_networks_is_judged_by_the_curves():
+def test_an_image_too_small_for_the_networks_is_assessed_by_the_curves():
     small = loaded(scene(MIN_SIDE - 1, 200))
     assert tuple(findings_of(small)) == tuple(findings_of(small, small)) == DETECTABLE
 
 
-def test_severities_keep_the_order_of_outputs_within_0_and_4():
+def test_severities_have_the_order_of_the_outputs_and_are_0_to_4():
     outputs = np.linspace(-3, 7, 200)
     severities = severities_from_outputs(outputs)
     assert np.all(np.diff(severities) >= 0)

@@ -1,4 +1,4 @@
-"""What is seen in distorted images: the right category, rising with the distortion, and nothing where nothing is."""
+"""Findings in distorted images: the right category, rising with the level, and none in undistorted images."""
 
 import warnings
 
@@ -45,7 +45,7 @@ def photos() -> dict[str, np.ndarray]:
     scope="module", params=[("astronaut", "coffee"), pytest.param(tuple(PHOTOS), marks=pytest.mark.slow)], ids=len
 )
 def at_levels(photos, request) -> dict[str, dict[str, list[images.LoadedImage]]]:
-    """By kind and photo: the photo at each level."""
+    """Return, by kind and photo, the photo at each level."""
     return {
         kind: {name: [loaded(AT_LEVEL[kind](level, photos[name])) for level in ALL_LEVELS] for name in request.param}
         for kind in CATEGORY
@@ -61,7 +61,7 @@ def follows(levels: range, severities: list[float]) -> float:
 
 
 @pytest.mark.parametrize("referenced", [True, False])
-def test_all_seven_categories_are_judged_each_in_one_sentence(photos, referenced):
+def test_each_of_the_seven_categories_has_one_sentence(photos, referenced):
     image = loaded(AT_LEVEL["jpeg"](3, photos["coffee"]))
     findings = findings_of(image, loaded(photos["coffee"]) if referenced else None)
     assert tuple(findings) == DETECTABLE
@@ -81,7 +81,7 @@ def test_the_word_is_the_nearest_one(severity, word):
     assert [severity_at(value, curve) for value in (0, 1, 1.5, 3, 4, 9)] == [4, 4, 3.5, 1.5, 0, 0]
 
 
-def test_an_image_does_not_differ_from_itself(photos):
+def test_an_image_compared_with_itself_has_no_distortion(photos):
     for rgb in (*photos.values(), scene(), np.zeros((40, 40, 3), np.uint8), np.full((1, 1, 3), 255, np.uint8)):
         findings = findings_of(loaded(rgb), loaded(rgb))
         assert {category: finding.severity for category, finding in findings.items()} == dict.fromkeys(DETECTABLE, 0)
@@ -96,7 +96,7 @@ def test_with_a_reference_the_severity_follows_the_level_in_every_photo_and_the_
 
 
 def assessed(kind: str) -> range:
-    """The levels of a kind that are a distortion without a reference: gray, the last of "desaturate", is none."""
+    """Return the levels of a kind that are distortions without a reference (gray, the last of "desaturate", is not)."""
     return ALL_LEVELS[:-1] if kind == "desaturate" else ALL_LEVELS
 
 
@@ -111,10 +111,10 @@ def test_without_a_reference_the_severity_follows_the_true_level_on_average(at_l
     assert np.mean(agreement) >= (0.8 if kind == "desaturate" else 0.9), agreement
 
 
-# A dim scene made brighter, or a grayish one with its colors faded, may well be meant so: nobody can tell without
-# the reference. Those two kinds are held to half of the cases, the others to nine in ten.
+# Without the reference, a brightened dim scene or faded colors of a grayish scene may be intended. These two kinds
+# have to lead in half of the cases, the others in nine of ten.
 @pytest.mark.parametrize("kind", CATEGORY)
-def test_without_a_reference_the_true_category_mostly_leads_from_the_third_level_on(at_levels, kind):
+def test_without_a_reference_the_true_category_mostly_leads_from_level_three(at_levels, kind):
     leading = [top(findings_of(steps[level])) for steps in at_levels[kind].values() for level in assessed(kind)[3:]]
     share = leading.count(CATEGORY[kind]) / len(leading)
     assert share >= (0.5 if kind in ("brighten", "desaturate") else 0.9), leading
@@ -165,7 +165,7 @@ def test_the_kind_of_a_distortion_is_named(photos, change, category, subtype):
         assert findings[category].subtype == subtype, name
 
 
-def test_a_darker_image_has_not_lost_contrast_or_color_or_gained_noise(photos):
+def test_a_darker_image_has_no_change_of_contrast_color_or_noise(photos):
     findings = findings_of(loaded(AT_LEVEL["darken"](4, photos["coffee"])), loaded(photos["coffee"]))
     assert all(findings[category].severity < 0.5 for category in ("Contrast", "Color distortions", "Noise", "Blurs"))
 
@@ -177,7 +177,7 @@ def test_a_crop_of_a_jpeg_still_shows_its_blocks(photos):
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 9), (1, 700), (40, 40)])
 @pytest.mark.parametrize("value", [0, 119, 255])
-def test_tiny_and_flat_images_are_judged_without_a_warning(size, value):
+def test_tiny_and_flat_images_are_assessed_without_a_warning(size, value):
     image, other = (loaded(np.full((*size, 3), v, np.uint8)) for v in (value, 255 - value))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

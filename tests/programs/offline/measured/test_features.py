@@ -1,4 +1,4 @@
-"""What the detector reads: finite numbers, the same each time, from any image that is large enough."""
+"""Features for the detector: finite, reproducible, from any image that is large enough."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ def test_every_image_has_the_same_number_of_finite_features(size):
         assert np.isfinite(found.all).all()
 
 
-def test_features_are_taken_once_per_image_and_are_the_same_for_a_copy():
+def test_features_are_computed_once_and_equal_for_a_copy():
     image, copy = loaded(scene()), loaded(scene())
     assert features(image) is features(image)
     assert features(image).all.tobytes() == features(copy).all.tobytes()
 
 
-def test_a_change_of_texture_leaves_the_features_of_tone_nearly_alone():
+def test_a_change_of_texture_hardly_changes_the_tone_features():
     plain, noisy = loaded(scene()), loaded(distort(scene(), "white_noise", 1))
     spread = np.abs(features(plain).tone) + 1
     assert np.max(np.abs(features(noisy).tone - features(plain).tone) / spread) < 0.2
@@ -36,13 +36,13 @@ def test_mirroring_hardly_changes_the_features():
     assert features(plain).all == pytest.approx(features(mirrored).all, abs=0.02)
 
 
-def test_noise_in_the_colors_is_read_in_gray_levels():
+def test_color_noise_is_measured_in_gray_levels():
     gray = np.full((200, 200, 3), 128, np.uint8)
     noisy = np.clip(gray + np.random.default_rng(0).normal(0, 10, gray.shape), 0, 255).astype(np.uint8)
     assert features(loaded(gray)).color_noise == pytest.approx(0, abs=0.01)
     assert 5 < features(loaded(noisy)).color_noise < 15
 
 
-def test_blur_takes_the_finest_detail_away():
+def test_blur_removes_the_finest_detail():
     plain, blurred = loaded(scene()), loaded(distort(scene(), "gaussian_blur", 3))
     assert 0 <= features(plain).lost_detail < features(blurred).lost_detail <= 1

@@ -21,7 +21,7 @@ from support.images import coffee, loaded
 
 
 def curves_of_file() -> dict[str, Curve]:
-    """The curves that the file defines, by name."""
+    """Return the curves that the file defines, by name."""
     return {
         name: value
         for name, value in vars(curves).items()
@@ -30,7 +30,7 @@ def curves_of_file() -> dict[str, Curve]:
 
 
 def curves_of_table() -> dict[str, Curve]:
-    """The curves of the table of categories, by subtype."""
+    """Return the curves of the table of categories, by subtype."""
     subtypes = [subtype for row in CATEGORIES for subtype in row.subtypes]
     found = {(each.name, side): getattr(each, side) for each in subtypes for side in ("curve", "change")}
     return {f"{name} {side}": curve for (name, side), curve in found.items() if curve}
@@ -40,14 +40,14 @@ CURVES = [pytest.param(curve, id=name) for name, curve in (curves_of_file() | cu
 
 
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_curve_is_monotone_over_growing_values_and_gives_severities(curve: Curve) -> None:
+def test_a_curve_is_monotone_and_returns_severities(curve: Curve) -> None:
     values, severities = zip(*curve, strict=True)
     assert list(values) == sorted(set(values))
     assert list(severities) in (sorted(severities), sorted(severities, reverse=True))
     assert 0 == min(severities) < max(severities) <= 4
 
 
-def test_the_curves_are_all_looked_at() -> None:
+def test_all_curves_are_checked() -> None:
     assert len(CURVES) >= 20
 
 
@@ -59,11 +59,11 @@ def test_each_kind_of_a_category_has_its_share_of_the_severity() -> None:
 
 
 def network_only() -> Finding:
-    """Noise that the network predicts, and the measured value does not show."""
+    """Return a finding of noise that the network predicts but the measured value does not show."""
     return combine("Noise", {"Noise": Prediction(3.0, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
 
 
-def test_a_distortion_that_its_values_do_not_show_is_told_to_be_found_by_a_network() -> None:
+def test_a_finding_without_measured_evidence_names_the_network() -> None:
     assert with_source(network_only()).explanation == BY_NETWORK, "values within the usual are no evidence of it"
     shown = combine("Noise", {"Noise": Prediction(3.0, {})}, Finding(2.0, "Gaussian noise", "It fluctuates by 10."))
     unseen = combine("Noise", {"Noise": Prediction(0.1, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
@@ -71,14 +71,14 @@ def test_a_distortion_that_its_values_do_not_show_is_told_to_be_found_by_a_netwo
         assert with_source(finding) == finding
 
 
-def test_of_damage_in_a_part_it_is_told_once() -> None:
+def test_the_explanation_of_local_damage_is_not_repeated() -> None:
     damage = LocalDamage(2.0, (0, 0, 64, 64), "top left corner", 0.1)
     of_part = combine("Noise", {"Noise": Prediction(0.1, {})}, Finding(0.2, "Gaussian noise", "It fluctuates by 2.8."))
     for part in (of_part, with_source(network_only())):
         assert in_part(network_only(), part, damage).explanation.count(BY_NETWORK) == 1
 
 
-def test_steps_along_the_grid_that_are_usual_are_not_given_as_the_reason_for_compression() -> None:
+def test_usual_blockiness_is_not_a_reason_for_compression() -> None:
     by_network = 0
     for kind in ("jpeg", "webp", "jpeg2000"):
         for level in (1, 2, 5):

@@ -1,6 +1,6 @@
 """Golden findings: severity and kind in each category for images of known distortions, so that a change is a diff.
 
-A small image is judged by the curves alone, a larger one by curves and networks. After a change that is meant::
+The curves alone assess a small image, curves and networks a larger one. After an intended change::
 
     UPDATE_GOLDEN=1 python -m pytest tests/programs/offline/measured/test_golden_findings.py
 """
@@ -28,8 +28,8 @@ CASES = [(SMALL, kind, level) for kind in KINDS for level in DISTORTION_LEVELS] 
 
 
 def rows() -> Iterator[list[str]]:
-    """A row for each case, without and with the reference."""
-    references = {size: loaded(scene(*size)) for size in (SMALL, LARGE)}  # what is measured of them is kept
+    """Yield a row for each case, without and with the reference."""
+    references = {size: loaded(scene(*size)) for size in (SMALL, LARGE)}  # their measurements are cached
     for size, kind, level in CASES:
         reference = references[size]
         image = loaded(distort(scene(*size), kind, level))
@@ -41,7 +41,7 @@ def rows() -> Iterator[list[str]]:
 
 
 def alike(cell: str, golden: str) -> bool:
-    """Whether the kinds are the same, and the severities but for rounding in other releases of the libraries."""
+    """Return whether the kinds are equal, and the severities up to rounding in other library versions."""
     (severity, _, subtype), (expected, _, kind) = cell.partition(" "), golden.partition(" ")
     return subtype == kind and abs(float(severity) - float(expected)) <= 0.02
 

@@ -1,4 +1,4 @@
-"""A gray or sepia photo has no "Color distortions", and whoever asks about missing color is told that it is gray."""
+"""Gray or sepia photos have no "Color distortions"; answers to questions about missing color say that they are gray."""
 
 import pytest
 import skimage.data
@@ -10,7 +10,7 @@ from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.tools.distort import distort
 from support.images import loaded
 
-# Loaded once: what is found in an image is kept with it.
+# Loaded once, because the findings are cached in the image.
 COFFEE = loaded(skimage.data.coffee())
 PLANE = Image.fromarray(COFFEE.pixels).convert("L")
 GRAY, SEPIA = load(PLANE), load(ImageOps.colorize(PLANE, "#1a0f00", "#fff3d6", "#a07850"))
@@ -23,7 +23,7 @@ def program() -> AgenticIQA:
 
 
 @pytest.mark.parametrize("picture", [GRAY, SEPIA], ids=["gray", "sepia"])
-def test_it_is_in_neither_the_findings_nor_the_evidence(program, picture):
+def test_gray_is_neither_in_the_findings_nor_in_the_evidence(program, picture):
     assert findings_of(picture)[COLOR].severity == 0
     evidence = program(picture).executor_evidence
     assert all(COLOR not in names for names in evidence.distortion_set.values())
@@ -31,7 +31,7 @@ def test_it_is_in_neither_the_findings_nor_the_evidence(program, picture):
 
 
 @pytest.mark.parametrize(("picture", "word"), [(GRAY, "gray"), (SEPIA, "toned")], ids=["gray", "sepia"])
-def test_the_result_says_so_and_that_it_counts_as_no_distortion(program, picture, word):
+def test_the_result_says_that_gray_does_not_count_as_a_distortion(program, picture, word):
     reasoning = program(picture).quality_reasoning
     assert f"The picture is {word}" in reasoning
     assert "This may be intended, so it does not count as a distortion." in reasoning
@@ -40,7 +40,7 @@ def test_the_result_says_so_and_that_it_counts_as_no_distortion(program, picture
 
 
 @pytest.mark.parametrize("photo", [skimage.data.coffee(), skimage.data.astronaut(), skimage.data.chelsea()])
-def test_all_color_lost_is_named_first_beside_the_reference(photo):
+def test_lost_color_is_the_worst_finding_with_a_reference(photo):
     found = findings_of(loaded(distort(photo, "desaturate", 5)), loaded(photo))
     assert max(found, key=lambda name: found[name].severity) == COLOR
     assert (found[COLOR].word, found[COLOR].subtype) == ("extreme", "desaturation")
@@ -59,13 +59,13 @@ def test_all_color_lost_is_named_first_beside_the_reference(photo):
         (SEPIA, "Are the colors oversaturated?", "No"),
     ],
 )
-def test_a_question_about_its_color_is_answered_of_what_it_asks(program, picture, question, answer):
+def test_a_question_about_the_color_of_a_gray_picture_is_answered(program, picture, question, answer):
     answered = str(program(picture, question).final_answer)
     assert answered.startswith(answer)
     assert ("gray picture" if picture is GRAY else "toned picture") in answered
 
 
-def test_of_offered_distortions_it_has_none(program):
+def test_a_gray_picture_has_none_of_the_offered_distortions(program):
     offered = ["noise", "color distortion", "blur", "none"]
     assert program(GRAY, "Which distortion is worst?", options=offered).final_answer == "D"
     assert program(GRAY, "How are the colors?", options=["vivid", "natural", "faded"]).final_answer == "C"

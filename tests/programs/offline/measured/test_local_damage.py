@@ -1,4 +1,4 @@
-"""Damage in a part of an image: found, placed, named and scored; and not found where there is none."""
+"""Local damage: found, located, named and scored, and not found in undamaged images."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def noisy_center(photo):
     return loaded(plant(photo, "white_noise", 4, named_box("ninth 4", (320, 240)), 1).pixels)
 
 
-def test_noise_in_the_middle_ninth_is_found_placed_and_scored(photo, noisy_center):
+def test_noise_in_the_middle_is_found_located_and_scored(photo, noisy_center):
     found = findings_of(noisy_center)["Noise"]
     assert found.local is not None
     assert found.local.place in ("center", "central half")
@@ -62,14 +62,14 @@ def test_noise_in_the_middle_ninth_is_found_placed_and_scored(photo, noisy_cente
         ("chroma_noise", 4, "half bottom", "Noise", "bottom half"),
     ],
 )
-def test_the_place_is_named(photo, kind, level, where, name, place):
+def test_the_place_of_damage_is_named(photo, kind, level, where, name, place):
     image = loaded(plant(photo, kind, level, named_box(where, (320, 240)), 2).pixels)
     found = findings_of(image)[name].local
     assert found is not None
     assert found.place == place
 
 
-def test_a_photo_without_damage_has_none_in_a_part(photo):
+def test_an_undamaged_photo_has_no_local_damage(photo):
     assert not damaged_parts(loaded(photo), None)
     assert not damaged_parts(loaded(np.full((200, 300, 3), 120, np.uint8)), None)
     out_of_focus = np.ascontiguousarray(skimage.data.chelsea()[:288, 80:400])
@@ -82,14 +82,14 @@ def test_a_photo_without_damage_has_none_in_a_part(photo):
 
 
 @pytest.mark.parametrize("kind", ["white_noise", "gaussian_blur", "jpeg"])
-def test_what_is_all_over_is_not_in_a_part(photo, kind):
+def test_distortion_of_the_whole_image_is_not_local(photo, kind):
     image = loaded(plant(photo, kind, 4, (0, 0, 320, 240), 3).pixels)
     whole, found = findings_of_whole(image), findings_of(image)
     assert all(finding.local is None or finding.local.share < 0.75 for finding in found.values())
     assert max(found, key=lambda name: found[name].severity) == max(whole, key=lambda name: whole[name].severity)
 
 
-def test_detail_that_ends_at_a_straight_line_is_told_from_detail_that_ends_at_an_outline():
+def test_straight_edges_of_blur_are_distinguished_from_outlines():
     grain = np.random.default_rng(0).integers(0, 256, (200, 300), np.uint8)
     straight, bent = grain.copy(), grain.copy()
     straight[:, 170:] = 128
@@ -99,7 +99,7 @@ def test_detail_that_ends_at_a_straight_line_is_told_from_detail_that_ends_at_an
     assert straight_edge(bent, (160, 0, 300, 200)) < 0.35
 
 
-def test_a_change_in_a_part_is_found_beside_the_reference(photo):
+def test_a_local_change_from_the_reference_is_found(photo):
     box = named_box("ninth 8", (320, 240))
     image, reference = loaded(plant(photo, "jpeg", 5, box, 4).pixels), loaded(photo)
     found = findings_of(image, reference)["Compression"]
@@ -110,8 +110,8 @@ def test_a_change_in_a_part_is_found_beside_the_reference(photo):
 
 
 @pytest.mark.parametrize("photo_file", ["coffee.webp", "astronaut.webp", "chelsea.webp"])
-def test_blur_of_a_third_beside_the_reference_is_blur_and_nothing_else(photo_file):
-    """Measured over the whole image, it was "severe compression" at 1.0 times the reference's steps along the grid."""
+def test_blur_in_a_third_of_the_image_is_only_blur_with_a_reference(photo_file):
+    """Measured over the whole image, this was severe compression with 1.0 times the steps of the reference."""
     sharp = np.asarray(Image.open(EXAMPLES / photo_file).convert("RGB"))
     blurred, third = sharp.copy(), sharp.shape[1] // 3
     blurred[:, :third] = distort(sharp, "gaussian_blur", 3)[:, :third]
@@ -142,7 +142,7 @@ def test_patches_of_any_size_have_finite_features_and_severities_on_the_scale(sh
     assert found.values.max() <= 4
 
 
-def test_damage_in_a_large_image_is_placed_in_its_own_pixels(photo):
+def test_damage_in_a_large_image_has_a_box_in_its_own_pixels(photo):
     large = np.tile(photo, (6, 6, 1))
     size = large.shape[1::-1]
     box = named_box("quarter 2", size)

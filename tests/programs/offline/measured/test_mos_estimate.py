@@ -1,4 +1,4 @@
-"""Probabilities of the five levels: a distribution that no distortion ever makes better."""
+"""Probabilities of the five levels: a distribution that no distortion ever improves."""
 
 import numpy as np
 import pytest
@@ -71,5 +71,5 @@ def test_the_level_falls_from_the_first_to_the_last_step(kind, referenced):
     steps = [images.load(Image.fromarray(AT_LEVEL[kind](level, photo))) for level in ALL_LEVELS]
     reference = steps[0] if referenced else None
     levels = [mean(spoken_for(findings_of(step, reference))) for step in steps]
-    assert levels[0] > max(levels) - 0.1  # a slight change of tone can pass for none
+    assert levels[0] > max(levels) - 0.1  # a slight change of tone may be invisible
     assert np.argmin(levels) == 5

@@ -1,4 +1,4 @@
-"""What an image outside of the training does to the result: a sentence, a key, a wide spread; not with a reference."""
+"""Images outside of the training set: a remark, a key and a wide spread, but not with a reference."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from support.images import loaded
 RANDOM = np.random.default_rng(2)
 NOISE_8 = RANDOM.integers(0, 256, (8, 8, 3), dtype=np.uint8)
 STRIP = RANDOM.integers(0, 256, (2, 600, 3), dtype=np.uint8)
-# Loaded once: what is found in an image is kept with it.
+# Loaded once, because the findings are cached in the image.
 WINDOW = loaded(drawn("window", 1002))
 GRAY = loaded(np.asarray(Image.fromarray(skimage.data.coffee()).convert("L").convert("RGB")))
 
@@ -35,7 +35,7 @@ def program() -> AgenticIQA:
     ],
     ids=["8x8", "2x600", "window", "gray"],
 )
-def test_the_score_comes_with_a_word_a_key_and_a_wide_spread(program, image, reason, words):
+def test_the_score_has_a_remark_a_key_and_a_wide_spread(program, image, reason, words):
     result = program(image)
     assert words in result.quality_reasoning
     assert result.to_dict()["outside_training"] == result.outside_training == [reason]
@@ -46,13 +46,13 @@ def test_the_score_comes_with_a_word_a_key_and_a_wide_spread(program, image, rea
     assert max(result.summarizer_result.quality_probs.values()) < (0.75 if reason == "gray" else 0.6)
 
 
-def test_a_photo_comes_without(program):
+def test_a_photo_has_no_such_remark(program):
     result = program(skimage.data.coffee())
     assert result.to_dict()["outside_training"] == []
     assert "looks like" not in result.quality_reasoning
 
 
-def test_with_a_reference_the_comparison_says_enough(program):
+def test_with_a_reference_there_is_no_such_remark(program):
     result = program(WINDOW.pixels // 2 + 60, reference=WINDOW)
     assert result.to_dict()["outside_training"] == []
     assert "looks like" not in result.quality_reasoning
@@ -60,7 +60,7 @@ def test_with_a_reference_the_comparison_says_enough(program):
     assert estimate_mos(small, small, findings_of(small, small)).spread == RESIDUAL_STD
 
 
-def test_an_answer_about_a_screenshot_says_so_and_one_about_a_gray_photo_does_not(program):
+def test_answers_about_screenshots_but_not_gray_photos_have_the_remark(program):
     assert "screenshot" in program(WINDOW, "Is it noisy?").quality_reasoning
     assert "hardly any gray" not in program(GRAY, "Is it noisy?").quality_reasoning
     assert "screenshot" not in program(WINDOW, "Is the cat happy?").quality_reasoning
