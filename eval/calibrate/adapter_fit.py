@@ -26,13 +26,13 @@ Numbers = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 OUTER, INNER = 10, 5  # outer folds that measure the gain, and inner folds that choose the regression
-REPEATS = 4  # partitions of pairs that share images, which one alone mostly puts into two folds
+REPEATS = 4  # partitions of pairs; one partition puts the two images of most pairs into different folds
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, for one label
-ALONE = 0.9  # labels alone must cost less than this share of a correction's cost: a correction is safer
+ALONE = 0.9  # the labels alone are the target only if their error is below this share of a correction's
 TINY = 1e-12
-USUAL_STD, LEFT_STD = 1.0, 0.5  # levels: deviation of one image's ratings, and of MOS around the features' fit
-ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` asks for
-NO_LOSS = -1.0  # least Student's t of the added part for scores that are nearer
+USUAL_STD, RESIDUAL_STD = 1.0, 0.5  # levels: deviation of one image's ratings, and of MOS around the features' fit
+ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` requires
+NO_LOSS = -1.0  # minimum of Student's t of the added part if the error is smaller
 
 
 class GivenLabels(NamedTuple):
@@ -70,9 +70,9 @@ def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -
     Raises UserError for a number of raters or a deviation below 0.
     """
     if any(each < 0 for each in (*std, *raters) if each is not None):
-        raise UserError("a number of raters, or a deviation (mos_std), is below 0: correct it in the labels")
+        raise UserError("the labels have a negative value in raters or mos_std: correct it")
     noise = [(USUAL_STD if s is None else s) ** 2 / (r or 1.0) for s, r in zip(std, raters, strict=True)]
-    found = 1 / (LEFT_STD**2 + np.array(noise))
+    found = 1 / (RESIDUAL_STD**2 + np.array(noise))
     return found / found.mean()
 
 
@@ -112,7 +112,7 @@ def helps(given: GivenLabels, found: Numbers) -> bool:
 def conformal_spread(errors: Numbers) -> float:
     """Return the deviation of a normal distribution that covers 80 % of held-out errors (N,) by its central 80 %.
 
-    Their split-conformal quantile (V. Vovk et al., "Algorithmic Learning in a Random World", 2005).
+    It is their split-conformal quantile (V. Vovk et al., "Algorithmic Learning in a Random World", 2005).
     """
     place = min(len(errors), math.ceil(0.8 * (len(errors) + 1))) - 1
     return max(float(np.sort(np.abs(errors))[place]) / NORMAL_QUANTILES["80"], 0.05)
@@ -158,7 +158,7 @@ def _predicted(given: GivenLabels, kernel: Numbers, fit: AdapterFit, test: Rows)
 
 
 def _solved(given: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> AdapterFit:
-    """Return the regression beside that share of the shipped score."""
+    """Return the ridge regression on the features, added to a share of the shipped score."""
     own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
     target = given.target[rows] - offset
     level = 0.0 if given.pairs else float(np.average(target, weights=weight))
@@ -167,7 +167,7 @@ def _solved(given: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, pen
 
 
 def _t(x: Numbers, y: Numbers, blocks: Rows) -> float:
-    """Student's t of the slope of a line through 0, with errors clustered by block."""
+    """Return Student's t of the slope of a line through 0, with errors clustered by block."""
     square, count = float(x @ x), int(blocks.max()) + 1
     slope = _ratio(x @ y, square)
     error = math.sqrt(count / max(count - 1, 1) * float(np.square(np.bincount(blocks, x * (y - slope * x))).sum()))

@@ -27,11 +27,11 @@ from agenticiqa.programs.tools.tool import Tool
 
 MIN_POINTS = 20
 CEILING, FLOOR = 5.0, 2.0
-FLOOR_WEIGHT = 2.0  # of the excess over the floor, relative to the root of the number of rated images
+FLOOR_WEIGHT = 2.0  # of the excess over FLOOR, relative to the root of the number of rated images
 FOLDS = 5
 REVERSED = -0.2  # SRCC within one half of the raw values below which the relation counts as reversed there
 STARTS = ((0.4, 1.5), (0.8, 4.0))  # middle as a quantile of u, steepness in standard deviations of u
-STEEPEST = 5.0  # of the logistic part, in standard deviations of u: anything steeper is a step between two points
+STEEPEST = 5.0  # logistic part, per standard deviation of u: a steeper curve is a step between two points
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def fit_calibration(points: Points, tool: Tool) -> CurveFit:
     )
     curve = replace(curve, fitted_on=provenance)
     if not curve.is_monotone():
-        raise ToolError(f"its curve is not monotone over {tool.raw_range}: look at the picture of the points")
+        raise ToolError(f"the fitted curve is not monotone over {tool.raw_range}: check the plot of the points")
     return CurveFit(curve, found, residual, _held_out_error(points, tool))
 
 
@@ -99,11 +99,11 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     """Return SRCC of raw values and qualities in the tool's direction; raise ToolError without a clear relation."""
     raw, quality = (points.raw if tool.higher_is_better else -points.raw), points.quality
     if len(raw) < MIN_POINTS:
-        raise ToolError(f"a curve needs at least {MIN_POINTS} rated images that it can measure, got {len(raw)}")
+        raise ToolError(f"a curve needs at least {MIN_POINTS} labeled images that the tool can measure, got {len(raw)}")
     if np.ptp(raw) == 0:
-        raise ToolError(f"it measures {points.raw[0]:g} for every image, and a curve needs different values")
+        raise ToolError(f"the tool returns {points.raw[0]:g} for every image, but a curve needs different values")
     if np.ptp(quality) == 0:
-        raise ToolError("the qualities are all the same, and a curve needs different ones: check the mos column")
+        raise ToolError("all MOS are equal, but a curve needs different ones: check the mos column")
     found = _srcc_interval(raw, points)
     lower = raw <= np.median(raw)
     names = ("low", "high") if tool.higher_is_better else ("high", "low")
@@ -112,16 +112,16 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     if found.value is not None and found.value >= COMPLETE:
         return found
     if found.value is None or found.low is None or found.high is None:
-        raise ToolError(f"its SRCC with these scores is undefined: {found.note}")
+        raise ToolError(f"the SRCC with the MOS is undefined: {found.note}")
     shown = f"SRCC with 95 % interval {found:.2f}"
     if found.high < 0:
         better = "higher" if tool.higher_is_better else "lower"
         raise ToolError(
-            f"{better} is better for it, and these scores say the opposite ({shown}, where positive agrees): "
-            "mos has to be higher = better"
+            f"{better} values of this tool mean better quality, but the labels show the opposite ({shown}; positive "
+            "means agreement): check that a higher mos means better quality"
         )
     if found.low <= 0:
-        raise ToolError(f"it does not follow these scores ({shown}): give more images, or leave it out")
+        raise ToolError(f"the tool does not correlate with the MOS ({shown}): use more images, or exclude the tool")
     return found
 
 
@@ -132,13 +132,13 @@ def _refuse_reversed(raw: Numbers, points: Points, half: np.ndarray, name: str) 
         return
     if (_srcc_interval(raw[half], points.subset(half)).high or 0) < 0:
         raise ToolError(
-            f"its relation to these scores reverses (SRCC {within:.2f} among the {name} values, {whole:.2f} in "
-            "all), which no monotone curve can follow: leave it out"
+            f"the relation to the MOS reverses (SRCC {within:.2f} for the {name} values, {whole:.2f} for all), so no "
+            "monotone curve fits: exclude the tool"
         )
 
 
 def _srcc_interval(raw: Numbers, points: Points) -> Interval:
-    """Return SRCC with its interval over contents; over images where they are too few."""
+    """Return SRCC with its interval over contents, or over images if there are too few contents."""
     enough = len(set(points.contents)) >= FEWEST_CONTENTS
     contents = points.contents if enough else tuple(map(str, range(len(raw))))
     return interval(srcc, raw, points.quality, contents)

@@ -1,4 +1,4 @@
-"""The outcome of a calibration: a table for the terminal, and a picture with a panel for each tool."""
+"""Show the result of a calibration: a table for the terminal, and a plot with a panel for each tool."""
 
 import io
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from agenticiqa.programs.tools.calibration import Calibration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLUMNS = 4  # panels in a row of the picture, at most
+COLUMNS = 4  # most panels in a row of the plot
 BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # distinguishable for color-blind readers (Okabe and Ito)
 CAPTION = (
-    "residual: root mean square error on 1..5, on the points of the fit. Held out: on contents that the new curve was "
-    "not fitted on; the old curve may have been fitted on them."
+    "residual: RMSE on 1..5 over the fitted points. held out: RMSE over contents that the new curve was not fitted to. "
+    "The old curve may have been fitted to them."
 )
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One tool's calibration: its points, and its curve or why it has none; ``old`` is the base profile's curve."""
+    """One tool's calibration: its points and its curve, or the ``refusal``; ``old`` is the base profile's curve."""
 
     tool: Tool
     old: Calibration | None
@@ -95,7 +95,7 @@ def _draw_panel(panel: "Axes", outcome: Outcome) -> None:
     grid = np.linspace(max(low, inside.min() - margin), min(high, inside.max() + margin), 400)
     if outcome.old:
         before = [outcome.old(value) for value in grid]
-        panel.plot(grid, before, color=GRAY, linestyle="--", linewidth=1.2, label="curve before")
+        panel.plot(grid, before, color=GRAY, linestyle="--", linewidth=1.2, label="old curve")
     if fit:
         panel.plot(grid, [fit.curve(value) for value in grid], color=ORANGE, linewidth=2.2, label="new curve")
     if points is not None and fit is not None:
@@ -118,5 +118,5 @@ def _draw_anchors(panel: "Axes", points: Points, raw_range: tuple[float, float])
             markeredgecolor="black",
             markersize=12 if is_ceiling else 7,
             linestyle="none",
-            label="undistorted: 5" if is_ceiling else "extreme distortion: 2 at most",
+            label="undistorted: 5" if is_ceiling else "extreme distortion: at most 2",
         )

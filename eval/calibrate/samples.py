@@ -1,7 +1,7 @@
 """Select the images that calibrations are fitted to, and measure them with the tools.
 
-They are labeled images, pristine images, and synthetic distortions of the pristine ones. Every value is measured once
-and written to a results file at once, so that an interrupted run loses nothing.
+These are labeled images, pristine images, and synthetic distortions of the pristine ones. Every value is measured once
+and written to a results file immediately, so an interrupted run loses nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNES
 from agenticiqa.signatures.types import OVERALL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
-SEEN_BY_ALL = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
+ALWAYS_ANCHORED = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
 WORST_LEVEL = DISTORTION_LEVELS[-1]
-WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool that is not made for particular distortions
-# A tool is fitted on the kinds of distortion whose level it follows with at least this SRCC, and whose worst level
-# moves it at least this share of the way that the first of them does.
+WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool without particular distortions
+# A tool is fitted to the kinds of distortion with at least this SRCC between its values and the level. At the worst
+# level its value must change by at least this share of the change for the first of these kinds.
 MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3
 
 
@@ -69,7 +69,7 @@ def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
         return []
     references = sorted({item.reference for item in items if item.reference})
     chosen = [references[i] for i in np.unique(np.linspace(0, len(references) - 1, MAX_REFERENCES).astype(int))]
-    seen = {*tool.good_at, *(SEEN_BY_ALL if OVERALL in tool.good_at or not tool.good_at else ())}
+    seen = {*tool.good_at, *(ALWAYS_ANCHORED if OVERALL in tool.good_at or not tool.good_at else ())}
     first = {kind.category: name for name, kind in reversed(KINDS.items())}
     kinds = [name for category, name in first.items() if category in seen]
     return [
@@ -103,7 +103,7 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
         reach = {kind: _reach(rated, kind) for kind in kinds if _follows(tool, rated, kind)}
         followed = [kind for kind, way in reach.items() if way >= MIN_REACH * next(iter(reach.values()))]
         if not followed:
-            raise ToolError(f"it follows the level of no distortion that it is for ({', '.join(kinds)}): leave it out")
+            raise ToolError(f"the tool follows the level of none of its distortions ({', '.join(kinds)}): exclude it")
         rated = {sample: value for sample, value in rated.items() if sample.kind in (None, *followed)}
         origin = f"{origin} ({', '.join(followed)})"
         raw = rated
@@ -115,7 +115,7 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
             f"{origin}, anchored by {len(perfect)} references undistorted and under extreme {', '.join(worst_kinds)}"
         )
     worst = [median(value for s, value in at_worst.items() if s.kind == kind) for kind in worst_kinds]
-    if worst and not tool.good_at:  # a tool of no particular distortion: most of its values, over all kinds together
+    if worst and not tool.good_at:  # a tool without particular distortions: a quantile over all kinds together
         quantile = WORST_QUANTILE if tool.higher_is_better else 1 - WORST_QUANTILE
         worst = [float(np.quantile([*at_worst.values()], quantile))]
     return Points(

@@ -48,10 +48,10 @@ def from_labels(
     for tool in named or [tool for tool in TOOLS.values() if tool.kind == kind and tool.rates_overall]:
         rated = samples.rated_samples(items, scale, full_reference=tool.kind == "FR")
         if not rated:
-            raise UserError(f"{tool.name} compares with references, and {data.name} names none")
+            raise UserError(f"{tool.name} needs references, but {data.name} has none: add a column reference")
         for sample in (*rated, *samples.anchor_samples(tool, items)):
             tools_of.setdefault(sample, []).append(tool)
-    summary = f"{len(items)} labeled images; scores {scale.low:g} to {scale.high:g} stand for 1 to 5"
+    summary = f"{len(items)} labeled images; MOS {scale.low:g} to {scale.high:g} is mapped to 1 to 5"
     return SamplesToMeasure(tools_of, name or (f"{data.name}, split {split}" if split else data.name), summary)
 
 
@@ -65,7 +65,7 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
     tools_of: dict[samples.Sample, list[Tool]] = {}
     for tool in named or [tool for tool in TOOLS.values() if not tool.rates_overall]:
         if tool.rates_overall:
-            raise UserError(f"{tool.name} rates overall quality: fit it on opinion scores (labels), not on photos")
+            raise UserError(f"{tool.name} measures overall quality: fit it to labeled images, not to photos")
         for sample in samples.level_samples(tool, photos):
             tools_of.setdefault(sample, []).append(tool)
     shown = name or paths[0].resolve().name
@@ -94,7 +94,7 @@ OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and 
 
 
 class Given(NamedTuple):
-    """The data by kind; ``labels`` is of a form that ``labeled_images`` reads."""
+    """The data by kind; ``labels`` has a form that ``labeled_images`` reads."""
 
     labels: Path | None
     rows: list[Path]
@@ -102,9 +102,9 @@ class Given(NamedTuple):
 
 
 def sorted_by_kind(data: Sequence[Path]) -> Given:
-    """Sort the data by kind; the first line of a ``.jsonl`` file decides. Raises UserError for labels named twice.
+    """Sort the data by kind; the first line of a ``.jsonl`` file decides. A folder of shards holds rows.
 
-    A folder of shards holds rows.
+    Raises UserError for two or more files of labels.
     """
     lines = [path for path in data if path.suffix.lower() == ".jsonl" and not _has_labels(path)]
     rows = [path for path in data if path in lines or is_shard_folder(path)]

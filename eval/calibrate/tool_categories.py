@@ -60,7 +60,7 @@ def photos() -> dict[str, Path]:
     """Return the files of pristine color photos that scikit-image ships, by name. Raises UserError without it."""
     package = importlib.util.find_spec("skimage")
     if package is None or package.origin is None:
-        raise UserError("the distorted photos are made from those of scikit-image: pip install scikit-image")
+        raise UserError("the photos of scikit-image are needed: pip install scikit-image")
     folder = Path(package.origin).parent / "data"
     return {Path(name).stem: folder / name for name in PHOTOS}
 
@@ -98,16 +98,16 @@ def of_level_scores(tool: Tool, path: Path) -> Figures:
         for row in rows_of(path):
             pairs.setdefault(row["kind"], []).append((float(row["score"]), -float(row["level"])))
     except (OSError, KeyError, ValueError, csv.Error) as error:
-        raise UserError(f"{path}: expected a CSV with the columns kind, level and score: {error!r}") from error
+        raise UserError(f"{path}: expected a CSV with the columns kind, level and score ({error!r})") from error
     if missing := KINDS.keys() - pairs.keys():
-        raise UserError(f"{path}: there are no rows of {', '.join(sorted(missing))}")
+        raise UserError(f"{path}: no rows of {', '.join(sorted(missing))} found; add them")
     pairs = {kind: pairs[kind] for kind in KINDS}
     pairs[OVERALL] = [pair for rows in pairs.values() for pair in rows]
     return {kind: found for kind, rows in pairs.items() if (found := directed_srcc(tool, rows))}
 
 
 def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
-    """Return the mean SRCC over a category's kinds, by category and tool: one kind that misleads a tool lowers it."""
+    """Return the mean SRCC over a category's kinds, by category and tool."""
     result: dict[str, Figures] = {OVERALL: dict(kinds[OVERALL])}
     for category in DISTORTIONS:
         figures = [

@@ -1,16 +1,15 @@
-"""Measure how well each embedded tool agrees with opinion scores, and which tool follows which distortion.
+"""Measure the agreement of each embedded tool with MOS, and which tool follows which distortion.
 
     python -m agenticiqa.eval.calibrate.tool_table LABELS.csv [--split dev]
 
-prints every tool's SRCC and fitted PLCC with the labels. With ``--write`` the table that tools are chosen by is written
-instead, from distorted copies of scikit-image's photos and any number of labeled sets::
+prints the SRCC and fitted PLCC of every tool with the labels. With ``--write`` it writes the table by which tools are
+selected, from distorted copies of scikit-image's photos and any number of labeled sets::
 
     python -m agenticiqa.eval.calibrate.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
 
-``--tool`` measures some tools only and keeps the rows of the others. A tool is not measured on images that it was
-trained on, photos of scikit-image among them; ``--scores TOOL LABELS.csv SCORES.csv`` and ``--level-scores TOOL
-LEVELS.csv`` give its held-out predictions instead. Held-out figures in the table stay until such predictions replace
-them.
+``--tool`` measures only the named tools and keeps the rows of the others. A tool is not measured on images that it was
+trained on, which may include the photos of scikit-image. ``--scores TOOL LABELS.csv SCORES.csv`` and ``--level-scores
+TOOL LEVELS.csv`` give its held-out predictions instead. Held-out figures stay in the table until new ones replace them.
 """
 
 import argparse
@@ -38,13 +37,13 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
-# How well each tool follows each category of distortion, by source: SRCC with the distortion level (mean over the
-# category's kinds) or with the opinion scores of labeled data sets, positive if the tool changes in its own direction,
-# and n, the number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
+# SRCC of each tool by category of distortion and source of images: with the distortion level (mean over the category's
+# kinds) or with the MOS of labeled data sets. It is positive if the tool changes in its declared direction. n is the
+# number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
 # Written by python -m agenticiqa.eval.calibrate.tool_table --write
-# "errors", by which the mean of tool scores is weighted: by source of images and tool, the standard deviation of the
-# opinions around its scores, in levels, and its correlations with the errors of the tools before it. Written by python
-# -m agenticiqa.eval.research.tool_errors fit --write
+# "errors" gives the weights of the tool mean. By source of images and tool, it has the standard deviation of the MOS
+# around the tool's scores, in levels, and the correlations with the errors of the tools listed before it.
+# Written by python -m agenticiqa.eval.research.tool_errors fit --write
 """
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
 HELD_OUT = ", held out"  # suffix of a source: predictions by a tool that was not trained on these images
@@ -114,8 +113,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
     parser.add_argument("--split", help="only the rows of this split, in files that have it")
-    parser.add_argument("--tool", nargs="+", metavar="NAME", help="only these tools")
-    parser.add_argument("--write", type=Path, metavar="YAML", help="write the table that tools are chosen by")
+    parser.add_argument("--tool", nargs="+", metavar="NAME", help="measure only these tools")
+    parser.add_argument("--write", type=Path, metavar="YAML", help="write the table by which tools are selected")
     parser.add_argument(
         "--scores",
         nargs=3,
@@ -166,7 +165,7 @@ def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequenc
     for tool, labels, path in wanted:
         name = Path(labels).resolve().parent.name
         if name not in sets:
-            raise UserError(f"--scores {tool} {labels}: that file is not among the labels")
+            raise UserError(f"--scores {tool} {labels}: name this file among the labels, too")
         scores[get_tool(tool, TOOLS).name, name] = [*read_columns(Path(path), sets[name], ["score"])["score"]]
     return scores
 
@@ -221,7 +220,7 @@ def _write(
         "sets": {name: len(items) for name, items in sets.items()},
         "measured": {tool: each for tool, each in stamps.items() if each},
     }
-    kept = {"errors": old["errors"]} if "errors" in old else {}  # of tool_errors
+    kept = {"errors": old["errors"]} if "errors" in old else {}  # written by tool_errors
     text = yaml.safe_dump(
         {**provenance, **kept, "categories": table}, sort_keys=False, default_flow_style=None, width=120
     )

@@ -44,7 +44,7 @@ def test_a_label_counts_by_its_raters_and_their_deviation() -> None:
     few, many, sure = label_weights([None, None, 0.1], [1, 100, 100])
     assert few < many < sure
     assert few + many + sure == pytest.approx(3)
-    with pytest.raises(UserError, match="below 0"):
+    with pytest.raises(UserError, match="negative value in raters"):
         label_weights([None], [-1])
 
 

@@ -82,17 +82,17 @@ def test_points_of_one_content_leave_nothing_to_hold_out():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (related(n=19), "at least 20 rated images that it can measure, got 19"),
-        (points([0.5] * 30, np.linspace(1, 5, 30)), "measures 0.5 for every image"),
-        (points(np.linspace(0, 1, 30), [3.0] * 30), "qualities are all the same"),
+        (related(n=19), "at least 20 labeled images that the tool can measure, got 19"),
+        (points([0.5] * 30, np.linspace(1, 5, 30)), "returns 0.5 for every image"),
+        (points(np.linspace(0, 1, 30), [3.0] * 30), "all MOS are equal"),
         (
             related(slope=0.0, n=60, noise=0.5),
-            r"does not follow these scores .*interval -?0\.\d\d \[-0\.\d\d, 0\.\d\d\]",
+            r"does not correlate with the MOS .*interval -?0\.\d\d \[-0\.\d\d, 0\.\d\d\]",
         ),
-        (related(slope=-3.0), r"higher is better for it, and these scores say the opposite .*-0\.9"),
+        (related(slope=-3.0), r"higher values of this tool mean better quality, but the labels show the opposite .*-0\.9"),
         (
             points(np.linspace(0, 1, 80), 5 - 16 * (np.linspace(0, 1, 80) - 0.6) ** 2 / 1.44),
-            "reverses .*among the high values",
+            "reverses .*for the high values",
         ),
     ],
     ids=["few", "flat values", "flat scores", "unrelated", "opposite", "turning"],

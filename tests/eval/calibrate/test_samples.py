@@ -102,5 +102,5 @@ def test_only_the_kinds_that_a_tool_follows_about_as_far_as_the_first_become_poi
     assert sorted(points.raw) == sorted(
         [0, *(10 * n / 5 for n in DISTORTION_LEVELS), *(7 * n / 5 for n in DISTORTION_LEVELS)]
     )
-    with pytest.raises(ToolError, match="follows the level of no distortion"):
+    with pytest.raises(ToolError, match="follows the level of none of its distortions"):
         points_of(NOISE, climbing(**{first: -10}), "photos")

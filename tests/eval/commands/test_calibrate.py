@@ -87,7 +87,7 @@ def test_a_profile_and_its_plot_are_written_and_used_in_a_configuration(labels, 
         assert picture.format == "PNG"
         assert min(picture.size) > 300
     printed = capsys.readouterr()
-    assert "scores 0 to 100 stand for 1 to 5" in printed.err
+    assert "MOS 0 to 100 is mapped to 1 to 5" in printed.err
     for part in ("SSIM", "GMSD", "24", "higher is better", "lower is better", f"calibration: {out}"):
         assert part in printed.out
     program = AgenticIQA.from_config(Config(calibration=str(out)))
@@ -100,7 +100,7 @@ def test_without_named_tools_all_that_apply_are_fitted_and_refusals_reported(lab
     out = tmp_path / "mine.yaml"
     assert main(["calibrate", str(labels), "--out", str(out)]) == 1
     err = capsys.readouterr().err
-    assert "MS-SSIM: a curve needs at least 20 rated images that it can measure, got 0" in err
+    assert "MS-SSIM: a curve needs at least 20 labeled images that the tool can measure, got 0" in err
     assert "at least 176 pixels, got 128 x 96" in err, "with the reason"
     assert "NIQE" not in err, "no-reference tools are not fitted if there are references"
     base, profile = load_profile("default"), load_profile(str(out))
@@ -157,7 +157,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
     assert "low scores seem to mean good quality: SSIM to the references" in capsys.readouterr().err
     assert main([*arguments, "--no-lower-is-better"]) == 1
     printed = capsys.readouterr()
-    assert "PSNR: higher is better for it, and these scores say the opposite" in printed.err
+    assert "PSNR: higher values of this tool mean better quality, but the labels show the opposite" in printed.err
     assert "no profile was written" in printed.out
     assert not out.exists()
     assert (tmp_path / "mine.png").exists(), "the points are plotted in any case"
@@ -171,9 +171,9 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{labels}", "--split", "test"], "no row has split 'test'"),
         (["{labels}", "--mos-range", "5", "1"], "give the lower end first"),
         (["{labels}", "{labels}"], "one labels file"),
-        (["{alone}", "--tool", "SSIM"], "names none"),
+        (["{alone}", "--tool", "SSIM"], "has none: add a column reference"),
         (["{wide}", "--tool", "SSIM"], "give the ends of the scale with --mos-range"),
-        (["{photos}", "--tool", "SSIM"], "fit it on opinion scores"),
+        (["{photos}", "--tool", "SSIM"], "fit it to labeled images"),
         (["{photos}", "--split", "test"], "--split is for labels; remove it"),
         (["{photos}", "{labels}"], "labels and photos: remove"),
         (["nowhere.csv"], "nowhere.csv"),
