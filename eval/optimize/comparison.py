@@ -142,7 +142,9 @@ def compare(
         values = {MARK: (marks(stage, before, questions), marks(stage, after, questions))}
         targets = [1.0] * len(questions)
     figures |= {name: _compared(questions, *both, targets) for name, both in values.items() if set(both[0]) != {None}}
-    kept, why = verdict(figures[next(iter(values))]) if next(iter(values)) in figures else (False, "there is no value")
+    kept, why = (
+        verdict(figures[next(iter(values))]) if next(iter(values)) in figures else (False, "no question has a value")
+    )
     return {**figures, "kept": kept, "why": why}
 
 
@@ -190,7 +192,7 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
     """
     unscored = figures["unscored"]
     if unscored["after"] > unscored["before"]:
-        return False, f"{unscored['after']} images have no value, {unscored['before']} before"
+        return False, f"{unscored['after']} images have no value after tuning, {unscored['before']} before"
     changes = {name: figures[name]["change"] for name in MEASURES}
     shown = []
     for name, change in changes.items():
@@ -204,9 +206,9 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
     if (changes["srcc"]["value"] or 0.0) < 0:
         return False, f"the {TITLES['srcc']} fell by {-changes['srcc']['value']:.3f}"
     if not shown and all(change["low"] is None for change in changes.values()):
-        return False, f"no interval can be told: {changes['mean_absolute_error']['note'] or 'nothing changed'}"
+        return False, f"no interval could be computed: {changes['mean_absolute_error']['note'] or 'nothing changed'}"
     if not shown:
-        return False, "no change is beyond its interval"
+        return False, "no change is significant"
     return True, " and ".join(shown)
 
 

@@ -30,14 +30,14 @@ from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 
 Optimizer = Literal["reflect", "gepa", "mipro", "simba", "bootstrap"]
 WIDEST = 4.0  # levels between the ends of the scale
-FEWEST, FEW_SHOT, GOOD = 4, 3, 0.85  # least questions of each half; bootstrapped demos; their least score
-BATCH, CANDIDATES = 6, 2  # questions that GEPA and SIMBA look at together; programs that SIMBA tries on them
+FEWEST, FEW_SHOT, GOOD = 4, 3, 0.85  # fewest questions of each half; bootstrapped demos; their lowest mark
+BATCH, CANDIDATES = 6, 2  # questions in a batch of GEPA and SIMBA; programs that SIMBA tries on a batch
 EXTRA = "MIPROv2 needs optuna: pip install 'agenticiqa[optimize]'"
 SPENT = "the budget was spent"
 
 
 class Stopped(BaseException):
-    """Raised to end a DSPy optimizer: a model cannot be reached, or the budget was exceeded; ``__cause__`` says which.
+    """Raised to end a DSPy optimizer: ``__cause__`` is an unreachable model or an exceeded budget.
 
     The optimizers count any Exception as a bad answer, log it and go on, so an outage would look like a search that
     found nothing. This class is not an Exception, so it reaches the caller.
@@ -49,7 +49,7 @@ class Count:
     """The count of an optimizer's assessments, shared by all copies of its student. Thread-safe.
 
     Requests beyond the budget, or beyond what ``may_go_on`` allows, get no answer, so the optimizer ends with the best
-    program so far. It is stopped after as many requests again. ``ended`` says what was exceeded.
+    program so far. It is stopped after as many further requests. ``ended`` is the reason.
     """
 
     budget: int
@@ -88,7 +88,7 @@ class Outage(BaseCallback):
     error: dspy.LMError | None = None
 
     def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        """Note the error that a request ended in."""
+        """Keep the error of a failed request."""
         if isinstance(exception, dspy.LMError):
             self.error = exception
 
@@ -138,10 +138,10 @@ def tuned_by_dspy(
 
     Assessments are counted in ``measured`` and ``limits``, and end when ``may_go_on`` is false.
 
-    Raises UserError for an optimizer that is not known or lacks its package, and ``dspy.LMError`` for an outage.
+    Raises UserError for an unknown optimizer or one without its package, and ``dspy.LMError`` for an outage.
     """
     if len(pool) < 2 * FEWEST:
-        raise UserError(f"DSPy's optimizers need {2 * FEWEST} labeled questions to tune on, these are {len(pool)}")
+        raise UserError(f"DSPy's optimizers need at least {2 * FEWEST} labeled questions to tune on, got {len(pool)}")
     stage, count = measured.stage, Count(assessments, measured, limits, may_go_on)
     student = Student(program, signatures, stage, count)
     first = first_places(random.Random(seed), len(pool))
@@ -192,7 +192,7 @@ def tuned_by_dspy(
     elif not found.proposals and outage.error and not isinstance(outage.error, LimitReached):
         raise outage.error
     elif not found.proposals and found.ended == ended:
-        found.ended = f"{ended} without an instruction that it could try"
+        found.ended = f"{ended} without a usable instruction"
     return copy, found
 
 
@@ -228,7 +228,7 @@ def _compiled(
         bootstrap = dspy.BootstrapFewShot(metric, max_bootstrapped_demos=FEW_SHOT, max_labeled_demos=0)
         return bootstrap.compile(student, trainset=train[: max(assessments, 1)])
     if reflection is None:
-        raise UserError(f"{optimizer} asks a model for instructions: give one as reflection")
+        raise UserError(f"{optimizer} needs a model that writes instructions: pass it as reflection")
     if optimizer == "gepa":
         batch = min(BATCH, len(train))
         gepa = dspy.GEPA(
@@ -276,7 +276,7 @@ def _compiled(
             prompt_model=reflection, num_threads=workers,
         )  # fmt: skip
         return simba.compile(student, trainset=[*train, *val][: max(size, left)], seed=seed)
-    raise UserError(f"there is no optimizer {optimizer!r}, known are {', '.join(OPTIMIZERS)}, or an instance of DSPy's")
+    raise UserError(f"unknown optimizer {optimizer!r}: use {', '.join(OPTIMIZERS)}, or an instance of a DSPy optimizer")
 
 
 def _take_over(
@@ -286,7 +286,7 @@ def _take_over(
     pool: Sequence[TuningQuestion],
     found: Searched,
 ) -> None:
-    """Give a copy of the program the instructions and demos of an optimized student, each checked."""
+    """Copy the instructions and demos of an optimized student to the program, after checking each."""
     before = dict(found.best)
     theirs = {id(p): p for p in made.predictors()}
     at = {name.partition("program.")[2]: p for name, p in made.named_predictors() if id(p) in theirs}
@@ -303,5 +303,13 @@ def _take_over(
         if text != before[name] or predictor.demos:
             added = added_sentences(before[name], text) or f"{len(predictor.demos)} worked examples"
             found.steps.append(
-                Step(len(found.steps) + 1, 0, dict(found.best), name, taken=True, why="by the optimizer", added=added)
+                Step(
+                    len(found.steps) + 1,
+                    0,
+                    dict(found.best),
+                    name,
+                    taken=True,
+                    why="by the optimizer",
+                    added=added,
+                )
             )

@@ -19,12 +19,12 @@ from agenticiqa.signatures.types import LEVEL_KEYS
 from agenticiqa.signatures.vocabulary import LEVELS
 
 MOS_SPREAD = 0.7  # levels; deviation of single observers from the MOS
-ASSESSED_ON = 60  # questions, without those that are shown
+ASSESSED_ON = 60  # questions, without the exemplars
 ONE_SIDED = 1.64  # standard errors: in simulations this keeps 5 % of useless examples; accepting any gain keeps half
 
 
 def chosen(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], count: int) -> list[int]:
-    """Return the indices of ``count`` typical images that span the scale: those with the least error."""
+    """Return the indices of ``count`` images that span the scale and have small errors."""
     rated = [i for i, one in enumerate(assessed) if one.fused is not None and one.calls.get(SCORER)]
     if len(rated) < count:
         return []
@@ -72,12 +72,12 @@ def with_exemplars(
     """Add worked examples if they improve other questions of the pool; return the program and a sentence about it.
 
     ``seen`` are the indices in the pool that ``program`` was measured on. As every assessment then sends the examples,
-    the gain must exceed chance: it must be above ``ONE_SIDED`` standard errors of a jackknife over questions.
+    the gain must be significant: above ``ONE_SIDED`` standard errors from a jackknife over questions.
     """
     known = measured.assess(program, [pool[place] for place in seen])
     picked = [seen[i] for i in chosen([pool[place] for place in seen], known, count)]
     if not picked:
-        return program, "not tried: too few images were rated to choose exemplars from"
+        return program, "not tried: too few scored images to choose exemplars from"
     shown: AgenticIQA = program.deepcopy()
     scorer = dict(shown.named_predictors())[SCORER]
     answers = measured.assess(program, [pool[place] for place in picked])
@@ -95,7 +95,7 @@ def with_exemplars(
     every = range(len(questions))
     gained, error = gain(every), _standard_error([gain([i for i in every if i != left]) for left in every])
     mos_values = ", ".join(f"{pool[place].target or 0.0:.1f}" for place in picked)
-    about = f"{count} exemplars (opinions {mos_values}); they lower the expected error by {gained:.3f} levels, "
+    about = f"{count} exemplars (MOS {mos_values}) reduce the expected error by {gained:.3f} levels, "
     about += f"standard error {error:.3f}, n={len(questions)}"
     return (shown, f"kept: {about}") if gained > ONE_SIDED * error else (program, f"not kept: {about}")
 

@@ -21,10 +21,10 @@ PREDICTORS: dict[Stage, str] = {  # prefixes of the tuned predictors' names; "al
     "detection": "executor.detect.",
 }
 LABELS: dict[Stage, str] = {
-    "scoring": "opinion scores",
-    "all": "opinion scores",
-    "answering": "questions with options and their answers",
-    "planning": "questions with their true plans",
+    "scoring": "images with MOS",
+    "all": "images with MOS",
+    "answering": "questions with options and answers",
+    "planning": "questions with true plans",
     "detection": "images with a named distortion",
 }
 
@@ -62,9 +62,9 @@ class Assessed:
     ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
     ``None`` without them. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error`` their
     stated deviation. ``plan`` and ``found``, the distortions of the whole image, are ``None`` if there are none.
-    ``evidence`` says in words what was seen and what failed. ``rejected`` counts rejected answers. ``answered`` names
-    the predictors with used answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
-    last call by predictor. ``failure`` says why there is no answer.
+    ``evidence`` describes the findings and failures in words. ``rejected`` counts rejected answers. ``answered`` names
+    the predictors with accepted answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
+    last call by predictor. ``failure`` is the reason for a missing answer.
     """
 
     expectation: float | None = None
@@ -94,7 +94,7 @@ class Assessed:
 
 
 def options_of(question: TuningQuestion) -> dict[str, str] | None:
-    """Return the options by letter, ``None`` without."""
+    """Return the options by letter, or ``None`` without options."""
     return {chr(ord("A") + place): text for place, text in enumerate(question.options)} or None
 
 
@@ -106,7 +106,7 @@ def rating(label: LabeledImage, scale: MosScale) -> TuningQuestion:
 def questions_of(
     labels: Sequence[LabeledImage | Item | TuningQuestion], stage: Stage, scale: MosScale | None = None
 ) -> list[TuningQuestion]:
-    """Return the questions that a stage is tuned on. Raises UserError where the labels hold none of its kind."""
+    """Return the questions that a stage is tuned on. Raises UserError if the labels have none."""
     images = [label for label in labels if isinstance(label, LabeledImage)]
     items = [label for label in labels if isinstance(label, Item)]
     found = [label for label in labels if isinstance(label, TuningQuestion)]
@@ -133,7 +133,7 @@ def questions_of(
             if item.plan
         ]
     if not found:
-        raise UserError(f"--stage {stage} is tuned by {LABELS[stage]}, and these labels have none")
+        raise UserError(f"--stage {stage} needs {LABELS[stage]}, but the labels have none")
     return found
 
 
@@ -145,11 +145,11 @@ def split_by_content(
     Raises UserError for a share outside (0, 1) and for fewer than two contents.
     """
     if not 0 < held_out < 1:
-        raise UserError(f"the held-out share lies between 0 and 1, got {held_out:g}")
+        raise UserError(f"the held-out share must be between 0 and 1, got {held_out:g}")
     contents = sorted({question.content for question in questions})
     if len(contents) < 2:
-        raise UserError(f"{len(contents)} content (scene) cannot be split in two: to tune on, and held-out")
+        raise UserError(f"the labels have {len(contents)} content (scene); at least 2 are needed, one of them held out")
     random.Random(seed).shuffle(contents)
-    kept_apart = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
-    tuned = [question for question in questions if question.content not in kept_apart]
-    return tuned, [question for question in questions if question.content in kept_apart]
+    reserved = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
+    tuned = [question for question in questions if question.content not in reserved]
+    return tuned, [question for question in questions if question.content in reserved]

@@ -27,7 +27,7 @@ Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 class Measurements:
     """Measured answers of programs, by prompts and question.
 
-    ``assess`` asks only questions not in ``kept``, and stores each answer as it comes, without a file in memory.
+    ``assess`` asks only questions not in ``kept``, and stores each answer on arrival; without a file, in memory.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Measurements:
         keys = [(prompts, question.key) for question in questions]
         todo = {key: question for key, question in zip(keys, questions, strict=True) if key not in self.known}
         if todo and self.limit:
-            raise self.limit  # which halted the run
+            raise self.limit  # which ended the run
         try:
             for key, assessed in self._answers(program, todo):
                 self.known[key] = assessed
@@ -89,7 +89,7 @@ class Measurements:
 
 
 class Traced(dspy.Module):
-    """The program, returning a ``dspy.Prediction`` of its ``result`` and its answered ``calls``."""
+    """The program with a trace: it returns a ``dspy.Prediction`` of its ``result`` and the texts of its ``calls``."""
 
     def __init__(self, program: dspy.Module) -> None:
         super().__init__()
@@ -184,12 +184,12 @@ def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> Agen
     return copy
 
 
-NEVER_ASKED = "which was never asked about the {n} images of the first pass"
-NEVER_VALID = "which was asked, but of whose answers none was valid in the first pass"
+NEVER_ASKED = "as it sent no request for the {n} images of the first pass"
+NEVER_VALID = "as it had no valid answer in the first pass"
 
 
 def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequence[Assessed]) -> dict[str, str]:
-    """Return the predictors without an accepted answer in a first pass, with the reason; none if all answers failed.
+    """Return the predictors without an accepted answer in a first pass, with the reason; empty if all answers failed.
 
     Reflection has no data about such a predictor.
     """

@@ -19,7 +19,7 @@ from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
-USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; the noise counts as so many images
+USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; USUAL_NOISE has the weight of 4 images
 MOS_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
 MISSING_ERROR = 2.0  # levels, of an image without an answer
 
@@ -55,7 +55,7 @@ def _regressed(x: NDArray[np.float64], e: NDArray[np.float64]) -> tuple[NDArray[
     x, e, usual = x - x.mean(axis=0), e - e.mean(), USUAL[: x.shape[1]]
     precision = np.eye(len(usual)) / USUAL_STD**2
     slopes, noise = usual, USUAL_NOISE**2
-    for _ in range(4):  # each is estimated given the other
+    for _ in range(4):  # slopes and noise are estimated in turn
         slopes = np.linalg.solve(x.T @ x / noise + precision, x.T @ e / noise + precision @ usual)
         noise = (float(np.sum((e - x @ slopes) ** 2)) + NOISE_WEIGHT * USUAL_NOISE**2) / (len(e) - 1 + NOISE_WEIGHT)
     return slopes, noise
@@ -96,7 +96,7 @@ def worst_first(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[
 
 
 def gaps_of(assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
-    """Return by how many levels each rating is too high, after removing the ratings' own center and spread."""
+    """Return by how many levels each rating is too high, after mapping the mean and spread of ratings to the MOS."""
     ratings = [_rating(one) for one in assessed]
     given = np.array([rating for rating in ratings if rating is not None], dtype=float)
     mos_values = np.array([question.target or 0.0 for question in questions])

@@ -18,12 +18,12 @@ ESTIMATED: dict[Stage, str] = {
     "planning": "planner",
     "detection": "distortion_detection",
 }
-# Seen in simulated searches of 100 to 400 judgments: 12.6 to 13.8 of them for a proposal.
+# Simulated searches of 100 to 400 assessments used 12.6 to 13.8 of them per proposal.
 ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
-ASSESSED_FOR_AN_INSTRUCTION = 10  # by GEPA, MIPROv2 and SIMBA, about
-ENOUGH = 10  # proposals; with fewer a search seldom finds anything
+ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA, MIPROv2 and SIMBA
+ENOUGH = 10  # proposals; with fewer, a search seldom finds an improvement
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
-AFTER = 0.25  # share of repeated requests to a stage after a tuned one, as earlier answers changed (simulations: .05)
+AFTER = 0.25  # share of requests that a later stage repeats because earlier answers changed (simulations: .05)
 EXEMPLAR_TEXT = 250  # tokens of a worked example without its images
 
 
@@ -44,16 +44,16 @@ class Cost:
 
     def line(self) -> str:
         """Return the cost in words."""
-        money = "no price is set, so none in USD" if self.usd is None else f"about {self.usd:.2f} USD"
+        money = "USD unknown, as no price is set" if self.usd is None else f"about {self.usd:.2f} USD"
         return (
-            f"about {self.calls:,} calls of the model ({self.input_tokens:,} tokens in, {self.output_tokens:,} out), "
-            f"{self.reflections} of the reflection model ({self.reflection_input:,} in, {self.reflection_output:,} "
-            f"out): {money}"
+            f"about {self.calls:,} calls of the model ({self.input_tokens:,} input and {self.output_tokens:,} output "
+            f"tokens), {self.reflections} of the reflection model ({self.reflection_input:,} and "
+            f"{self.reflection_output:,} tokens); {money}"
         )
 
 
 def proposals_of(assessments: int) -> int:
-    """Return about how many proposals a budget affords."""
+    """Return approximately how many proposals a budget affords."""
     return max(0, round((0.9 * assessments - FIRST) / ASSESSED_FOR_A_PROPOSAL))
 
 
@@ -85,7 +85,7 @@ def expected(
     """Return the cost of a search with this many assessments, and of its comparison.
 
     Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
-    length of prompts is assumed to stay the same. ``exemplars`` are tried, and not kept.
+    length of prompts is assumed to stay the same. ``exemplars`` are assumed to be tried and not kept.
     """
     first = min(len(pool), max(FIRST, assessments // 3))
     assessments += 2 * fusion_images(optimizer, stage, len(pool), assessments)
@@ -125,9 +125,9 @@ def expected(
 
 
 def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str, float]:
-    """Return by stage, in run order, the share of further assessments that repeat its request: others hit the cache.
+    """Return by stage, in run order, the share of further assessments that send its request; the rest hit the cache.
 
-    The tuned stage always repeats it. Later stages do so at the rate ``AFTER``, as their prompts change with the tuned
+    The tuned stage always sends it. Later stages do so at the rate ``AFTER``, as their prompts change with the tuned
     stage's answer. If all stages are tuned, each is tuned equally often.
     """
     tuned = [place for place, name in enumerate(order) if stage == "all" or name == ESTIMATED[stage]]

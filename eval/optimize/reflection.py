@@ -2,7 +2,7 @@
 
 The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``). An instruction must also agree
 with the form of the answer (fields, JSON schema), which is sent with every request. One that contradicts the form, or
-no longer explains its names, costs answers. Therefore it is refused before any assessment is spent on it.
+no longer explains its names, leads to unusable answers. Therefore it is refused before any assessment.
 """
 
 import logging
@@ -27,7 +27,7 @@ JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
 def broken(proposed: str, original: str, signature: type[dspy.Signature]) -> str | None:
-    """Return what is wrong with a proposed instruction, in words for the model that wrote it, or ``None``.
+    """Return the fault of a proposed instruction, in words for the model that wrote it, or ``None``.
 
     ``original`` is the shipped instruction. The proposal must contain every answer name (keys of several words, and
     choices) that the original explains, and its JSON must have no other keys.
@@ -81,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
 UNREADABLE = "the answer held no instruction that could be read"
-QUOTED_MOS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: so many are no coincidence
+QUOTED_MOS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: as many count as a quote
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
 KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
@@ -92,7 +92,7 @@ follow the tools' scores gains nothing."""
 
 
 def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) -> str | None:
-    """Return what a proposal quotes from the examples, in words for the model that wrote it; ``None`` if nothing."""
+    """Return the fault of a proposal that quotes the examples, in words for the model that wrote it, or ``None``."""
     mos_values = [question.target for question in questions if question.target is not None]
     numbers = {float(number) for number in DECIMAL.findall(proposed)} - {float(n) for n in DECIMAL.findall(original)}
     known = [number for number in numbers if any(abs(number - mos) < 0.051 for mos in mos_values)]
@@ -120,7 +120,7 @@ def _words(text: str) -> str:
 
 
 class Reflection:
-    """A proposer of an instruction for one predictor, in at most ``ATTEMPTS`` calls; the next prompt states a refusal.
+    """A proposer of new instructions for a predictor: after a refusal it asks again, at most ``ATTEMPTS`` times.
 
     It refuses answers without an instruction, the current instruction, instructions that break the form of the answer,
     and quotes of the examples. ``originals`` are the signatures of the program before tuning, by predictor. Answers are
@@ -162,7 +162,7 @@ class Reflection:
             proposed, fault = self._ask(name, texts[name], examples, refused, tried, questions)
             if fault is None:
                 break
-            logger.warning("the new instruction for %s was refused: %s", name, fault)
+            logger.warning("the proposed instruction for %s was refused: %s", name, fault)
             refused.append(fault)
         new = None if proposed is None else {**texts, name: proposed}
         self.known[key] = Proposal(new, name, tuple(refused))
@@ -182,7 +182,7 @@ class Reflection:
         further = f" Your last proposal was refused: {refused[-1]}. Fix exactly this." if refused else ""
         proposer = InstructionProposer(additional_instructions=" ".join(KEEP.split()) + history(tried, name) + further)
         try:
-            # Without one DSPy's default would write the prompt: this one until 3.5, an XML one from then on.
+            # DSPy's default adapter differs between versions: this one before 3.5, an XML adapter since then.
             adapter = dspy.settings.adapter or dspy.ChatAdapter()
             with dspy.context(lm=self.model, adapter=adapter, trace=None, disable_history=True):
                 proposed: str = proposer({name: current}, {name: examples}, [name])[name]

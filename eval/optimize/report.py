@@ -18,9 +18,9 @@ from agenticiqa.programs.saving import PROMPTS_FILE, save
 
 PROFILE_FILE, PAGE_FILE = "fusion.yaml", "report.html"
 PACKAGE = "agenticiqa.eval.optimize"
-TITLES = {FUSED: "the fused score", MODEL: "the model's own expectation", MARK: "the answers' marks"}
-FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, of 1 to 5"}
-OF_MARKS = {"mean_absolute_error": "share of marks that is missing"}
+TITLES = {FUSED: "fused score", MODEL: "model alone (expected level)", MARK: "marks of the answers"}
+FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, on 1 to 5"}
+OF_MARKS = {"mean_absolute_error": "1 - mean mark"}
 
 
 def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
@@ -42,58 +42,58 @@ def summary(tuned: Tuned) -> Iterator[str]:
     measured = [step for step in found.steps if step.looked is not None]
     again = f", {sum(s.again is not None for s in measured)} measured again on fresh questions" if measured else ""
     yield (
-        f"Search: {found.spent} judgments, {found.proposals} proposals{again}, {sum(s.taken for s in found.steps)} "
-        f"taken; it ended: {found.ended}"
+        f"Search: {found.spent} assessments, {found.proposals} proposals{again}, {sum(s.taken for s in found.steps)} "
+        f"accepted. End of the search: {found.ended}"
     )
     if found.used < tuned.counts.get("to tune on", 0):
-        yield f"Used: {found.used} of {tuned.counts['to tune on']} questions to tune on; a larger budget uses more"
+        yield f"Used {found.used} of {tuned.counts['to tune on']} questions to tune on. A larger budget uses more"
     for reason in dict.fromkeys(found.refused):
         yield f"Refused ({found.refused.count(reason)}): {reason}"
     if tuned.exemplars:
         yield f"Exemplars {tuned.exemplars}"
     held_out = f"{figures['images']} held-out images of {figures['contents']} contents"
-    yield f"On {held_out}, before and after (95 % intervals):"
+    yield f"{held_out}, before and after tuning (95 % intervals):"
     for name, title in TITLES.items():
         if name in figures:
             yield f"  {title} (n={figures[name]['n']}):"
             for label, before, after, change in rows_of(figures[name], name):
                 yield f"    {label}: {before} -> {after}{f', change {change}' if change else ''}"
     malformed = figures["malformed"]
-    yield f"  answers that were rejected: {malformed['before']:.1%} -> {malformed['after']:.1%}"
+    yield f"  rejected answers: {malformed['before']:.1%} -> {malformed['after']:.1%}"
     spent = tuned.spent
-    yield f"Took {spent['seconds']} s, {spent['assessed']} judgments, {spent['calls']} calls, {spent['usd']:.4f} USD"
+    yield f"Took {spent['seconds']} s, {spent['assessed']} assessments, {spent['calls']} calls, {spent['usd']:.4f} USD"
     yield (
         f"The tuned prompts are kept: {tuned.why}"
         if tuned.kept
-        else f"Not shown to help, so the original prompts are saved: {tuned.why}"
+        else f"No improvement was shown, so the original prompts are saved: {tuned.why}"
     )
 
 
 def about_profile(tuned: Tuned) -> str:
-    """Say what is saved beside the prompts, and how it changes the score; empty where no fusion was fitted."""
+    """Describe the saved fusion and its effect on the score; empty without a fusion."""
     if tuned.profile is None:
         return ""
     gain, which = tuned.figures["profile"], "tuned" if tuned.kept else "original"
     before, after = (f"{gain[name]:.3f}" if gain[name] is not None else "unknown" for name in ("before", "after"))
     return (
-        f"{PROFILE_FILE} is a fusion fitted to your labels with the {which} prompts, and changes the score: "
+        f"{PROFILE_FILE} is a fusion fitted to your labels with the {which} prompts; it changes the score: "
         f"SRCC {before} -> {after} on {gain['n']} held-out images"
     )
 
 
 def attempts(tuned: Tuned) -> str:
-    """Say what the search tried, and why no other instruction came of it."""
+    """Describe what the search tried, and why it found no better instruction."""
     found = tuned.found
     again = sum(step.again is not None for step in found.steps)
     if found.tried:
-        tried = f"{found.tried} instructions were tried, and none was taken"
+        tried = f"{found.tried} instructions were tried, and none was accepted"
     elif found.steps or found.refused:
         tried = (
-            f"{len(found.refused)} proposals were refused before they were measured, {len(found.steps)} were "
-            f"measured, {again} of them again on fresh questions, and none was better there"
+            f"{len(found.refused)} proposals were refused, {len(found.steps)} were measured, and {again} of these "
+            "again on fresh questions. None was better there"
         )
     else:
-        tried = "There was no proposal"
+        tried = "No instruction was proposed"
     return f"{tried}. The search ended: {found.ended}."
 
 

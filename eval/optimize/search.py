@@ -21,10 +21,10 @@ from agenticiqa.programs.backends.ledger import LimitReached
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
 SHOWN = 12  # answers in one reflection
 GAINLESS = 15  # proposals in a row without a gain end the search
-GIVE_UP = 5  # reflections in a row without a usable instruction, too
-KEPT_BACK = 0.1  # share of the budget to measure the best on further questions for the fusion
+GIVE_UP = 5  # reflections in a row without a usable instruction end it, too
+KEPT_BACK = 0.1  # share of the budget reserved to measure the best on further questions for the fusion
 
-KEPT_MONEY = "the rest of the money is kept for the comparison"
+KEPT_MONEY = "the remaining budget is reserved for the held-out comparison"
 
 Texts = Mapping[str, str]  # instructions by the names of their predictors
 Measure = Callable[[Texts, Sequence[int]], list[Any]]
@@ -45,7 +45,7 @@ class Step:
     """One proposal: its origin, and its gain in the units of the value.
 
     ``looked`` is its gain on the first questions, ``again`` the gain on fresh ones, ``None`` if not measured. ``why``
-    says why it was accepted or rejected, ``spent`` how many assessments the search had used by then.
+    is the reason for accepting or rejecting it, ``spent`` the number of assessments used so far.
     """
 
     number: int
@@ -57,12 +57,12 @@ class Step:
     taken: bool = False
     why: str = ""
     spent: int = 0
-    added: str = ""  # the sentences that the text before did not have
+    added: str = ""  # the sentences that the previous text did not have
 
 
 @dataclass
 class Searched:
-    """The outcome of a search: ``best`` instructions, and every proposal in order; ``ended`` says why it ended.
+    """The outcome of a search: ``best`` instructions, every proposal in order, and why the search ``ended``.
 
     ``spent`` counts assessments, ``used`` their questions. ``tried`` counts the instructions that a DSPy optimizer
     tried; ``steps`` then has only its outcome.
@@ -83,7 +83,7 @@ class Searched:
 
     @property
     def tuned(self) -> bool:
-        """Return whether other instructions than the original ones were found."""
+        """Return whether a proposal was accepted."""
         return any(step.taken for step in self.steps)
 
 
@@ -127,18 +127,18 @@ class Search:
             if not self.may_go_on():
                 raise BudgetSpent
             self.measured(best, self.first, keep=0)
-            gainless = in_vain = 0
-            while gainless < GAINLESS and in_vain < GIVE_UP and self.may_go_on():
+            gainless = unusable = 0
+            while gainless < GAINLESS and unusable < GIVE_UP and self.may_go_on():
                 taken, proposals = self._generation(found, best, number, 1 if found.steps else self.starts)
                 gainless = 0 if taken else gainless + proposals
-                in_vain = 0 if proposals else in_vain + 1
+                unusable = 0 if proposals else unusable + 1
                 if taken:
                     best, number = taken.texts, taken.number
                     found.best = best
             found.ended = (
-                f"{GIVE_UP} reflections in a row without an instruction that can be used"
-                if in_vain >= GIVE_UP
-                else f"{GAINLESS} proposals in a row gained nothing"
+                f"{GIVE_UP} reflections in a row gave no usable instruction"
+                if unusable >= GIVE_UP
+                else f"{GAINLESS} proposals in a row brought no gain"
                 if gainless >= GAINLESS
                 else KEPT_MONEY
             )
@@ -170,15 +170,15 @@ class Search:
             added = added_sentences(best.get(proposal.predictor, ""), proposal.texts.get(proposal.predictor, ""))
             about = (proposal.texts, proposal.predictor)
             step = Step(len(found.steps) + 1, number, *about, spent=self.spent, added=added)
-            step.why = "the budget ended before it was measured"
+            step.why = "not measured: the budget was spent"
             found.steps.append(step)
             step.looked = self.gain(step.texts, best, looked_at)
-            step.why, step.spent = "no better at the first look", self.spent
+            step.why, step.spent = "no gain in the first measurement", self.spent
             steps.append(step)
         ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda each: each.looked or 0, default=None)
         for step in steps:
             if ahead and step is not ahead and (step.looked or 0) > 0:
-                step.why = "another of the first proposals looked better"
+                step.why = "another of the first proposals had a larger gain"
         if ahead:
             self._look_again(ahead, best, looked_at)
         return (ahead if ahead and ahead.taken else None), len(steps)
@@ -189,17 +189,17 @@ class Search:
         self.random.shuffle(known)
         self.random.shuffle(fresh)
         places = (known + fresh)[:AGAIN]
-        step.why = "the budget ended before it was measured again"
+        step.why = "not measured again: the budget was spent"
         step.again = self.gain(step.texts, best, places) if places else 0.0
         step.taken = self.gain(step.texts, best, [*looked_at, *places]) > 0
-        step.why = "better with fresh questions" if step.taken else "not better with fresh questions"
+        step.why = "gain confirmed on fresh questions" if step.taken else "gain not confirmed on fresh questions"
         step.spent = self.spent
 
     def _of(self, texts: Texts) -> dict[int, Any]:
         return self.known.setdefault(search_key(texts), {})
 
     def measured(self, texts: Texts, places: Sequence[int], keep: float = KEPT_BACK) -> list[Any]:
-        """Return the answers under these instructions. Raises BudgetSpent if less than ``keep`` of it would remain."""
+        """Return the answers under these instructions. Raises BudgetSpent if it would leave less than ``keep``."""
         known = self._of(texts)
         new = [place for place in places if place not in known]
         if new and self.spent + len(new) > self.budget * (1 - keep):
@@ -215,9 +215,9 @@ class Search:
 
 
 def first_places(rng: random.Random, size: int) -> list[int]:
-    """Return the questions to measure the original on, the first that a generator chooses, also used to fit the fusion.
+    """Return the questions on which the original is measured and the fusion is fitted: the generator's first choice.
 
-    They are the same for every optimizer, so the figures before tuning are the same, too.
+    All optimizers get the same ones, so the figures before tuning are equal.
     """
     return rng.sample(range(size), min(FIRST, size))
 

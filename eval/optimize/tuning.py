@@ -48,7 +48,7 @@ from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
-FEWEST_COMPARED = 8  # held-out questions; with fewer nothing can be shown
+FEWEST_COMPARED = 8  # held-out questions; with fewer, no improvement can be shown
 MARGIN = 1.3  # factor on the expected cost of the comparison
 
 
@@ -72,9 +72,9 @@ class Budget:
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
-    """Return the signatures that a stage tunes, by predictor, except the levels scorer's, which its models learned.
+    """Return the signatures that a stage tunes, by predictor, except the fixed one of the levels scorer.
 
-    Raises UserError if the stage asks no model.
+    Raises UserError if the stage uses no model.
     """
     asked = {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
     beginning = PREDICTORS.get(stage, "")
@@ -83,10 +83,10 @@ def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]
     if found:
         return found
     if program.questions and not asked:
-        raise UserError("there is nothing to tune: the levels scorer asks in the words that its models were trained on")
+        raise UserError("nothing to tune: the prompt of the levels scorer is fixed, as its models were trained on it")
     if not asked:
-        raise UserError("there is nothing to tune: no stage asks a model; name one with --backend or --config")
-    raise UserError(f"there is nothing to tune: --stage {stage} asks no model in this configuration")
+        raise UserError("nothing to tune: no stage uses a model; name one with --backend or --config")
+    raise UserError(f"nothing to tune: --stage {stage} uses no model in this configuration")
 
 
 def optimize(
@@ -136,7 +136,7 @@ def optimize(
     began = time.monotonic()
     signatures = tunable(program, stage)
     questions = questions_of(labels, stage, scale)
-    pool, apart = split_by_content(questions, held_out=held_out, seed=seed)
+    pool, comparison_set = split_by_content(questions, held_out=held_out, seed=seed)
     fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.assessments])
     run = current()
     limits = run if budget.usd is None else Limits(max_usd=budget.usd, in_flight=run.in_flight)
@@ -146,28 +146,28 @@ def optimize(
             for name in ("measured.jsonl", "proposed.jsonl")
         )
         measured = Measurements(stage, workers, kept_answers, progress)
-        before, short = _as_far_as_money_goes(measured, program, apart)
+        before, limit_reached = _within_limits(measured, program, comparison_set)
         skipped = unreached(program, signatures, before) if stage == "all" else {}
         signatures = {name: each for name, each in signatures.items() if name not in skipped}
         originals = {name: each.instructions for name, each in signatures.items()}
         price = MoneyLeft(limits, measured)
 
         def may_go_on() -> bool:
-            return not short and price.affords(len(apart))
+            return not limit_reached and price.affords(len(comparison_set))
 
         if optimizer == "reflect":
             if reflection is None:
-                raise UserError("the search asks a model for instructions: give one as reflection")
+                raise UserError("the search needs a model that writes instructions: pass it as reflection")
             reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
             found = bench.run(originals)
             candidate = with_instructions(program, found.best)
             seen = [sorted(bench.known.get(search_key(texts), ())) for texts in (originals, found.best)]
-        elif short:
-            candidate, found, seen = program, Searched(originals, ended=short), [[], []]
+        elif limit_reached:
+            candidate, found, seen = program, Searched(originals, ended=limit_reached), [[], []]
         else:
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
-            kept_back = len(apart) + 2 * len(seen[0])
+            kept_back = len(comparison_set) + 2 * len(seen[0])
             candidate, found = tuned_by_dspy(
                 optimizer, program, pool, signatures, reflection, budget.assessments, seed, measured, limits,
                 lambda: price.affords(kept_back),
@@ -175,11 +175,11 @@ def optimize(
         note = ""
         if exemplars and stage == "scoring":
             note = f"not tried: {KEPT_MONEY}"
-            if may_go_on() and price.affords((1 + exemplars) * (ASSESSED_ON + len(apart))):
+            if may_go_on() and price.affords((1 + exemplars) * (ASSESSED_ON + len(comparison_set))):
                 try:
                     candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
                 except LimitReached as limit:
-                    note = f"not tried to the end: {limit}"
+                    note = f"not finished: {limit}"
         changed = found.tuned or note.startswith("kept")
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
@@ -187,18 +187,18 @@ def optimize(
             _profile(each, stage, [pool[place] for place in places if place in fusion_places], measured)
             for each, places in zip((program, candidate), seen, strict=True)
         ]
-        after, compared = before, apart
+        after, compared = before, comparison_set
         if changed:
-            after, short = _as_far_as_money_goes(measured, candidate, apart)
-        if short:
-            found.ended = short
-            compared, before, after = _both_known(measured, program, candidate, apart)
+            after, limit_reached = _within_limits(measured, candidate, comparison_set)
+        if limit_reached:
+            found.ended = limit_reached
+            compared, before, after = _both_known(measured, program, candidate, comparison_set)
         figures = compare(stage, compared, before, after, (profiles[0], profiles[1]))
         kept, why = bool(figures["kept"]), str(figures["why"])
         if not changed:
             kept, why = False, "no better prompts were found"
         elif len(compared) < FEWEST_COMPARED:
-            kept, why = False, f"the limit left {len(compared)} held-out questions to compare"
+            kept, why = False, f"only {len(compared)} held-out questions could be compared within the limits"
         final, places = (candidate, seen[1]) if kept else (program, seen[0])
         profile = _profile(final, stage, [pool[place] for place in places], measured)
         if profile:
@@ -213,7 +213,7 @@ def optimize(
         originals,
         profile and profile.model_copy(update=_about(final, profile)),
         skipped,
-        {"to tune on": len(pool), "used": found.used, "held-out": len(apart)},
+        {"to tune on": len(pool), "used": found.used, "held-out": len(comparison_set)},
         {
             "seconds": round(time.monotonic() - began),
             "assessed": measured.fresh,
@@ -227,7 +227,7 @@ def optimize(
 
 @dataclass
 class MoneyLeft:
-    """The average cost of an assessment in this process, compared with the limits."""
+    """The limits of a run, and the average cost of an assessment in this process."""
 
     limits: Limits
     measured: Measurements
@@ -265,7 +265,7 @@ def _bench(
     ) -> Proposal:
         answered = Counter(name for one in assessed for name in one.calls if name in texts)
         if not answered:
-            return Proposal(None, refused=("no answer of the model could be shown",))
+            return Proposal(None, refused=("there was no answer of the model to reflect on",))
         turns = Counter(step.predictor for step in tried)
         name = min(sorted(answered), key=lambda each: turns[each])
         shown = [
@@ -281,7 +281,7 @@ def _bench(
     )
 
 
-def _as_far_as_money_goes(
+def _within_limits(
     measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
 ) -> tuple[list[Assessed], str]:
     """Return all results and an empty text; after a limit, the results so far and the reason."""

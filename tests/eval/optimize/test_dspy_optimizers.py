@@ -145,9 +145,9 @@ def test_announced_reported_and_counted_agree_and_before_is_the_same_for_every_o
             f"Cost: 40 assessments{fusion} and 2 x {to_compare} for the comparison; about {announced} calls"
             in done.printed
         )
-        assert 0 < done.number(r"Search: (\d+) judgments") <= 40
-        assert done.number(r"Took \d+ s, (\d+) judgments") == done.judging <= announced, optimizer
-        assert done.number(r"judgments, (\d+) calls") == done.judging + done.writing, optimizer
+        assert 0 < done.number(r"Search: (\d+) assessments") <= 40
+        assert done.number(r"Took \d+ s, (\d+) assessments") == done.judging <= announced, optimizer
+        assert done.number(r"assessments, (\d+) calls") == done.judging + done.writing, optimizer
         before |= set(re.findall(r"fused score .*\n\s+SRCC: (.+?) ->.*\n.*: (.+?) ->", done.printed))
         assert done.tuned == {SCORER}, optimizer
         assert "Traceback" not in done.err
@@ -162,7 +162,7 @@ def test_a_writer_without_a_usable_answer_is_one_line_and_an_outage_is_no_outcom
     pytest.importorskip("optuna")
     done = run(optimizer, lambda request: "yes")
     assert done.status == 1
-    assert f"it ended: {optimizer} ended without an instruction that it could try" in done.printed
+    assert f"End of the search: {optimizer} ended without a usable instruction" in done.printed
     assert "the original prompts are saved" in done.printed
     assert "Traceback" not in done.err
     assert len(done.printed.splitlines()) < 22
@@ -178,6 +178,6 @@ def test_a_limit_of_calls_holds_and_leaves_an_outcome(run: Callable[..., Outcome
     pytest.importorskip("optuna")
     done = run(optimizer, lesson, "--max-calls", str(limit), "--workers", "2")
     assert done.judging + done.writing <= limit
-    assert re.search(rf"it ended: (the limit of {limit} calls is reached|{KEPT_MONEY})", done.printed)
+    assert re.search(rf"End of the search: (the limit of {limit} calls is reached|{KEPT_MONEY})", done.printed)
     assert "Saved in" in done.printed
-    assert "the limit left" not in done.printed, "calls for the comparison are kept back"
+    assert "could be compared within the limits" not in done.printed, "calls for the comparison are kept back"

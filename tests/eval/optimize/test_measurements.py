@@ -83,7 +83,7 @@ def test_contents_are_split_whole_and_the_same_for_a_seed(make_labels: MakeLabel
     assert not {row.content for row in pool} & {row.content for row in held_out}
     assert split_by_content(rows, held_out=0.3, seed=1) == (pool, held_out)
     assert any(split_by_content(rows, held_out=0.3, seed=seed) != (pool, held_out) for seed in (2, 3, 4))
-    for share, why in ((1.5, "between 0 and 1"), (0.3, "cannot be split")):
+    for share, why in ((1.5, "between 0 and 1"), (0.3, "at least 2 are needed")):
         with pytest.raises(UserError, match=why):
             split_by_content(rows if share > 1 else rows[:2], held_out=share, seed=1)
 
@@ -125,8 +125,8 @@ def test_what_never_answered_is_skipped_with_its_reason() -> None:
     first = Assessed(answered=(SCORER,), asked=("planner", "scoring"))
     reasons = skipped(first, Assessed(failure="no JSON"))
     assert set(reasons) == {PLANNER, DETECTOR}
-    assert "none was valid" in reasons[PLANNER]
-    assert "never asked about the 2 images" in reasons[DETECTOR]
+    assert "no valid answer" in reasons[PLANNER]
+    assert "no request for the 2 images" in reasons[DETECTOR]
 
 
 def test_what_answered_once_is_tuned() -> None:

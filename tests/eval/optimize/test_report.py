@@ -49,22 +49,22 @@ def step(taken: bool) -> Step:
 OUTCOMES = {
     "nothing": (
         searched(),
-        ["There was no proposal. The search ended: the budget was spent."],
-        ["<svg", "What was tried", "What changed", "<th>#"],
+        ["No instruction was proposed. The search ended: the budget was spent."],
+        ["<svg", "<h2>Proposals", "What changed", "<th>#"],
     ),
     "refused": (
         searched(refused=["it quotes a file"] * 2),
-        ["2 proposals were refused before they were measured", "2: it quotes a file"],
+        ["2 proposals were refused, 0 were measured", "2: it quotes a file"],
         ["<svg", "What changed", "<th>#"],
     ),
     "measured": (
         searched(BEFORE, step(taken=False)),
-        ["1 were measured, 1 of them again on fresh questions", "Look for blocks.", "<svg"],
+        ["1 were measured, and 1 of these again on fresh questions", "Look for blocks.", "<svg"],
         ["What changed", "<ins>", "Refused"],
     ),
     "not kept": (
         searched(AFTER, step(taken=True)),
-        ["The best proposal, which is not kept", "<ins>", "<svg", "Look for blocks."],
+        ["Best proposal (not kept)", "<ins>", "<svg", "Look for blocks."],
         ["What changed", "Why no instruction"],
     ),
 }

@@ -45,7 +45,7 @@ def test_what_helps_is_taken_and_what_follows_the_tools_or_says_nothing_is_not()
     assert found.best == {"s": ALL}
     assert found.steps[-1].taken
     assert not found.steps[0].taken, "a parrot"
-    assert "better with fresh questions" in found.steps[-1].why
+    assert "gain confirmed on fresh questions" in found.steps[-1].why
     assert found.spent == bench.measured <= 400
 
 
@@ -77,11 +77,11 @@ def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
     bench.search.value = lambda assessed, places: 0.0
     found = bench.run()
     assert len(found.steps) == GAINLESS
-    assert "gained nothing" in found.ended
+    assert "brought no gain" in found.ended
     assert not found.tuned
     found = Bench(budget=4000).run()
     assert found.refused == ["it was empty"] * GIVE_UP
-    assert "without an instruction" in found.ended
+    assert "no usable instruction" in found.ended
     assert found.used == SIZE, "the original is measured on the others, for the fusion"
 
 
@@ -108,7 +108,7 @@ def test_a_limit_in_money_ends_it_with_the_best_so_far() -> None:
     assert found.best == {"s": ALL}
     assert found.ended == "the limit of 1 USD is reached"
     bench = Bench(ALL, may_go_on=lambda: False)
-    assert bench.run().ended == "the rest of the money is kept for the comparison"
+    assert bench.run().ended == "the remaining budget is reserved for the held-out comparison"
     assert bench.measured == 0
 
 
