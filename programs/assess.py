@@ -398,10 +398,10 @@ class AgenticIQA(SavedProgram):
         Returns:
             The answer and the replan verdict.
         """
-        judge = None
+        decide = None
         if self.replan.needs_verdict(plan, evidence, iteration, limit):
-            judge = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)
-        with beside(judge) as verdict, record.timed("summarizer"):
+            decide = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)
+        with beside(decide) as verdict, record.timed("summarizer"):
             summarized = record.noted(
                 self.summarizer(
                     image=pair.image,
@@ -412,7 +412,7 @@ class AgenticIQA(SavedProgram):
                     options=options,
                 )
             )
-        return summarized, verdict.result() if judge else ReplanVerdict()
+        return summarized, verdict.result() if decide else ReplanVerdict()
 
 
 class Stages(NamedTuple):

@@ -136,7 +136,7 @@ def _measure(band: Plane32, reference: Plane32, window: int) -> Band:
 def _channel(band: Plane32, reference: Plane32, window: int) -> Maps:
     """Return the distortion as gain and added noise variance about the center of each block, by regression.
 
-    Zero for blocks whose window reaches beyond the planes.
+    Zero for blocks with a window that reaches beyond the planes.
     """
     clear = _clear(window)
     rows, columns = (side // BLOCK - 2 * clear for side in band.shape)

@@ -71,7 +71,7 @@ def _luma_as(dtype: np.dtype[Any], rgb: RGB) -> NDArray[Any]:
 def gray_levels(rgb: RGB) -> GrayLevels:
     """Return the luma of (H, W, 3) uint8 rounded to gray levels, (H, W) uint8, as MATLAB's rgb2gray does.
 
-    The metrics whose authors published MATLAB code are defined on these; without rounding SSIM differs by up to 1e-3.
+    Metrics with MATLAB code by their authors are defined on these; without rounding SSIM differs by up to 1e-3.
     In double precision, since single precision rounds 30 of the 16.7 million colors to the wrong side.
     """
     height, width = rgb.shape[:2]

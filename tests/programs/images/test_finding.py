@@ -93,19 +93,19 @@ KINDS = {
     "TIFF": ["plain"],
     "GIF": ["moving"],
 }
-JUDGED = {name: kind for kind, names in KINDS.items() for name in names}
+READABLE = {name: kind for kind, names in KINDS.items() for name in names}
 
 
 def test_files_that_pillow_reads_are_found_and_the_others_counted(tmp_path: Path) -> None:
     photo = Image.effect_noise((48, 40), 60).convert("RGB")
-    for name, kind in JUDGED.items():
+    for name, kind in READABLE.items():
         photo.save(tmp_path / name, kind)
     for name, kind in (("favicon.ico", "ICO"), ("app.icns", "ICNS"), ("paper.pdf", "PDF"), ("photo.jpg.bak", "JPEG")):
         photo.save(tmp_path / name, kind)
     touch(tmp_path, "stars.fits", "drawing.svg", "print.eps", "notes.txt", "Makefile", "data.1", "photo.xmp")
     (tmp_path / "README").write_text("RIFFs and GIFs")
     found = search_images([tmp_path])
-    assert {path.name for path in found.images} == set(JUDGED)
+    assert {path.name for path in found.images} == set(READABLE)
     assert found.skipped == dict.fromkeys([".ico", ".icns", ".pdf", ".bak", ".fits", ".svg", ".eps"], 1)
     for path in found.images:
         assert load(path).size == (48, 40), path.name
