@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ENTRIES_IN_MEMORY = 1000  # DSPy's own limit is a million; all entries are on disk
-CUT_OFF = "agenticiqa.cut_off"  # takes the place of a function's name in the keys of notes
+CUT_OFF = "agenticiqa.cut_off"  # replaces the name of a function in the keys of notes
 
 
 class AnswerCache(Cache):

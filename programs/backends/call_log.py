@@ -172,7 +172,7 @@ def history_settings() -> dict[str, Any]:
     # With a limit of 0, DSPy still fills its global history, and the images in it could not be removed.
     kept = bool(current_ledger().history and dspy.settings.max_history_size)
     if not (kept or dspy.settings.disable_history) and GLOBAL_HISTORY[-1:] != [NO_HISTORY_ENTRY]:
-        GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # dspy.inspect_history() would show nothing at all
+        GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # otherwise dspy.inspect_history() shows nothing
     return {"disable_history": not kept}
 
 

@@ -179,7 +179,7 @@ def provider_of(stage: StageConfig) -> Provider:
     """
     name = stage.backend
     kind, _, model = name.partition(".")
-    if kind == "gguf":  # for one release
+    if kind == "gguf":  # this message stays for one release
         raise BackendError(
             f"backend {name!r} was removed: run llama-server on the file, and use llamacpp.<model> with api_base"
         )

@@ -99,7 +99,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
     except ImageError as error:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
         return result
-    parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # of nine, the corners and the middle
+    parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # the corners and the middle of nine parts
     if policy.min_jpeg_quality is not None:
         whole = pixels.shape[1::-1] == (result.measured["width"], result.measured["height"])
         earlier = past_quality(parts) if whole or header is None else None

@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 K = TypeVar("K", bound=Hashable)
 
-BEGINNINGS = b'{"image": ', b'{"name": ', b'{"tool": '  # of a row of assess, of evaluate and optimize, of calibrate
+BEGINNINGS = b'{"image": ', b'{"name": ', b'{"tool": '  # rows of assess; evaluate and optimize; calibrate
 
 OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"
@@ -47,7 +47,7 @@ NO_SETTINGS = "without a record of their configuration"
 UNSCORED = "without a score or an answer"
 INCOMPLETE = "with a part that the model gave no usable answer for"
 
-FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # each probability_source of a model
+FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # values of probability_source
 
 
 class Identity(NamedTuple):
@@ -169,7 +169,7 @@ class ResultsFile:
         no result, and lines that are not results are kept. An incomplete row that replaces another one of its identity
         gets ``assessed_twice``, which ``resume`` reads. A crash loses no row. Raises as ``rewrite``.
         """
-        last: dict[Hashable, tuple[int, bool]] = {}  # by job: the offset of the valid row, and whether it failed
+        last: dict[Hashable, tuple[int, bool]] = {}  # by job, the offset of the valid row, and whether it failed
         dropped: list[int] = []
         incomplete: set[Identity] = set()
         twice: set[int] = set()
@@ -365,7 +365,7 @@ def latest_rows(file: Path) -> Iterator[Row]:
     A row replaces earlier rows of the same image, reference and question; an ``error`` replaces no result. The number
     of replaced rows is logged as a warning, because the file has more lines than images. Raises as ``checked_rows``.
     """
-    latest: dict[int, tuple[int, bool]] = {}  # by job the offset of the row that counts, and whether it failed
+    latest: dict[int, tuple[int, bool]] = {}  # by job, the offset of the valid row, and whether it failed
     total = 0
     for offset, row in checked_rows(file, lambda _: ("image", "query")):
         total += 1

@@ -127,7 +127,7 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) ->
             for outcome in outcomes:
                 received.put(outcome)
             received.put(None)
-        except BaseException as error:  # reported by the thread that takes it
+        except BaseException as error:  # handled by the thread that receives it
             received.put(error)
 
     Thread(target=receive, daemon=True).start()

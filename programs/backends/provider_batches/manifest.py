@@ -72,7 +72,7 @@ class Request:
         return zlib.decompress(self.answer or b"")
 
 
-FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlier version has one more
+FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlier version has one more column
 
 
 class Manifest:
