@@ -15,7 +15,7 @@ from agenticiqa.configs.reading import yaml_value
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
-OF_A_SERVER = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
+SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
 LEVELS_NEED = "profile levels needs a model: name it with --backend, or in the section levels of the configuration"
 
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
@@ -271,7 +271,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         if self.profile == "levels":
             if self.levels is None and self.summarizer.is_offline:
                 raise ConfigError(LEVELS_NEED)
-            server = self.summarizer.model_dump(include=OF_A_SERVER)
+            server = self.summarizer.model_dump(include=SERVER_KEYS)
             changes |= {
                 "planner": PlannerConfig(),
                 "summarizer": SummarizerConfig(),

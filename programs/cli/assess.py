@@ -30,16 +30,16 @@ from agenticiqa.programs.cli.outputs import (
     resumed_text,
     save_summary,
     unscored_text,
-    until_lost,
+    until_stdout_fails,
 )
 from agenticiqa.programs.cli.overview import (
     Entries,
     check_overview,
     collect_entries,
     entries_in,
-    is_asked_for,
     replaces_results,
     show_overview,
+    wants_overview,
 )
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
@@ -75,8 +75,8 @@ def run(args: Namespace) -> int:
     check_overview(args)
     config = config_from(args)
     workers, limits = workers_from(args, config), limits_from(args, config)
-    asked = (args.query, args.reference, args.resize_reference, args.options)
-    found = read_jobs(args.jobs, *asked) if args.jobs else find_jobs(args.images, *asked)
+    question = (args.query, args.reference, args.resize_reference, args.options)
+    found = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
     for line in found.not_assessed:
         print_error(line)
     if not found.jobs:
@@ -97,7 +97,7 @@ def run(args: Namespace) -> int:
     summary = Summary(
         len(found.jobs) + len(found.problems), skipped=dict(found.skipped), failed=list(map(str, found.problems))
     )
-    lost: list[OSError] = []  # errors of stdout
+    stdout_errors: list[OSError] = []
     install(config)
     with ExitStack() as stack:
         stack.enter_context(within(limits))
@@ -113,7 +113,9 @@ def run(args: Namespace) -> int:
             stack.callback(save_summary, summary, results)
             write: Write = Appending(results, plan.settings)
         elif args.json:
-            write = stack.enter_context(one_document(plan.todo, found.problems, is_single(args, found.jobs), lost))
+            write = stack.enter_context(
+                one_document(plan.todo, found.problems, is_single(args, found.jobs), stdout_errors)
+            )
         elif is_ranked(args, len(plan.todo)):
             write = stack.enter_context(ranking_of(summary))
         else:
@@ -125,25 +127,26 @@ def run(args: Namespace) -> int:
             for problem in found.problems:
                 print(json_text(failed_row(str(problem))), flush=True)
         entries: Entries = {}
-        if is_asked_for(args):
+        if wants_overview(args):
             shown = args.json or args.jsonl or not replaces_results(args)
-            write, fail = collect_entries(write if shown else None, entries, lost), until_lost(fail, lost)
+            write = collect_entries(write if shown else None, entries, stdout_errors)
+            fail = until_stdout_fails(fail, stdout_errors)
         to_row = rows_with_fit_inputs(plan.program, to_dict)
         with hint_to_resume(results, summary):
             errors = [*found.problems, *assess_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
-        fused = None
+        fusion_note = None
         if kept:
             from agenticiqa.programs.cli import fusing
 
-            fused = fusing.show(args.fuse, kept, found.jobs, plan, summary)
+            fusion_note = fusing.show(args.fuse, kept, found.jobs, plan, summary)
         replaced = _compacted(found.jobs, kept) if kept else 0
-        if is_asked_for(args) and kept:
+        if wants_overview(args) and kept:
             entries |= entries_in(kept, found.jobs, plan)
     if kept:
         print_note(kept_text(kept, len(summary.failed), replaced))
-    if fused:
-        print_note(fused)
+    if fusion_note:
+        print_note(fusion_note)
     if args.save_maps and summary.assessed:
         print_note(f"Pictures were saved in {args.save_maps}")
     status = show_overview(args, entries, summary.failed)
@@ -154,8 +157,8 @@ def run(args: Namespace) -> int:
     if summary.not_assessed:
         again = f"; run the same command with --resume to continue {file}" if file else ""
         print_error(f"stopped; {summary.not_assessed} images were not assessed{again}")
-    if lost:
-        raise lost[0]
+    if stdout_errors:
+        raise stdout_errors[0]
     if results and not kept:
         return SOME_FAILED
     if not errors and not summary.not_assessed:

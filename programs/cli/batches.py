@@ -37,7 +37,7 @@ def run(args: Namespace) -> int:
 
 
 def folder_of(given: Path) -> Path:
-    """Return the folder of the batches of a run. Raises UserError where there is none."""
+    """Return the folder of a run's batches. Raises UserError if there is none."""
     tried = (given, batches_beside(given), batches_beside(given / "results.jsonl"))
     found = next((folder for folder in tried if (folder / "manifest.sqlite").is_file()), None)
     if found is None:

@@ -79,7 +79,7 @@ def _check_addresses(prefix: str, config: Config, jobs: Sequence[Job]) -> None:
 
 
 def address_of(prefix: str, image: ImageSource) -> str:
-    """Return the address of an image, with ``prefix`` in place of the current folder, percent-encoded as UTF-8.
+    """Return the address of an image, in which ``prefix`` replaces the current folder, percent-encoded as UTF-8.
 
     The query string of the prefix (a signature, say) ends each address. Raises UserError for an image that is not a
     file in this folder.

@@ -25,7 +25,7 @@ from agenticiqa.programs.scale.names import holds_results
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 MEASURED = ("width", "height", "jpeg_quality", "effective_side", "score")
-OF_A_ROW = ("image", "error", "quality_score", "executor_evidence", "outside_training")
+ROW_COLUMNS = ("image", "error", "quality_score", "executor_evidence", "outside_training")
 
 
 def run(args: Namespace) -> int:
@@ -74,7 +74,7 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
     from agenticiqa.programs.scale.table import result_rows  # only here: it loads pyarrow
 
     distortions, counts = refused_distortions(policy), Counter[str]()
-    for row in (row for folder in folders for row in result_rows(folder, OF_A_ROW)):
+    for row in (row for folder in folders for row in result_rows(folder, ROW_COLUMNS)):
         result = GateResult(one_line(row["image"]))
         if row.get("error") is not None:
             result.reasons["undecodable"] = one_line(row["error"])
@@ -152,7 +152,7 @@ def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) 
 
 
 def _sha256(job: Job) -> str:
-    """Return the hash of a file; for an unreadable file that of its name, so that the sheet shows no picture."""
+    """Return the hash of a file, or of the name of an unreadable file, so that the sheet shows no picture."""
     try:
         path = path_of(job.image)
         return sha256_of(path) if path else one_line(job.name)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from agenticiqa.programs.cli.commands import COMMANDS, Command
 from agenticiqa.programs.cli.parser import PROGRAM, parse
-from agenticiqa.programs.cli.printable import QUIET, escape_what_cannot_be_written, message_line
+from agenticiqa.programs.cli.printable import QUIET, escape_unencodable_characters, message_line
 from agenticiqa.programs.cli.status import INTERRUPTED, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | None = None) -> int:
     """Run one command and return its exit status; raises SystemExit for --help and for wrong usage."""
     commands = commands or COMMANDS
-    escape_what_cannot_be_written()
+    escape_unencodable_characters()
     try:
         args = parse(sys.argv[1:] if argv is None else argv, commands)
         QUIET.set(args.quiet)

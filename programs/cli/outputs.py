@@ -81,20 +81,20 @@ def print_card(job: Job, row: Row, *, with_replans: bool = True) -> None:
 
 
 @contextmanager
-def kept_in(lost: list[OSError]) -> Iterator[None]:
-    """Collect an OSError of the block in ``lost``, so that other outputs are written before it is raised."""
+def collect_os_errors(stdout_errors: list[OSError]) -> Iterator[None]:
+    """Collect an OSError of the block in ``stdout_errors``, so that other outputs are written before it is raised."""
     try:
         yield
     except OSError as error:
-        lost.append(error)
+        stdout_errors.append(error)
 
 
-def until_lost(write: Write | None, lost: list[OSError]) -> Write | None:
-    """Return a function that writes until the first error of stdout, which is added to ``lost``."""
+def until_stdout_fails(write: Write | None, stdout_errors: list[OSError]) -> Write | None:
+    """Return a function that writes until the first error of stdout, which is added to ``stdout_errors``."""
 
     def guarded(job: Job, row: Row) -> None:
-        if write and not lost:
-            with kept_in(lost):
+        if write and not stdout_errors:
+            with collect_os_errors(stdout_errors):
                 write(job, row)
 
     return guarded if write else None
@@ -102,12 +102,12 @@ def until_lost(write: Write | None, lost: list[OSError]) -> Write | None:
 
 @contextmanager
 def one_document(
-    jobs: Sequence[Job], problems: Sequence[Exception], single: bool, lost: list[OSError]
+    jobs: Sequence[Job], problems: Sequence[Exception], single: bool, stdout_errors: list[OSError]
 ) -> Iterator[Write]:
     """Collect results, and at the end print one JSON object, or a list in the order of the jobs.
 
     The ``problems``, names without a job, are the last items of the list, as rows of ``failed_row``. An error of stdout
-    is added to ``lost``.
+    is added to ``stdout_errors``.
     """
     rows: dict[Job, Row] = {}
     try:
@@ -115,7 +115,7 @@ def one_document(
     finally:
         if rows:
             in_order = [rows[job] for job in jobs if job in rows] + [failed_row(str(each)) for each in problems]
-            with kept_in(lost):
+            with collect_os_errors(stdout_errors):
                 print(json_text(in_order[0] if single else in_order, indent=2), flush=True)
 
 

@@ -14,7 +14,7 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.outputs import Write, until_lost
+from agenticiqa.programs.cli.outputs import Write, until_stdout_fails
 from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
@@ -45,7 +45,7 @@ def check_overview(args: Namespace) -> None:
         raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
 
 
-def is_asked_for(args: Namespace) -> bool:
+def wants_overview(args: Namespace) -> bool:
     """Return whether any option of the overview was given."""
     return replaces_results(args) or args.fail_under is not None
 
@@ -55,12 +55,12 @@ def replaces_results(args: Namespace) -> bool:
     return bool(args.html or args.csv or args.worst)
 
 
-def collect_entries(write: Write | None, entries: Entries, lost: list[OSError]) -> Write:
+def collect_entries(write: Write | None, entries: Entries, stdout_errors: list[OSError]) -> Write:
     """Return a function that adds each result to the entries, and writes it if ``write`` is given.
 
-    An error of stdout is added to ``lost``.
+    An error of stdout is added to ``stdout_errors``.
     """
-    show = until_lost(write, lost)
+    show = until_stdout_fails(write, stdout_errors)
 
     def gather(job: Job, row: Row) -> None:
         entries[job] = entry_of(row)

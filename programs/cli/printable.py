@@ -55,7 +55,7 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return _NOT_ESCAPED_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def escape_what_cannot_be_written() -> None:
+def escape_unencodable_characters() -> None:
     """Make stdout and stderr escape characters that their encoding lacks, instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

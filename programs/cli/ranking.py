@@ -23,7 +23,7 @@ def is_ranked(args: Namespace, images: int) -> bool:
 
 @contextmanager
 def ranking_of(summary: Summary) -> Iterator[Write]:
-    """Collect results, and at the end, also of an interrupted run, print them by score with a summary line."""
+    """Collect results, and print them by score with a summary at the end, even if the run is interrupted."""
     entries: Entries = {}
     try:
         yield collect_entries(None, entries, [])

@@ -74,7 +74,7 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
 
 
 def print_remark(text: str) -> None:
-    """Print a remark below a table; on stderr where stdout is no terminal."""
+    """Print a remark below a table, or to stderr if stdout is not a terminal."""
     console = stdout_console()
     if console.is_terminal:
         console.print(Text(text, style="dim"))
