@@ -175,7 +175,7 @@ CATEGORIES: tuple[Category, ...] = (
             Subtype(
                 "desaturation",
                 "Colors vary {per_contrast:.2f} times as much as brightness (usually over 0.25; a gray picture may be "
-                "meant to be one).",
+                "intended).",
                 "The colorfulness is {colorfulness:.0f} on Hasler and Süsstrunk's scale (reference: "
                 "{was[colorfulness]:.0f}).",
             ),
@@ -189,8 +189,8 @@ CATEGORIES: tuple[Category, ...] = (
             ),
             Subtype(
                 "color cast",
-                "What should be neutral is {color_cast:.0f} CIELAB units away from gray (usually below 20).",
-                "All colors together are shifted by {shift:.0f} CIELAB units against the reference.",
+                "Neutral colors are {color_cast:.0f} CIELAB units away from gray (usually below 20).",
+                "The mean color is shifted by {shift:.0f} CIELAB units from the reference.",
                 measure="color_cast",
                 curve=((27, 0), (33, 0.6), (40, 1.5), (52, 2.7), (70, 4)),
             ),
@@ -237,16 +237,16 @@ CATEGORIES: tuple[Category, ...] = (
             ),
             Subtype(
                 "coding artifacts",
-                "{lost_detail:.0%} of the finest detail is rounded away, in the pattern that coding leaves; steps "
+                "{lost_detail:.0%} of the finest detail is lost in a pattern that is typical of compression; steps "
                 "along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (usually 1.0 to 1.8).",
-                "{lost_detail:.0%} of the finest detail is rounded away (reference: {was[lost_detail]:.0%}); steps "
+                "{lost_detail:.0%} of the finest detail is lost (reference: {was[lost_detail]:.0%}); steps "
                 "along an 8 x 8 grid are {blockiness:.1f} times as strong as elsewhere (reference: "
                 "{was[blockiness]:.1f}).",
             ),
             Subtype(
                 "banding",
-                "Few values are left in smooth parts, and {lost_detail:.0%} of the finest detail is rounded away.",
-                "Few values are left in smooth parts, and {lost_detail:.0%} of the finest detail is rounded away "
+                "Smooth areas have few distinct values, and {lost_detail:.0%} of the finest detail is lost.",
+                "Smooth areas have few distinct values, and {lost_detail:.0%} of the finest detail is lost "
                 "(reference: {was[lost_detail]:.0%}).",
             ),
         ),
@@ -288,8 +288,8 @@ CATEGORIES: tuple[Category, ...] = (
             ),
             Subtype(
                 "impulse noise",
-                "{isolated_pixels:.2%} of the pixels stand out alone from all their neighbors (usually below 0.3%).",
-                "{isolated_pixels:.2%} of the pixels stand out alone from all their neighbors (reference: "
+                "{isolated_pixels:.2%} of the pixels differ strongly from all their neighbors (usually below 0.3%).",
+                "{isolated_pixels:.2%} of the pixels differ strongly from all their neighbors (reference: "
                 "{was[isolated_pixels]:.2%}).",
                 measure="isolated_pixels",
                 curve=((0.003, 0), (0.007, 0.8), (0.015, 1.7), (0.03, 2.6), (0.055, 3.4), (0.08, 4)),
@@ -388,8 +388,8 @@ CATEGORIES: tuple[Category, ...] = (
             ),
             Subtype(
                 "oversharpening",
-                "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%), with halos "
-                "of {overshoot:.0%} of it beside.",
+                "The steepest step of an edge is {edge_sharpness:.0%} of its height (usually 48% to 78%), and halos "
+                "beside it have {overshoot:.0%} of its height.",
                 "Edges are {edge_ratio:.2f} times as steep as in the reference.",
             ),
         ),
@@ -423,8 +423,8 @@ CATEGORIES: tuple[Category, ...] = (
         subtypes=(
             Subtype(
                 "low contrast",
-                "The tones from the darkest to the brightest parts span {tonal_range:.0%} of what their brightness "
-                "allows (usually over 62%).",
+                "The tones from the darkest to the brightest parts span {tonal_range:.0%} of the range that their "
+                "brightness allows (usually over 62%).",
                 "Brightness varies by {rms_contrast:.0f} of 255 gray levels (standard deviation; reference: "
                 "{was[rms_contrast]:.0f}).",
             ),

@@ -110,7 +110,7 @@ class PlanFlags(Strict):
 
 
 class PlannerOutput(Strict):
-    """The Planner's plan: what is asked, of which regions, and which sub-tasks run (paper, Appendix A.2)."""
+    """The Planner's plan: the kind of question, its regions, and the sub-tasks that run (paper, Appendix A.2)."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -360,12 +360,11 @@ class SummarizerOutput(Strict):
     ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise;
     for a rating on another scale it is the number on that in words ("50 of 100"), beside ``quality_score`` in [1, 5].
     ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from, and
-    ``probability_mass`` how much of the level token's probability fell on levels, where tokens were read at all; under
-    one half they are not used. ``score_interval`` has the ends between which people's mean opinion lies for 80 and 95
-    of 100 images, ``score_without_model`` the score that the tools alone give, ``None`` where no model or no tool took
-    part. ``disagreement`` is how many levels model and tools are apart, where that is so far that one of them must be
-    wrong about the image, else ``None``. ``error`` says what was wrong with the answers of a model that gave no usable
-    one.
+    ``probability_mass`` how much of the level token's probability fell on levels, if tokens were read; with less than
+    one half they are not used. ``score_interval`` has the ranges that hold the MOS of 80 and 95 of 100 images,
+    ``score_without_model`` the score of the tools alone, ``None`` without a model or without tools. ``disagreement`` is
+    the difference between model and tools in levels if it is so large that one of them must be wrong, else ``None``.
+    ``error`` says why no answer of the model was usable.
     """
 
     model_config = ConfigDict(

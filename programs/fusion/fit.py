@@ -126,7 +126,7 @@ def fit_profile(
         rows, found = labeled, measured_reliability(labeled, prior)
     else:
         labeled, found = [], estimated_reliability(rows, prior, known)
-    return prior.model_copy(update={**identity, "labels": len(labeled), **_numbers(rows, found)})
+    return prior.model_copy(update={**identity, "labels": len(labeled), **_fitted_values(rows, found)})
 
 
 def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dict[str, float]:
@@ -236,7 +236,7 @@ def _weight(prior_std: float, images: float) -> float:
     return prior_std**2 / (prior_std**2 + 1 / images)
 
 
-def _numbers(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[str, object]:
+def _fitted_values(rows: Sequence[FusionRow], reliability: dict[str, float]) -> dict[str, object]:
     """Return the errors and the mapping that give tools and model the weights of linear regression."""
     tool, model = reliability["tool"], reliability["model"]
     tools, places = [row.tool_score for row in rows], [position(row.expectation) for row in rows]

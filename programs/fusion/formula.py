@@ -261,15 +261,15 @@ class ScoreFusion:
 
 def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     """Return the fusion without a profile: with the prior for unmeasured models, or the numbers of a section."""
-    return _by_hand(section) or ScoreFusion(profile=PRIOR)
+    return _fusion_of_section(section) or ScoreFusion(profile=PRIOR)
 
 
 def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     """Return the offline fusion, where level probabilities and tool scores come from the same measurements."""
-    return _by_hand(section) or ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
+    return _fusion_of_section(section) or ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
 
 
-def _by_hand(section: FusionConfig | None) -> ScoreFusion | None:
+def _fusion_of_section(section: FusionConfig | None) -> ScoreFusion | None:
     if section is None or (section.eta is None and section.model_error is None):
         return None
     return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)

@@ -96,7 +96,7 @@ def fused_score(
         if source != "uniform":
             place = fusion.place(expectation)
             shown = min(max(place, 1.0), 5.0)
-            apart = abs(shown - mean) if abs(shown - mean) >= _far(profile, stated) else None
+            apart = abs(shown - mean) if abs(shown - mean) >= _far_limit(profile, stated) else None
         if apart is not None:
             how += f" The model ({shown:.1f}) is far from the tools ({mean:.1f}); the tools alone give {without:.1f}."
     if profile is None:
@@ -129,7 +129,7 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
     return fusion, ""
 
 
-def _far(profile: FusionProfile | None, stated: float | None) -> float:
+def _far_limit(profile: FusionProfile | None, stated: float | None) -> float:
     """Return the reporting limit for tool-model differences, in levels; a fitted model has its own limit."""
     if profile is None or not profile.images:
         return FAR

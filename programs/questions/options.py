@@ -209,7 +209,7 @@ def beside_options(query: str, options: Mapping[str, str] | None) -> str:
 @lru_cache(64)
 def _offer(query: str) -> _Listed | None:
     """Return the first list of options found; the most explicit forms are tried first."""
-    offers = chain([_block(query)], _marked(query), (read(query) for read in (_worded, _yes_no)))
+    offers = chain([_block(query)], _marked(query), (read(query) for read in (_options_in_words, _yes_no)))
     return next((offer for offer in offers if offer), None)
 
 
@@ -227,7 +227,7 @@ def _marked(query: str) -> Iterator[_Listed]:
     plain = query.translate(_WIDE)
     for pattern in (_LETTER, _DASHED, _NUMBER):
         for run in _runs(plain, pattern):
-            offer = _of_run(query, run, numbered=pattern is _NUMBER)
+            offer = _options_of_run(query, run, numbered=pattern is _NUMBER)
             counts = _numbers_answers if pattern is _NUMBER else _letters_answers
             if offer and counts(plain, run, [*offer.options.values()]):
                 yield offer
@@ -293,7 +293,7 @@ def _numbers_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> 
     )
 
 
-def _of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed | None:
+def _options_of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed | None:
     """Return the texts between the markers, and the rest of the last marker's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
@@ -304,10 +304,10 @@ def _of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed 
     # "(a) the sky and (b) the sea" is an enumeration, not a choice.
     if not all(texts) or any(re.search(r"\band\s*$", body) for body in bodies):
         return None
-    return _of_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered)
+    return _listed_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered)
 
 
-def _worded(query: str) -> _Listed | None:
+def _options_in_words(query: str) -> _Listed | None:
     """Return the options after "Choose from:", "Options:" and the like, in one sentence or one per line."""
     lead_in = _LEAD_IN.search(query)
     if not lead_in:
@@ -325,15 +325,19 @@ def _worded(query: str) -> _Listed | None:
     if not (FEWEST <= len(texts) <= MOST and distinct and all(text and len(text.split()) <= 6 for text in texts)):
         return None
     end = lead_in.end() + len(block) + bool(re.match(r"[.?!]", tail[len(block) :]))
-    return _of_texts(texts, lead_in.start(), end, lettered=False)
+    return _listed_texts(texts, lead_in.start(), end, lettered=False)
 
 
 def _yes_no(query: str) -> _Listed | None:
     match = _YES_NO.search(query)
-    return _of_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False) if match else None
+    return (
+        _listed_texts([match["first"], match["second"]], match.start(), match.end(), lettered=False) if match else None
+    )
 
 
-def _of_texts(texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True) -> _Listed:
+def _listed_texts(
+    texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True
+) -> _Listed:
     return _Listed(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered, lettered)
 
 

@@ -116,10 +116,12 @@ def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]
     if not text.strip():
         raise Unreadable("the answer was empty")
     values = list(json_values(text))
-    found = [JsonValue(_only(inside), *at) for value, *at in values if (inside := _answers_in(value, field, model))]
+    found = [
+        JsonValue(_one_answer(inside), *at) for value, *at in values if (inside := _answers_in(value, field, model))
+    ]
     if found and ends_in_thoughts(text) and found[-1].end < len(text.rstrip("` \n")):
         raise Unreadable(IN_THOUGHTS)
-    if fields := _the_one(found, text, model) if found else _key_lines(text, model):
+    if fields := _last_answer(found, text, model) if found else _key_lines(text, model):
         return fields
     if cut_short(text):
         raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
@@ -176,25 +178,25 @@ def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
     return []
 
 
-def _the_one(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
+def _last_answer(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
     """Return the last object; raises Unreadable if an earlier one is also valid and differs."""
     *earlier, last = found
     between = text[earlier[-1].end : last.start] if earlier else ""
     if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
-        verdicts = [_verdict(last.value, model)]
+        verdicts = [_without_reason(last.value, model)]
         for each in earlier:
             with suppress(Unreadable):
-                verdicts.append(_verdict(each.value, model))
-        _only(verdicts)
+                verdicts.append(_without_reason(each.value, model))
+        _one_answer(verdicts)
     return last.value
 
 
-def _verdict(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[str, Any]:
+def _without_reason(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Return the answer without its reason."""
     return _validated(fields, model).model_dump(exclude={"quality_reasoning", "replan_reason"})
 
 
-def _only(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+def _one_answer(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
     if any(each != answers[0] for each in answers[1:]):
         raise Unreadable(TWO_ANSWERS)
     return answers[0]
@@ -221,12 +223,12 @@ def _key_lines(text: str, model: type[BaseModel], least: int | None = None) -> M
         elif blocks:
             blocks[-1][1].append(line)
     texts = {field.alias or name for name, field in model.model_fields.items() if field.annotation is str}
-    found = each_key_once((name, _of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
+    found = each_key_once((name, _value_of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
     enough = least or len(own) // 2 + 1
     return found if len(found.keys() & {*own.values()}) >= enough else None
 
 
-def _of_lines(first: str, *lines: str, is_text: bool) -> Any:
+def _value_of_lines(first: str, *lines: str, is_text: bool) -> Any:
     """Return the value of a key in these lines: text unchanged, anything else parsed as YAML."""
     first, rest = _BLOCK.sub("", first, count=1).strip(), textwrap.dedent("\n".join(lines)).strip("\n")
     block = f"{first}\n{rest}" if first else rest

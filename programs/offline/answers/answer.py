@@ -78,7 +78,7 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     claims, joint = _claims_of_parts(query, offered, regions)
     if claims:
         each = {region: read_question(text, {}, [region], listed=False) for region, text in claims.items()}
-        answer, measured = _of_parts(each, joint, offered, look, whole)
+        answer, measured = _answer_parts(each, joint, offered, look, whole)
     else:
         asked = read_question(query, offered, regions, listed=not is_yes_no(offered))
         answer, measured = _answer(asked, look, whole)
@@ -103,10 +103,10 @@ def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer,
     if asked.subject != "part" or places.name_places(asked.options):
         return answer_about(asked, whole, look), whole
     each = dict.fromkeys(sorted(asked.regions, key=asked.text.find), asked)
-    return _of_parts(each, "", asked.options, look, whole)
+    return _answer_parts(each, "", asked.options, look, whole)
 
 
-def _of_parts(
+def _answer_parts(
     each: Mapping[str, Asked], joint: str, options: Mapping[str, str], look: Look, whole: MeasuredImage
 ) -> tuple[RuleAnswer, MeasuredImage]:
     """Return the answer about several parts, and the measurements that it is based on.

@@ -109,11 +109,11 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     """
     text = corrected(question_alone(query)[:LONGEST_TEXT])
     options = {letter: corrected(option) for letter, option in options.items()}
-    shown, new = _in_known_words(text)
+    shown, new = _in_trained_words(text)
     reading = read_text(listing(shown, options if listed else {}))
     of_part = bool(regions) and (reading.intent.name == "unanswerable" or reading.intent.probability < SURE)
     if of_part:
-        reading = read_text(listing(_of_image(shown, regions), options if listed else {}))
+        reading = read_text(listing(_with_parts_as_image(shown, regions), options if listed else {}))
     fault = new or _fault(text, reading.meaning)
     scale = stated_scale(query)
     best = scale.best if scale else None
@@ -124,13 +124,13 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     if len(parts) > 1 and place in parts:
         parts = (place,)
     if (not name or (options and listed and len(text.split()) <= BRIEF)) and scale is None:
-        name = _by_words(text, options if listed else {}, reading)
+        name = _intent_by_words(text, options if listed else {}, reading)
     asks_which = name in ("which", "compare-category")
     if asks_which and not options and reading.intent.probability < OF_ANY and not terms_in(text):
         name = ""
     about, _, what = name.rpartition("-") if name.startswith(("part-", "reference-", "compare-")) else ("", "", name)
     subject: Subject = _ABOUT.get(about, "image")
-    if subject == "image" and parts and (of_part or not _is_about_all(reading)):
+    if subject == "image" and parts and (of_part or not _is_about_whole(reading)):
         subject = "part"
     if subject == "part" and not parts:
         # A part without a name is the whole image, except in comparisons such as "noisier than the sea".
@@ -151,7 +151,7 @@ def question_alone(query: str) -> str:
     return "" if asked == without_instructions(query) and parse_options(query) else asked
 
 
-def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
+def _intent_by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
     """Return the intent if the network is unsure but the words for distortions are clear; "" otherwise."""
     terms = terms_in(text)
     if _WHY.search(text) and (terms or _QUALITY.search(text)):
@@ -182,7 +182,7 @@ def _by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
     return "degree" if _HOW.search(text) else "no" if ("virtue" in assessed) != bool(_NOT.search(text)) else "yes"
 
 
-def _in_known_words(text: str) -> tuple[str, Meaning | None]:
+def _in_trained_words(text: str) -> tuple[str, Meaning | None]:
     """Replace a distortion that the network was not trained on by "noise"; return the text and that distortion."""
     new = [term for term in terms_in(text) if term.meaning.subject in {*DETECTABLE} - _learned()]
     for term in new:
@@ -195,7 +195,7 @@ def _learned() -> frozenset[str]:
     return frozenset(fault.subject for name in NOUNS if (fault := fault_named(name)))
 
 
-def _of_image(text: str, regions: Sequence[str]) -> str:
+def _with_parts_as_image(text: str, regions: Sequence[str]) -> str:
     """Replace the names of parts by "image", because the network does not know which parts were located."""
     for region in sorted(regions, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(region)}(?:'s)?(?!\w)", "image", text, flags=re.I)
@@ -224,7 +224,7 @@ def _fault(text: str, read: Read) -> Meaning | None:
     return fault
 
 
-def _is_about_all(reading: Reading) -> bool:
+def _is_about_whole(reading: Reading) -> bool:
     of_other = reading.intent.name.startswith("part-") or reading.intent.name == "unanswerable"
     return not of_other and reading.intent.category >= OF_ALL
 
@@ -234,7 +234,7 @@ def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part",
 
     "part" also covers questions that no measurement answers, such as those about an object that only a model finds.
     """
-    intent = read_text(listing(_in_known_words(text)[0], options)).intent
+    intent = read_text(listing(_in_trained_words(text)[0], options)).intent
     if intent.name in WHOLE and intent.category >= OF_WHOLE:
         return "whole"
     return "part" if intent.name == "unanswerable" or intent.name.startswith("part-") else ""

@@ -52,7 +52,7 @@ class MeasuredImage:
         The worst of its categories counts. A finding has the worst kind of its category, so the opposite kind has the
         severity 0. The severity of other kinds, or if the kind of the finding is unknown, is ``None``.
         """
-        severities = [self._one(category, meaning) for category in meaning.categories]
+        severities = [self._severity_in(category, meaning) for category in meaning.categories]
         known = [severity for severity in severities if severity is not None]
         enough = bool(known) if meaning.subject == "any" else len(known) == len(severities) > 0
         return max(known) if enough else None
@@ -129,7 +129,7 @@ class MeasuredImage:
         """Return the explanation of a finding without its final period, for use inside a sentence."""
         return self.findings[category].explanation.strip().rstrip(".")
 
-    def _one(self, category: DetectableDistortion, meaning: Meaning) -> float | None:
+    def _severity_in(self, category: DetectableDistortion, meaning: Meaning) -> float | None:
         if category not in self.findings:
             return None
         severity, kind = self.findings[category].severity, self.kind_of(category)
@@ -139,7 +139,7 @@ class MeasuredImage:
         if self.findings[category].subtype == TONED and meaning.kind.endswith(("color cast", "yellow cast")):
             return TONING
         if meaning.kind in HUES:
-            cast = self._one(category, replace(meaning, kind="color cast"))
+            cast = self._severity_in(category, replace(meaning, kind="color cast"))
             if cast is None or cast < VISIBLE or self.tint is None:
                 return cast if self.tint or (cast or 0) < VISIBLE else None
             return cast if _hue_fits(self.tint, HUES[meaning.kind]) else 0.0

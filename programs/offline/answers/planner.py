@@ -46,7 +46,7 @@ _ASKS = re.compile(
     r"|name|tell|say|check|find|identify|explain|give|assess|evaluate|judge|compare|true or false)\b",
     re.I,
 )
-# Introductions of a request: "let me know about ...", "I was told that ...".
+# Introductions of a request: "let me know about ...", "I believe that ...".
 _WHETHER = re.compile(
     r"\A.*\b(?:if|whether|about|regarding|concerning|as to"
     r"|(?:told|tell|thinks?|believe|says?|said|claims?|true|sure|certain)(?: \w+)? that)\s+(?=\S)",

@@ -42,10 +42,10 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     parts, undamaged = damaged_parts(assessed, reference), assessed
     if reference is not None and parts:
         # Blur in a third of the image looks like coding to the network (less detail), so the rest is measured alone.
-        undamaged = _undone(assessed, reference, next(iter(parts.values())).box)
+        undamaged = _restored(assessed, reference, next(iter(parts.values())).box)
     found = findings_of_whole(undamaged, reference)
     for name, damage in parts.items():
-        part = findings_of_whole(*_inside(assessed, reference, damage.box))[name]
+        part = findings_of_whole(*_without_rim(assessed, reference, damage.box))[name]
         left, top, right, bottom = damage.box
         damage = replace(damage, box=(left + x, top + y, right + x, bottom + y))
         found[name] = in_part(found[name], part, damage)
@@ -84,12 +84,12 @@ def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:
         return {}
     return {
         name: replace(change, severity=finding.severity)
-        for name, finding in findings_of_whole(*_inside(image, reference, change.box)).items()
+        for name, finding in findings_of_whole(*_without_rim(image, reference, change.box)).items()
         if finding.severity >= LEAST_SEVERITY
     }
 
 
-def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage:
+def _restored(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage:
     """Return the image with a changed part and its rim replaced by the reference."""
     left, top, right, bottom = box
     rows, columns = slice(max(top - RIM, 0), bottom + RIM), slice(max(left - RIM, 0), right + RIM)
@@ -98,7 +98,7 @@ def _undone(image: LoadedImage, reference: LoadedImage, box: Box) -> LoadedImage
     return replace(image, pixels=pixels)
 
 
-def _inside(image: LoadedImage, reference: LoadedImage | None, box: Box) -> tuple[LoadedImage, LoadedImage | None]:
+def _without_rim(image: LoadedImage, reference: LoadedImage | None, box: Box) -> tuple[LoadedImage, LoadedImage | None]:
     """Return a damaged part of both images without its rim, which is partly undamaged, if it is large enough."""
     left, top, right, bottom = box
     across, down = (min(RIM, max(side - SMALLEST, 0) // 2) for side in (right - left, bottom - top))

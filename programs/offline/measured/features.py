@@ -58,7 +58,7 @@ class Features:
     def color_noise(self) -> float:
         """Standard deviation of the colors in the smoothest parts, in gray levels."""
         mean_sum = max(np.exp(self.texture[SMOOTHEST_COLOR]) - LOG_OFFSET, 0)
-        return float(mean_sum / 4.8)  # of six bands, whose mean magnitude is 0.8 of the standard deviation each
+        return float(mean_sum / 4.8)  # the sum of six bands, each with a mean magnitude of 0.8 standard deviations
 
 
 def has_features(image: LoadedImage) -> bool:

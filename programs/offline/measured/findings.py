@@ -117,7 +117,7 @@ def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
 def severity_at(value: float, curve: Curve) -> float:
     """Return the severity of a value: linear between the points (value, severity) of the curve, constant outside.
 
-    The values of the points must increase. The severities may decrease, for measurements whose low values are bad.
+    The values of the points must increase. The severities may decrease, for measurements that are low for bad images.
     """
     values, severities = zip(*curve, strict=True)
     return float(np.interp(value, values, severities))

@@ -74,7 +74,7 @@ def region_weights() -> Values:
 def patch_grid(image: RGB) -> Grid:
     """Return the features of each patch and its surroundings, for an image, uint8 (H, W, 3), of at least 32 x 32."""
     patches, (rows, columns), side = _tiles(image)
-    found = [_of_themselves(patches[:, first : first + AT_ONCE]) for first in range(0, rows * columns, AT_ONCE)]
+    found = [_own_features(patches[:, first : first + AT_ONCE]) for first in range(0, rows * columns, AT_ONCE)]
     own, steps = (np.concatenate(each).reshape(rows, columns, -1) for each in zip(*found, strict=True))
     blocking = np.stack([_blocking(_around(steps, size)) for size in (NEAR, FAR - 2)], axis=-1)
     own = np.concatenate([own, blocking], axis=-1)
@@ -86,7 +86,7 @@ def patch_grid(image: RGB) -> Grid:
     return Grid(np.concatenate([own, near, near - far, near - usual, whole], axis=-1), side)
 
 
-def _of_themselves(colors: NDArray[np.uint8]) -> tuple[Values, Values]:
+def _own_features(colors: NDArray[np.uint8]) -> tuple[Values, Values]:
     """Return the own features of patches (3, N, 32, 32): (N, features), and their steps on the grid: (N, 16)."""
     red, _, blue = planes = colors.astype(np.float32)
     luma = sum(np.float32(weight) * plane for weight, plane in zip(LUMA_WEIGHTS, planes, strict=True))

@@ -9,7 +9,7 @@ from agenticiqa.programs.offline.answers.rule_answer import scores_in_words
 from agenticiqa.programs.offline.measured.findings import Finding
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput
 
-NEUTRAL = "What should be neutral is 2 CIELAB units away from gray."
+NEUTRAL = "Neutral colors are 2 CIELAB units away from gray."
 VIVID = "The colorfulness is 60."
 
 
@@ -39,7 +39,7 @@ def test_white_balance_is_answered_from_neutral_colors() -> None:
     program = AgenticIQA.offline()
     for photo in (skimage.data.astronaut(), skimage.data.coffee(), skimage.data.chelsea()):
         reasoning = program(photo, query="Is the white balance right?").quality_reasoning
-        assert "What should be neutral is" in reasoning
+        assert "Neutral colors are" in reasoning
         assert "colorfulness" not in reasoning
 
 

@@ -48,9 +48,9 @@ def test_noise_in_the_middle_is_found_located_and_scored(photo, noisy_center):
     assert found.severity >= 1
     assert found.explanation.startswith(f"In the {found.local.place}, pixels [")
     assert expected_level(findings_of(noisy_center)) < expected_level(findings_of(loaded(photo))) - 0.5
-    opinions = [estimate_mos(image, None, findings_of(image)).score for image in (noisy_center, loaded(photo))]
-    assert opinions[0] < 3.5
-    assert opinions[0] < opinions[1] - 0.5
+    scores = [estimate_mos(image, None, findings_of(image)).score for image in (noisy_center, loaded(photo))]
+    assert scores[0] < 3.5
+    assert scores[0] < scores[1] - 0.5
 
 
 @pytest.mark.parametrize(
