@@ -34,7 +34,7 @@ def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
         options = tuple(given[letter] for letter in letters) if letters else tuple(given)
         mode, reference = row["reference_mode"], row.get("reference_path")
         if mode not in ("FR", "NR") or (mode == "FR") != bool(reference):
-            raise ValueError(f"question {number} has reference_mode {mode!r} and reference_path {reference!r}")
+            raise ValueError(f"question {number} has reference_mode {mode!r}, but reference_path {reference!r}")
         yield Item(
             name=str(row.get("id", number)),
             image=folder / row["image_path"],

@@ -17,6 +17,6 @@ def refuse_pairs(name: str) -> None:
     """Raise UserError for a benchmark about pairs of images without a reference among them."""
     if name.lower() in OF_PAIRS:
         raise UserError(
-            f"{name} asks about two images at once, which is not supported: a question is about one image, or one "
-            "beside its pristine reference; qbench and qbench-hf ask about single images"
+            f"{name} compares two images in a question, which is not supported; use qbench or qbench-hf, which ask "
+            "about single images"
         )

@@ -1,4 +1,4 @@
-"""Make images for questions that are true by construction: photos with one distortion, everywhere or in a part."""
+"""Make images for questions with known answers: photos with one distortion, everywhere or in a part."""
 
 import zlib
 from collections.abc import Iterator, Sequence
@@ -54,12 +54,12 @@ class ImageMaker:
         return damaged(self.pixels, kind, level, box, zlib.crc32(f"{self.content} {kind}".encode()))
 
     def draw(self, values: Sequence[str], count: int = 1) -> list[str]:
-        """Return this many different ones of them, in random order."""
+        """Return this many different values, in random order."""
         return [values[index] for index in self.rng.permutation(len(values))[:count]]
 
 
 def image_makers(photos: Sequence[Path], folder: Path, seed: int, wordings: Wordings = FIRST) -> Iterator[ImageMaker]:
-    """Yield one maker per photo, in order. Raises ImageError for a file that is no image, or too small."""
+    """Yield one maker per photo, in order. Raises ImageError for a file that is not an image, or is too small."""
     for number, path in enumerate(photos):
         yield ImageMaker(f"{number:04d}", _small(path), folder, seed, wordings)
 
@@ -68,5 +68,5 @@ def _small(path: Path) -> RGB:
     photo = Image.fromarray(load_pixels(path))
     photo.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
     if min(photo.size) < SHORTEST:
-        raise ImageError(f"{path}: its copy has {photo.width} x {photo.height} pixels, and needs {SHORTEST} a side")
+        raise ImageError(f"{path}: scaled to {photo.width} x {photo.height} pixels; each side needs {SHORTEST}")
     return np.asarray(photo)

@@ -1,10 +1,10 @@
-"""Make sets of questions that are true by construction from photos of your own.
+"""Make sets of questions with known answers from your own photos.
 
     python -m agenticiqa.eval.questions.make PHOTOS... OUT [--seed 0] [--limit 40] [--wordings first]
 
-PHOTOS are pristine photos, or folders of them. OUT gets small copies with planted distortions and three files, which
-`agenticiqa evaluate own-mcq --root OUT` (and own-plans, own-descriptions) asks. The same photos in the same order and
-the same seed give the same set. It is self-made: no public benchmark, and its figures are not comparable with one.
+PHOTOS are pristine photos, or folders of them. The command writes small copies with synthetic distortions and three
+files of questions to OUT. `agenticiqa evaluate own-mcq --root OUT` (also own-plans, own-descriptions) asks them. The
+same photos, order and seed give the same set. Its figures are not comparable with those of a public benchmark.
 """
 
 import argparse
@@ -42,7 +42,7 @@ QUARTERS = {
 OBJECTS = ("Mast", "Awning", "Handrail", "Gravel", "Signpost", "Hedge", "Doorstep", "Chimney")
 VERDICTS = {"Bad": 1, "Poor": 2, "Fair": 3, "Good": 4, "Excellent": 5}
 YES_NO = ("Yes", "No")
-# By kind: the query, and whether it names a region, a distortion, a tool; the last one is not about quality.
+# By kind: the query, and whether it names a region, a distortion or a tool. The last one is not about quality.
 QUERIES: dict[str, tuple[str, bool, bool, bool]] = {
     "rating": ("Put a figure on the technical quality of this picture.", False, False, False),
     "distortion": ("How far has {noun} gone in this picture?", False, True, False),
@@ -62,7 +62,7 @@ def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wording
     Raises ImageError for a photo that cannot be read, and UserError for a folder that already has such a set.
     """
     if present := [name for name in FILES if (out / name).exists()]:
-        raise UserError(f"{out} has {present[0]} already: name another folder, or move it away")
+        raise UserError(f"{out} already contains {present[0]}: name another folder, or move the file")
     rows: dict[str, list[Row]] = {name: [] for name in FILES}
     for number, images in enumerate(render.progress(image_makers(photos, out, seed, wordings), len(photos))):
         for name, maker in FILES.items():
@@ -73,7 +73,7 @@ def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wording
 
 
 def kind_alone(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which of four distortions, of different categories, a strong one is, without the original."""
+    """Yield the question which of four categories a strong distortion belongs to, without the original."""
     kind = KEYS[number % len(KEYS)]
     image = images.image(kind, 4 + number % 2)
     yield _row(
@@ -91,7 +91,7 @@ def kind_beside_original(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def severity(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Yield questions how severe a distortion is, in the paper's four words."""
+    """Yield the question how severe a distortion is, in the paper's four words."""
     kind, grades = LOCAL[number % len(LOCAL)], list(GRADED)
     true = grades[(number // len(LOCAL)) % len(grades)]
     image = images.image(kind, GRADED[true])
@@ -100,7 +100,7 @@ def severity(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def region(images: ImageMaker, number: int) -> Iterator[Row]:
-    """In which half or quarter a distortion is."""
+    """Yield the question in which half or quarter a distortion is."""
     kind, places = LOCAL[number % len(LOCAL)], (HALVES, QUARTERS)[(number // 2) % 2]
     true = images.draw(tuple(places))[0]
     asked = in_turn(images.wordings.whereabouts, number, noun=images.wordings.words[kind][1])
@@ -108,7 +108,7 @@ def region(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def pair(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which of two versions has more of a distortion."""
+    """Yield the question which of two versions is more distorted."""
     kind, true = LOCAL[number % len(LOCAL)], ("The image", "The reference", "Neither of the two")[number % 3]
     damaged, clean = images.image(kind, 4), images.image()
     image = damaged if true == "The image" else clean
@@ -119,7 +119,7 @@ def pair(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def metric_without_original(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which of four metrics needs no original."""
+    """Yield the question which of four metrics needs no original."""
     alone = [tool.name for tool in TOOLS.values() if tool.kind == "NR"]
     compared = [tool.name for tool in TOOLS.values() if tool.kind == "FR"]
     (true,), others = images.draw(alone), images.draw(compared, 3)
@@ -128,14 +128,14 @@ def metric_without_original(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def metric_fits(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Yield questions whether a metric, with its description, works without an original: the paper's form."""
+    """Yield the question if a metric, with its description, works without an original, in the paper's form."""
     tool = TOOLS[images.draw(tuple(TOOLS))[0]]
     asked = in_turn(images.wordings.metric_fits, number, tool=f"{tool.name}: {tool.description}")
     yield _row("metric, yes or no", images, "executor_tool", asked, images.image(), YES_NO, YES_NO[tool.kind == "FR"])
 
 
 def named_object(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which object a query names: the paper's form."""
+    """Yield the question which object a query names, in the paper's form."""
     first, *others = images.draw(OBJECTS, 3)
     kind = KEYS[number % len(KEYS)]
     named = number % 4 != 0
@@ -147,7 +147,7 @@ def named_object(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def named_distortion(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which distortion a query names."""
+    """Yield the question which distortion a query names."""
     kind = KEYS[(number + 3) % len(KEYS)]
     options, true = _kinds(images, kind)
     query = in_turn(images.wordings.query, 1, noun=images.wordings.words[kind][1])
@@ -163,7 +163,7 @@ def named_distortion(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def verdict(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Which verdict follows from a metric's score, beside an image that looks like it: the paper's form."""
+    """Yield the question which verdict follows from a metric's score, with a matching image, in the paper's form."""
     kind = KEYS[(number + 7) % len(KEYS)]
     level, true, score = ((0, "Excellent", 4.8), (3, "Fair", 3.1), (5, "Bad", 1.2))[number % 3]
     found = f"{images.wordings.words[kind][0]}, all over" if level else "no distortion"
@@ -193,7 +193,7 @@ def choices(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def _kinds(images: ImageMaker, true: str) -> tuple[list[str], str]:
-    """Four kinds of different categories, as options, and the true one."""
+    """Return four kinds of different categories, as options, and the true one."""
     others: dict[str, str] = {}
     for kind in images.draw([kind for kind in KEYS if KINDS[kind].category != KINDS[true].category], len(KEYS)):
         others.setdefault(KINDS[kind].category, kind)
@@ -228,7 +228,7 @@ def _row(
 
 
 def plans(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Two queries about one photo, one of them with the original beside it."""
+    """Yield two queries with their true plans about one photo, one of them with the original."""
     for turn in (0, 1):
         name = tuple(QUERIES)[(2 * number + turn) % len(QUERIES)]
         text, has_region, explicit, has_tool = QUERIES[name]
@@ -257,7 +257,7 @@ def plans(images: ImageMaker, number: int) -> Iterator[Row]:
 
 
 def descriptions(images: ImageMaker, number: int) -> Iterator[Row]:
-    """One image of a photo with a text that says what was done to it."""
+    """Yield one distorted image of a photo with a reference text that describes its distortion."""
     kind, level = KEYS[(number + 2) % len(KEYS)], 2 + number % 4
     noun = images.wordings.words[kind][1]
     yield {
@@ -275,26 +275,26 @@ FILES = {CHOICES: choices, PLANS: plans, DESCRIPTIONS: descriptions}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m agenticiqa.eval.questions.make",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("photos", metavar="PHOTOS", nargs="+", help="pristine photos, or folders of them")
-    parser.add_argument("out", metavar="OUT", type=Path, help="a folder for the set")
-    parser.add_argument("--seed", type=int, default=0, help="what is drawn at random (default: %(default)s)")
-    parser.add_argument("--limit", metavar="N", type=int, help="only N of the photos, evenly spread")
+    parser.add_argument("out", metavar="OUT", type=Path, help="folder of the new set")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (default: %(default)s)")
+    parser.add_argument("--limit", metavar="N", type=int, help="use only N of the photos, evenly spaced")
     parser.add_argument(
         "--wordings",
         choices=WORDINGS,
         default="first",
-        help="of the questions with options: the offline reader knows the first, the second are for measuring it",
+        help="set of wordings of the questions with options; the offline reader was developed on the first",
     )
     args = parser.parse_args(argv)
     try:
         if args.seed < 0 or (args.limit is not None and args.limit < 1):
-            raise UserError("--seed is at least 0, and --limit at least 1")
+            raise UserError("--seed must be at least 0, and --limit at least 1")
         photos = find_images(args.photos)
         if args.limit and args.limit < len(photos):
             photos = [photos[index * len(photos) // args.limit] for index in range(args.limit)]

@@ -1,4 +1,4 @@
-"""Q-Bench A1 (LLVisionQA), as JSON and as Parquet, and A-Bench: questions with 2 to 4 options, one image each.
+"""Read Q-Bench A1 (LLVisionQA), as JSON and as Parquet, and A-Bench: questions with 2 to 4 options, one image each.
 
 ``LLVisionQA-QBench/llvisionqa_dev.json``; ``correct_ans`` is the text of an option, and empty in ``_test``. The images
 of ``images.tar`` are in ``images/``::
@@ -113,7 +113,7 @@ def _item(row: Mapping[str, Any], image: Path, groups: Mapping[str, str]) -> Ite
 
 def _rows(folder: Path, split: str) -> Iterator[tuple[dict[str, Any], Path]]:
     """Yield the rows of a split in order, each with the place of its image."""
-    import pyarrow.parquet as parquet  # here, as it takes a second to import
+    import pyarrow.parquet as parquet  # imported here, as the import takes a second
 
     files = sorted((folder / "data").glob(f"{split}-*.parquet"))
     if not files:

@@ -1,4 +1,4 @@
-"""Self-made sets, true by construction, as ``python -m agenticiqa.eval.questions.make PHOTOS OUT`` writes them.
+"""Read self-made sets with known answers, as ``python -m agenticiqa.eval.questions.make PHOTOS OUT`` writes them.
 
 ``OUT/own_mcq.json`` is in the form of AgenticIQA-Eval (see ``agenticiqa_eval``) with ``id``, ``kind`` and ``content``.
 ``OUT/own_plans.json`` has the true plan beside each question::
@@ -22,7 +22,7 @@ from agenticiqa.eval.questions.agenticiqa_eval import items_of
 from agenticiqa.eval.questions.task import Item, QuestionTask
 
 CHOICES, PLANS, DESCRIPTIONS = "own_mcq.json", "own_plans.json", "own_descriptions.json"
-MADE_BY = "photos of yours made into it: python -m agenticiqa.eval.questions.make PHOTOS OUT"
+MADE_BY = "a set made from your photos: python -m agenticiqa.eval.questions.make PHOTOS OUT"
 
 
 def _read_choices(folder: Path, split: str) -> Iterator[Item]:

@@ -41,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True)
 class AskedItem:
-    """An item in the form that is asked, with options by letter and the true letter; both are empty without options.
+    """An item as it is asked, with options by letter and the true letter; both are empty without options.
 
     ``rotation`` says by how many places the options are moved to the front, 0 for the order of the set.
     """
@@ -53,7 +53,7 @@ class AskedItem:
 
     @property
     def key(self) -> str:
-        """Return what identifies it among all questions of a run."""
+        """Return a key that identifies the question in a run."""
         return f"{self.item.name}#{self.rotation}"
 
     @property
@@ -89,11 +89,11 @@ def digest_of(path: Path | None) -> str | None:
 
 @dataclass(frozen=True)
 class QuestionTask:
-    """A benchmark of questions: how its archive is read, and what it holds.
+    """A benchmark of questions: its name and contents, and the function that reads its archive.
 
     ``folder`` is the archive's own top folder. ``read`` takes that folder and one of ``splits`` (the first is the
-    default; "" if there are none); it raises FileNotFoundError for a missing file. ``source`` says what to download
-    from whom, ``count`` how many questions the default split has, ``None`` if that varies.
+    default; "" if there are none); it raises FileNotFoundError for a missing file. ``source`` names the files to
+    download, ``count`` the number of questions in the default split, ``None`` if that varies.
     """
 
     name: str
@@ -108,14 +108,14 @@ class QuestionTask:
 
 @dataclass(frozen=True)
 class Items:
-    """The questions of a benchmark, and one sentence for each that cannot be asked or marked."""
+    """The usable questions of a benchmark, and a sentence about each skipped one."""
 
     usable: list[Item]
     skipped: list[str]
 
 
 def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Items:
-    """Return the questions of a benchmark, of one split. ``root`` holds the archive's folder, or is it.
+    """Return the questions of a benchmark, of one split. ``root`` is the archive's folder or its parent.
 
     Raises UserError, in one line, for a missing file (with what to get and where to put it), a file in another form, an
     unknown split, missing images, and a split without published answers.
@@ -123,21 +123,21 @@ def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Item
     folder = root / task.folder if (root / task.folder).is_dir() else root
     if split is not None and split not in task.splits:
         known = ", ".join(filter(None, task.splits)) or "none"
-        raise UserError(f"{task.name} has no split {split!r}; its splits: {known}")
+        raise UserError(f"{task.name} has no split {split!r}; known splits: {known}")
     try:
         items = list(task.read(folder, split or task.splits[0]))
     except FileNotFoundError as error:
         raise UserError(
             f"{task.name}: {error} not found in {root} or {root / task.folder}; get {task.source}, unpack it to "
-            f"{root / task.folder}, and name its parent with --root"
+            f"{root / task.folder}, and name its parent folder with --root"
         ) from error
     except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(
-            f"{task.name}: what is in {folder} has another form than the sample at the head of its reader "
-            f"({type(error).__name__}: {error})"
+            f"{task.name}: the files in {folder} do not have the expected format ({type(error).__name__}: {error}); "
+            f"get {task.source}"
         ) from error
     if not items:
-        raise UserError(f"{task.name}: there are no questions in {folder}")
+        raise UserError(f"{task.name}: no questions found in {folder}; get {task.source}")
     if task.kind == "choice" and all(item.correct is None for item in items):
         raise UserError(f"{task.name}: the answers of this split are not published; name another with --split")
     _refuse_missing_images(task, items)
@@ -172,14 +172,14 @@ def index_of(truth: str, options: Sequence[str]) -> int | None:
     letter = stated.rstrip(".").upper()
     if len(letter) == 1 and letter in ascii_uppercase[: len(options)]:
         return ascii_uppercase.index(letter)
-    raise ValueError(f"the true answer {truth!r} is none of the options {list(options)}")
+    raise ValueError(f"the true answer {truth!r} is not among the options {list(options)}")
 
 
 def _usable(items: Sequence[Item], kind: Kind) -> Items:
     usable: dict[str, Item] = {}
     skipped: list[str] = []
     for item in items:
-        if why := _unusable(item, kind) or ("its name is taken" if item.name in usable else ""):
+        if why := _unusable(item, kind) or ("another question has the same name" if item.name in usable else ""):
             skipped.append(f"{item.name}: {why}")
         else:
             usable[item.name] = item
@@ -188,14 +188,14 @@ def _usable(items: Sequence[Item], kind: Kind) -> Items:
 
 def _unusable(item: Item, kind: Kind) -> str:
     if kind == "planning":
-        return "" if item.plan else "no field of its plan is known"
+        return "" if item.plan else "it has no true plan"
     if kind == "explanation":
         return "" if item.golden else "it has no reference text"
     try:
         read_options(item.options)
     except UserError as error:
         return str(error)
-    return "its true answer is unknown" if item.correct is None else ""
+    return "it has no true answer" if item.correct is None else ""
 
 
 def _refuse_missing_images(task: QuestionTask, items: Sequence[Item]) -> None:

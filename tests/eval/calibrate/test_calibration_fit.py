@@ -100,7 +100,7 @@ def test_points_of_one_content_leave_nothing_to_hold_out():
     ],
     ids=["few", "flat values", "flat scores", "unrelated", "opposite", "turning"],
 )
-def test_where_no_curve_should_be_made_the_reason_is_one_line(given, message):
+def test_data_without_a_curve_give_a_one_line_reason(given, message):
     with pytest.raises(ToolError, match=message) as caught:
         fit_calibration(given, HIGHER)
     assert "\n" not in str(caught.value)

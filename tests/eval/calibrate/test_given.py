@@ -17,7 +17,7 @@ def written(path: Path, row: dict[str, object]) -> Path:
     return path
 
 
-def test_labels_rows_and_photos_are_told_apart(tmp_path: Path) -> None:
+def test_labels_rows_and_photos_are_distinguished(tmp_path: Path) -> None:
     rows, labels = written(tmp_path / "results.jsonl", ROW), written(tmp_path / "labels.jsonl", LABEL)
     photos = tmp_path / "photos"
     photos.mkdir()

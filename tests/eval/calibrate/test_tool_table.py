@@ -181,7 +181,7 @@ def test_the_agreement_with_labels_is_printed_for_each_tool(
     assert "| 0 | 12 | - (" in rows["NIQE"], "too small for it: refused and counted, not imputed"
 
 
-def test_what_a_tool_was_trained_on_is_marked_whatever_the_folder_is_called(
+def test_training_images_of_a_tool_are_marked_whatever_the_folder_is_called(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(training_images, "FILE", write_digests(tmp_path / "digests.csv", labels))

@@ -225,7 +225,7 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
         (["qbench", "--root", ".", "--ablate", "planner"], "has questions: remove it"),
         (["qbench", "--root", ".", "--baselines"], "has questions: remove it"),
-        (["qbench2", "--root", "."], "qbench2 asks about two images at once, which is not supported"),
+        (["qbench2", "--root", "."], "qbench2 compares two images in a question, which is not supported"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

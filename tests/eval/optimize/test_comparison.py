@@ -51,7 +51,7 @@ def test_the_fused_score_decides_and_not_the_models_own() -> None:
         ([1, 2, 3, 4, 4.9, 1.9], [1.02, 2.01, 3.01, 4.01, 4.95, 2.02], "the SRCC fell by"),
     ],
 )
-def test_what_is_not_shown_to_help_is_not_kept(before: Any, after: Any, why: str) -> None:
+def test_prompts_without_a_significant_improvement_are_not_kept(before: Any, after: Any, why: str) -> None:
     kept, said = decided(before, after)
     assert not kept
     assert why in said

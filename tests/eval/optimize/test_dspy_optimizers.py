@@ -60,7 +60,7 @@ def tuned_by(optimizer: Teleprompter, labels: Path, budget: int) -> tuple[Tuned,
         return tuned, len(server.of("answer"))
 
 
-def test_no_optimizer_judges_more_than_its_budget(make_labels: MakeLabels) -> None:
+def test_no_optimizer_assesses_more_than_its_budget(make_labels: MakeLabels) -> None:
     """Of 15 questions 9 are tuned on: 9 and 9 are asked, of the second 9 three are within the budget."""
     greedy = Greedy(2)
     tuned, requests = tuned_by(greedy, make_labels(scenes=5), 12)

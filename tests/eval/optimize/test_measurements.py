@@ -58,7 +58,7 @@ def test_a_result_is_reduced_to_what_tuning_needs(questions: list[Any]) -> None:
     assert one.tools == result.executor_evidence.overall_tools
 
 
-def test_what_was_measured_is_kept_and_not_measured_again(questions: list[Any], tmp_path: Path) -> None:
+def test_measurements_are_kept_and_not_repeated(questions: list[Any], tmp_path: Path) -> None:
     file = tmp_path / "measured.jsonl"
     with ResultsFile(file) as kept:
         first = Measurements("scoring", 2, kept)
@@ -121,7 +121,7 @@ def skipped(*first_pass: Assessed) -> dict[str, str]:
     return unreached(program, [PLANNER, DETECTOR, SCORER], first_pass)
 
 
-def test_what_never_answered_is_skipped_with_its_reason() -> None:
+def test_predictors_without_an_answer_are_skipped_with_the_reason() -> None:
     first = Assessed(answered=(SCORER,), asked=("planner", "scoring"))
     reasons = skipped(first, Assessed(failure="no JSON"))
     assert set(reasons) == {PLANNER, DETECTOR}
@@ -129,7 +129,7 @@ def test_what_never_answered_is_skipped_with_its_reason() -> None:
     assert "no request for the 2 images" in reasons[DETECTOR]
 
 
-def test_what_answered_once_is_tuned() -> None:
+def test_predictors_with_one_answer_are_tuned() -> None:
     assert skipped(Assessed(answered=(SCORER, PLANNER)), Assessed(answered=(DETECTOR,))) == {}
 
 

@@ -95,7 +95,7 @@ def test_the_configured_model_of_the_caller_is_not_asked(question: TuningQuestio
         assert reflect(question, said(BETTER))[0].texts is not None
 
 
-def test_opinions_and_questions_of_the_examples_are_not_quoted() -> None:
+def test_mos_and_questions_of_the_examples_are_not_quoted() -> None:
     rated = [TuningQuestion(Path("a.png"), "Rate it.", "a", target=target) for target in (2.13, 3.4, 4.6)]
     assert "quotes the opinion scores of examples (2.1, 3.4)" in str(quoted("A boat is 2.1, a hill 3.4.", "", rated))
     assert quoted("Between 2.5 and 3.0 it is fair. Say 2.1 for blur.", "", rated) is None

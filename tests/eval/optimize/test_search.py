@@ -39,7 +39,7 @@ class Bench:
         return self.search.run({"s": SEED})
 
 
-def test_what_helps_is_taken_and_what_follows_the_tools_or_says_nothing_is_not() -> None:
+def test_useful_proposals_are_accepted_and_those_that_follow_the_tools_or_add_nothing_are_not() -> None:
     bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL)
     found = bench.run()
     assert found.best == {"s": ALL}
@@ -112,7 +112,7 @@ def test_a_limit_in_money_ends_it_with_the_best_so_far() -> None:
     assert bench.measured == 0
 
 
-def test_what_was_added_is_told_in_sentences() -> None:
+def test_added_text_is_reported_in_sentences() -> None:
     assert (
         added_sentences("Rate it. Be kind.", "Rate it. Weigh blur. Be kind. Look twice.") == "Weigh blur. Look twice."
     )

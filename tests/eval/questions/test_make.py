@@ -34,7 +34,7 @@ def rows(root: Path, name: str) -> list[dict[str, Any]]:
     return json.loads((root / "own" / name).read_text())
 
 
-def test_what_is_written_is_read(made: Path) -> None:
+def test_the_written_set_can_be_read(made: Path) -> None:
     counts = {"own-mcq": 6 * len(MAKERS), "own-plans": 12, "own-descriptions": 6}
     for name, count in counts.items():
         found = read_items(QUESTION_TASKS[name], made)
@@ -104,11 +104,11 @@ def test_both_sets_of_wordings_ask_the_same_in_other_words(made: Path, tmp_path:
     assert not {row["question"] for row in first} & {row["question"] for row in second}
 
 
-def test_a_set_is_never_overwritten_and_bad_photos_are_told(
+def test_a_set_is_never_overwritten_and_bad_photos_are_reported(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(made / "photo0.png"), str(made / "own")]) == 2
-    assert "has own_mcq.json already" in capsys.readouterr().err
+    assert "already contains own_mcq.json" in capsys.readouterr().err
     Image.fromarray(scene(32, 32)).save(tmp_path / "tiny.png")
     assert main([str(tmp_path / "tiny.png"), str(tmp_path / "out")]) == 2
-    assert "needs 96 a side" in capsys.readouterr().err
+    assert "each side needs 96" in capsys.readouterr().err

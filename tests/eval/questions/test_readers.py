@@ -46,10 +46,10 @@ def test_a_split_without_published_answers_is_refused(tmp_path: Path) -> None:
     rows = [{**row, "correct_ans": ""} for row in archives.QBENCH_ROWS]
     archives.qbench(tmp_path, rows=rows, split="test")
     assert "not published" in refused("qbench", tmp_path, "test")
-    assert "its splits: dev, test" in refused("qbench", tmp_path, "train")
+    assert "known splits: dev, test" in refused("qbench", tmp_path, "train")
 
 
-def test_what_cannot_be_asked_is_left_out_and_told(tmp_path: Path) -> None:
+def test_unusable_questions_are_skipped_and_reported(tmp_path: Path) -> None:
     twice = {**archives.QBENCH_ROWS[0], "candidates": ["Yes", "yes"], "correct_ans": "Yes"}
     secret = {**archives.QBENCH_ROWS[0], "correct_ans": ""}
     archives.qbench(tmp_path, rows=[twice, secret, *archives.QBENCH_ROWS])
@@ -57,7 +57,7 @@ def test_what_cannot_be_asked_is_left_out_and_told(tmp_path: Path) -> None:
     assert len(found.usable) == 5
     assert found.skipped == [
         "0 00000.png: two options have the same letter or text: give each only once",
-        "1 00001.png: its true answer is unknown",
+        "1 00001.png: it has no true answer",
     ]
 
 
@@ -98,12 +98,12 @@ def test_a_missing_set_says_what_to_get_and_where_to_put_it(name: str, tmp_path:
     assert "--root" in shown
 
 
-def test_missing_images_and_another_form_are_told(tmp_path: Path) -> None:
+def test_missing_images_and_an_unexpected_format_are_reported(tmp_path: Path) -> None:
     folder = archives.qbench(tmp_path)
     (folder / "images/00001.png").unlink()
     assert "1 images are missing" in refused("qbench", tmp_path)
     (folder / "llvisionqa_dev.json").write_text(json.dumps([{"img": "a"}]))
-    assert "another form than the sample" in refused("qbench", tmp_path)
+    assert "do not have the expected format" in refused("qbench", tmp_path)
 
 
 def test_the_true_answer_is_read_as_text_or_letter() -> None:
@@ -111,7 +111,7 @@ def test_the_true_answer_is_read_as_text_or_letter() -> None:
     assert index_of("A", ("B", "A")) == 1  # the text of an option goes before its letter
     assert index_of("b.", ("Noise", "Blur")) == 1
     assert index_of("", ("Noise", "Blur")) is None
-    with pytest.raises(ValueError, match="none of the options"):
+    with pytest.raises(ValueError, match="not among the options"):
         index_of("C", ("Noise", "Blur"))
 
 

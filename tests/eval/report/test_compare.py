@@ -53,7 +53,7 @@ def rows(scores: list[float | None], **changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_difference_is_paired_over_the_contents_of_both_and_p_is_small_where_it_leaves_out_zero() -> None:
+def test_the_difference_is_paired_over_common_contents_and_p_is_small_if_the_interval_excludes_zero() -> None:
     first, second = rating("a", 5, 1), rating("b", 12, 2)
     found = differences([first, second])[0]
     a, b, mos = ([*each.values()] for each in (first.values, second.values, first.mos))
@@ -65,7 +65,7 @@ def test_the_difference_is_paired_over_the_contents_of_both_and_p_is_small_where
         assert (each.p < 0.05) == (low > 0 or high < 0)
 
 
-def test_items_that_one_run_has_no_value_for_are_left_out() -> None:
+def test_items_without_a_value_in_one_run_are_excluded() -> None:
     first, second = rating("a", 5, 1), rating("b", 5, 2)
     for item in [*second.values][:30]:
         del second.values[item]
@@ -73,7 +73,7 @@ def test_items_that_one_run_has_no_value_for_are_left_out() -> None:
     assert differences([first, second])[0].interval.n == 90
 
 
-def test_ten_times_the_contents_tell_a_third_of_the_difference() -> None:
+def test_ten_times_the_contents_detect_a_third_of_the_difference() -> None:
     few = differences([rating("a", 8, 1, 90), rating("b", 9, 2, 90)])[0]
     many = differences([rating("a", 8, 1, 900), rating("b", 9, 2, 900)])[0]
     assert few.contents_needed is not None
@@ -87,7 +87,7 @@ def test_holm_multiplies_the_smallest_most() -> None:
     assert holm([0.9, None, 0.8]) == [pytest.approx(1.0), None, pytest.approx(1.0)]
 
 
-def test_mcnemar_counts_what_one_alone_got_right() -> None:
+def test_mcnemar_counts_items_that_only_one_run_answered_correctly() -> None:
     first = np.array([1.0] * 8 + [0.0] * 2 + [1.0] * 5)
     second = np.array([0.0] * 8 + [1.0] * 2 + [1.0] * 5)
     assert mcnemar(first, second) == pytest.approx(2 * binom.cdf(2, 10, 0.5))
@@ -206,7 +206,7 @@ def test_the_tables_are_written_in_other_forms(tmp_path: Path, capsys: pytest.Ca
         ({"truth": "A", "correct": True}, "a has ratings and b has choices"),
     ],
 )
-def test_what_cannot_be_compared_is_one_line(
+def test_runs_that_cannot_be_compared_give_a_one_line_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], message: str
 ) -> None:
     write_run(tmp_path / "a", rows([1.0, 2.0, 3.0]))
@@ -251,7 +251,7 @@ def test_the_last_row_of_an_item_counts_and_an_error_replaces_nothing(tmp_path: 
     assert (only_failed.values, only_failed.unscored) == ({}, 1)
 
 
-def test_a_line_that_is_no_row_is_told_and_one_cut_short_is_not(tmp_path: Path) -> None:
+def test_an_invalid_line_is_reported_and_a_truncated_last_line_is_not(tmp_path: Path) -> None:
     run = write_run(tmp_path / "a", rows([1.0, 2.0]))
     with (run / "results.jsonl").open("a") as file:
         file.write('{"name": "2.p')
@@ -308,7 +308,7 @@ def test_runs_over_several_sets_are_a_leaderboard_of_runs_by_sets(
     assert main(["compare", str(tmp_path / "good")]) == 0, "one folder of several sets is a table, too"
 
 
-def test_runs_are_called_as_is_said_or_by_their_folders_as_far_as_that_tells_them_apart(
+def test_runs_have_the_given_names_or_their_shortest_unique_paths(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert names_of([tmp_path / "a" / "run", tmp_path / "b" / "run"]) == ["a/run", "b/run"]
@@ -320,7 +320,7 @@ def test_runs_are_called_as_is_said_or_by_their_folders_as_far_as_that_tells_the
     assert "2 runs have 1 names: give --name once for each run" in capsys.readouterr().err
 
 
-def test_a_run_of_a_part_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_part_of_a_run_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         write_run(tmp_path / name, rows([float(n % 7) for n in range(20)]))
     (tmp_path / "a" / "report.json").write_text(json.dumps({"part": "first 20 of 866"}))

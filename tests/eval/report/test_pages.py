@@ -169,11 +169,11 @@ def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_pa
     assert "not kept" not in command(read_run(run))
 
 
-def test_a_run_that_kept_no_command_says_so(run_folder: Path) -> None:
+def test_a_run_without_a_recorded_command_is_reported(run_folder: Path) -> None:
     assert command(read_run(run_folder)).startswith("# unknown: made in Python, or by a version that did not record it")
 
 
-def test_lines_and_bars_that_are_the_same_are_one() -> None:
+def test_equal_lines_and_bars_are_merged() -> None:
     table = ReportTable("t", [{"": name, "n": n} for name, n in (("a", "1"), ("b", "2"), ("c", "1"))])
     assert folded(table).lines == [["a = c", "1"], ["b", "2"]]
     high, low = Interval(0.8, 0.6, 0.9, 9), Interval(0.1, -0.5, 0.3, 9)
@@ -219,7 +219,7 @@ def test_tables_in_three_formats(run_folder: Path, tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == files[0].read_text()
 
 
-def test_a_later_row_replaces_and_a_line_cut_short_is_left_out(run_folder: Path, tmp_path: Path) -> None:
+def test_a_later_row_replaces_an_earlier_one_and_a_truncated_line_is_ignored(run_folder: Path, tmp_path: Path) -> None:
     rows = rows_in(run_folder)
     folder = write_run(tmp_path / "run", [*rows, rows[5] | {"quality_score": 2.0}])
     with open(folder / "results.jsonl", "a") as file:
@@ -229,7 +229,7 @@ def test_a_later_row_replaces_and_a_line_cut_short_is_left_out(run_folder: Path,
     assert run.row(run.points[5])["quality_score"] == 2.0
 
 
-def test_what_is_no_finished_run_is_said_in_one_line(
+def test_an_unfinished_run_is_a_one_line_error(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", str(tmp_path)]) == USAGE
@@ -369,7 +369,7 @@ def choices(tmp_path: Path, images: list[Path]) -> Path:
     return kept(tmp_path / "choices", "choice", rows, choice_figures(rows))
 
 
-def test_the_page_of_questions_shows_what_was_wrong_and_loads_nothing(choices: Path, tmp_path: Path) -> None:
+def test_the_page_of_questions_shows_wrong_answers_and_loads_nothing(choices: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["report", str(choices), "--html", str(page)]) == OK
     text = page.read_text()

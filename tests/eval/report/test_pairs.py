@@ -26,7 +26,7 @@ def test_tau_and_its_interval_are_those_that_are_computed_anew_without_each_cont
     assert (tau.low, tau.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_pairs_count_where_opinions_differ_by_more_than_their_deviation() -> None:
+def test_pairs_count_if_their_mos_differ_by_more_than_the_deviation() -> None:
     x, mos, contents = labeled()
     std = np.random.default_rng(1).uniform(1, 20, len(x))
     right, counted = 0.0, 0

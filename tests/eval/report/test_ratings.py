@@ -99,7 +99,7 @@ def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> 
     }
 
 
-def test_what_has_no_score_is_counted_by_reason_and_how_the_run_went_is_told() -> None:
+def test_unscored_images_are_counted_by_reason_and_run_counts_are_reported() -> None:
     summary = summarize(run_of_eight())
     assert (summary["images"], summary["scored"], summary["unscored"]) == (8, 6, 2)
     assert summary["unscored_reasons"] == {"VLM output parsing failed": 1, "ImageError": 1}
@@ -168,7 +168,7 @@ def test_the_score_without_a_profile_stands_beside_one_that_was_made_with_it() -
     assert "AgenticIQA without a profile" not in without
 
 
-def test_sources_of_opinions_stand_apart_and_what_stands_for_no_answer_is_none() -> None:
+def test_sources_of_probabilities_are_listed_separately_and_missing_answers_have_none() -> None:
     found = values([thought(0), thought(1, "uniform"), thought(2, None)])
     assert np.isfinite(found["model alone"]).tolist() == [True, False, False]
     assert np.isfinite(found["average of both"]).tolist() == [True, False, False]

@@ -57,7 +57,7 @@ def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: 
     assert "at least two" in capsys.readouterr().err
 
 
-def test_a_run_that_is_not_finished_is_told(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unfinished_run_is_reported(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("a/_SUCCESS").unlink()
     assert main(["report", "a"]) == 0
     assert "a: the run is not finished." in capsys.readouterr().out
