@@ -38,7 +38,7 @@ def run(args: Namespace) -> int:
         raise UserError("--html needs a file, because thumbnails are written to a folder beside it: name a file")
     if shards := [name for name in args.images if holds_results(name)]:
         if len(shards) < len(args.images):
-            raise UserError("name either images or results of assess --parquet, not both")
+            raise UserError("name either images or results of assess (--jsonl, --parquet), not both")
         if args.html or args.csv or args.jsonl:
             raise UserError("for results of assess, gate only prints: leave out --html, --csv and --jsonl")
         if args.adapter:
