@@ -146,7 +146,7 @@ def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
         return RuleAnswer(None, "No distortion is visible in the measurements, so there is no worst one.")
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
-        return RuleAnswer(answer, "All measured severities in question are below slight.")
+        return RuleAnswer(answer, "The measured severity of each is below slight.")
     worst = measured.findings[shown[0]].severity
     if worst < OBJECTIONABLE and hidden and shown[0] != COLOR and (one or not _SEVERAL.search(asked.text)):
         reason = f"The measurements show only {measured.describe(shown[0])}, but {hidden}."
@@ -155,7 +155,7 @@ def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
         shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
         return RuleAnswer(" and ".join(map(measured.named, shown)), "This is the highest measured severity.", shown)
     answer = "; ".join(f"{measured.named(name)}: {measured.explained(name)}" for name in shown)
-    return RuleAnswer(answer, "Listed are the distortions with a measured severity of slight or worse, worst first.")
+    return RuleAnswer(answer, "The list has every distortion with a measured severity of slight or worse.")
 
 
 def _hidden(measured: MeasuredImage) -> str:
