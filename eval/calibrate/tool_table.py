@@ -37,13 +37,13 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
-# SRCC of each tool by category of distortion and source of images: with the distortion level (mean over the category's
-# kinds) or with the MOS of labeled data sets. It is positive if the tool changes in its declared direction. n is the
-# number of images (undistorted photos count once per kind). Tools are selected by the mean over the sources.
-# Written by python -m agenticiqa.eval.calibrate.tool_table --write
-# "errors" gives the weights of the tool mean. By source of images and tool, it has the standard deviation of the MOS
-# around the tool's scores, in levels, and the correlations with the errors of the tools listed before it.
-# Written by python -m agenticiqa.eval.research.tool_errors fit --write
+# "categories" has the SRCC of each tool by category of distortion and source of images. It is computed with the level
+# of distortion (mean over its kinds) or with the MOS of labeled sets. It is positive if the tool changes in its
+# declared direction. n counts images (undistorted photos once per kind). Tools are selected by the mean over sources.
+# Written by python -m agenticiqa.eval.calibrate.tool_table --write.
+# "errors" gives the weights of the tool mean, by source and tool. The first number of a tool is the standard deviation
+# of the MOS around its scores, in levels. The others are the correlations with the errors of the tools before it.
+# Written by python -m agenticiqa.eval.research.tool_errors fit --write.
 """
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
 HELD_OUT = ", held out"  # suffix of a source: predictions by a tool that was not trained on these images

@@ -49,7 +49,7 @@ def test_a_curve_is_monotone_however_noisy_the_data(seed, slope, card):
 
 
 @pytest.mark.parametrize(("slope", "card", "best"), [(3.0, HIGHER, 1.0), (-3.0, LOWER, 0.0)])
-def test_perfect_is_5_and_the_worst_at_most_2_even_where_the_scores_say_otherwise(slope, card, best):
+def test_undistorted_is_5_and_the_worst_at_most_2_even_if_the_scores_differ(slope, card, best):
     kind = related(slope * 0.5, perfect=best, worst=(abs(best - 0.7), abs(best - 0.9)))
     assert kind.quality.max() < 4.2
     assert kind.quality.min() > 1.8
@@ -59,7 +59,7 @@ def test_perfect_is_5_and_the_worst_at_most_2_even_where_the_scores_say_otherwis
     assert curve.is_monotone()
 
 
-def test_the_held_out_error_is_that_of_curves_that_never_saw_the_content():
+def test_the_held_out_error_uses_curves_fitted_to_other_contents():
     raw = np.linspace(0, 1, 80)
     contents = tuple("low" if value < 0.5 else "high" for value in raw)
     fit = fit_calibration(Points(raw, 1 + 4 * raw**3, contents), HIGHER)

@@ -28,7 +28,7 @@ def test_labels_rows_and_photos_are_distinguished(tmp_path: Path) -> None:
     assert sorted_by_kind([photos, rows]) == (photos, [rows], [])
 
 
-def test_json_lines_that_cannot_be_read_are_left_to_the_reader_of_rows(tmp_path: Path) -> None:
+def test_unreadable_json_lines_are_passed_to_the_reader_of_rows(tmp_path: Path) -> None:
     (tmp_path / "broken.jsonl").write_text("{")
     files = [tmp_path / "broken.jsonl", tmp_path / "absent.jsonl"]
     assert sorted_by_kind(files) == (None, files, [])

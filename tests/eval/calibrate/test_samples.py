@@ -37,7 +37,7 @@ def test_a_full_reference_tool_is_measured_on_labels_with_a_reference() -> None:
     assert [sample.reference for sample in rated_samples(items, MosScale(0, 100), full_reference=False)] == [None, None]
 
 
-def test_the_anchors_are_references_undistorted_and_at_the_worst_level_of_what_the_tool_is_for() -> None:
+def test_the_anchors_are_references_undistorted_and_at_the_worst_level_of_the_tools_distortions() -> None:
     items = [label(f"{number}.png", f"r{number:02}.png") for number in range(30)]
     anchors = anchor_samples(replace(FULL, good_at=("Noise",)), items)
     assert {sample.image for sample in anchors} == {sample.reference for sample in anchors}
@@ -48,7 +48,7 @@ def test_the_anchors_are_references_undistorted_and_at_the_worst_level_of_what_t
     assert anchor_samples(NOISE, items) == []
 
 
-def test_photos_are_distorted_step_by_step_by_what_the_tool_is_for() -> None:
+def test_photos_are_distorted_at_each_level_by_the_tools_own_distortions() -> None:
     samples = level_samples(NOISE, [Path("photo.png")])
     assert [(s.quality, s.level) for s in samples if s.kind in (None, NOISE_KINDS[0])] == [
         (pytest.approx(5 - 0.8 * level), level) for level in (0, *DISTORTION_LEVELS)
@@ -77,9 +77,7 @@ def test_the_anchors_of_a_tool_are_the_medians_by_kind() -> None:
 
 
 @pytest.mark.parametrize(("higher_is_better", "floor"), [(True, 0.475), (False, 0.175)])
-def test_a_tool_for_nothing_in_particular_has_one_floor_for_most_of_its_values(
-    higher_is_better: bool, floor: float
-) -> None:
+def test_a_tool_without_particular_distortions_has_one_lower_anchor(higher_is_better: bool, floor: float) -> None:
     raw = anchored({"white_noise": [0.1, 0.2], "jpeg": [0.4, 0.7]})
     tool = replace(FULL, good_at=(), higher_is_better=higher_is_better)
     assert points_of(tool, raw, "somewhere").worst == pytest.approx((floor,))
@@ -95,7 +93,7 @@ def climbing(**reach: float) -> dict[Sample, float]:
     return raw
 
 
-def test_only_the_kinds_that_a_tool_follows_about_as_far_as_the_first_become_points() -> None:
+def test_only_kinds_that_a_tool_follows_with_enough_range_become_points() -> None:
     first, second, third = NOISE_KINDS[:3]
     points = points_of(NOISE, climbing(**{first: 10, second: 7, third: 6}), "photos")
     assert points.origin == f"photos ({first}, {second})"

@@ -63,7 +63,7 @@ def test_a_full_reference_error_follows_every_kind(levels: dict[str, tool_catego
     assert levels["jpeg"]["ERROR"].n == 2 * 6
 
 
-def test_a_tool_that_moves_the_wrong_way_counts_negative_and_one_that_does_not_move_nothing(
+def test_a_tool_in_the_wrong_direction_has_a_negative_srcc_and_a_constant_tool_0(
     levels: dict[str, tool_categories.Figures],
 ) -> None:
     assert levels["darken"]["DARK"].srcc > 0.8
@@ -72,7 +72,7 @@ def test_a_tool_that_moves_the_wrong_way_counts_negative_and_one_that_does_not_m
     assert {levels[kind]["CONSTANT"].srcc for kind in KINDS} == {0.0}
 
 
-def test_a_tool_for_one_thing_has_no_figure_for_quality_overall(levels: dict[str, tool_categories.Figures]) -> None:
+def test_a_single_distortion_tool_has_no_overall_figure(levels: dict[str, tool_categories.Figures]) -> None:
     assert set(levels[OVERALL]) == {"ERROR", "CONSTANT"}
     assert levels[OVERALL]["ERROR"].n == 2 * 6 * len(KINDS)
 

@@ -36,7 +36,7 @@ def test_both_scores_are_compared_each_with_its_n_and_intervals() -> None:
     assert figures["malformed"] == {"before": 0, "after": 1}
 
 
-def test_the_fused_score_decides_and_not_the_models_own() -> None:
+def test_the_fused_score_decides_and_not_the_model_alone() -> None:
     assert decided(BAD, GOOD)[0]
     assert compare("scoring", QUESTIONS, assessed(GOOD, BAD), assessed(GOOD, GOOD))["kept"] is False
 

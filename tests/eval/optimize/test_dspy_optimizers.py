@@ -70,7 +70,7 @@ def test_no_optimizer_assesses_more_than_its_budget(make_labels: MakeLabels) -> 
     assert requests == 12 + 2 * tuned.counts["held-out"] == tuned.spent["assessed"]
 
 
-def test_an_optimizer_that_asks_on_is_stopped(make_labels: MakeLabels) -> None:
+def test_an_optimizer_that_exceeds_its_budget_is_stopped(make_labels: MakeLabels) -> None:
     tuned, requests = tuned_by(Greedy(100), make_labels(scenes=5), 12)
     assert not tuned.found.tuned
     assert tuned.found.ended == "the budget was spent"

@@ -20,7 +20,7 @@ def error_of(instruction: str, seed: int = 1) -> float:
     return fused_error(assessed_by(instruction, given, range(400)), list(given.mos))
 
 
-def test_what_the_model_adds_to_the_tools_counts_and_to_follow_them_gains_nothing() -> None:
+def test_only_information_beyond_the_tools_improves_the_value() -> None:
     seed, parrot = error_of(SEED), error_of(f"{SEED} | {COPY_TOOLS[0]}")
     assert parrot == pytest.approx(seed, abs=0.01)
     assert error_of(" | ".join([SEED, *HELPFUL])) < seed - 0.1
@@ -41,7 +41,7 @@ def test_the_scale_of_the_answers_does_not_count() -> None:
     assert full == pytest.approx(half, abs=0.02)
 
 
-def test_an_answer_that_is_missing_is_worse_than_any() -> None:
+def test_a_missing_answer_is_worse_than_any_answer() -> None:
     questions = [rated(1 + i % 5) for i in range(20)]
     bad = [Assessed(expectation=3.0 + 0.1 * (i % 3), tool=3.0) for i in range(20)]
     assert value("scoring", [*bad[:-1], Assessed(failure="no JSON")], questions) < value("scoring", bad, questions)

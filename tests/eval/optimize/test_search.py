@@ -72,7 +72,7 @@ def test_the_budget_is_never_exceeded_and_a_larger_one_begins_as_the_smaller_did
     assert [step.looked for step in finished] == [step.looked for step in large.steps[: len(finished)]]
 
 
-def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
+def test_the_search_ends_early_without_gains_or_instructions() -> None:
     bench = Bench(*[f"{SEED} | Wording {n}." for n in range(40)], budget=4000)
     bench.search.value = lambda assessed, places: 0.0
     found = bench.run()
@@ -85,7 +85,7 @@ def test_it_ends_early_where_nothing_gains_or_no_instruction_comes() -> None:
     assert found.used == SIZE, "the original is measured on the others, for the fusion"
 
 
-def test_of_several_starts_the_best_goes_on() -> None:
+def test_the_best_of_several_starts_is_continued() -> None:
     bench = Bench(f"{SEED} | {COPY_TOOLS[0]}", f"{SEED} | Be careful.", ALL, starts=3)
     found = bench.run()
     assert [step.parent for step in found.steps] == [0, 0, 0]

@@ -49,7 +49,7 @@ def test_all_tracks_and_several_true_letters_are_there(made: Path) -> None:
     assert all(row["answer"] in row["options"] for row in found)
 
 
-def test_damage_is_where_the_answer_says(made: Path) -> None:
+def test_the_distortion_is_in_the_region_of_the_answer(made: Path) -> None:
     clean = {row["content"]: row["image_path"] for row in rows(made, "own_mcq.json") if row["kind"] == "metric"}
     for row in rows(made, "own_mcq.json"):
         if row["kind"] != "region":

@@ -36,7 +36,7 @@ def test_qbench(tmp_path: Path) -> None:
     assert items == read("qbench", folder)  # --root may be the archive's folder, too
 
 
-def test_the_questions_say_which_type_is_how() -> None:
+def test_the_questions_determine_which_type_is_how() -> None:
     questions = ["Is it?", "How dark is it?", "What is it?"]
     assert type_names([0, 2, 1], questions) == {0: "yes-or-no", 1: "what", 2: "how"}
     assert type_names([0, 1, 2], questions) == {0: "yes-or-no", 1: "how", 2: "what"}
@@ -90,7 +90,7 @@ def test_agenticiqa_eval(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", QUESTION_TASKS)
-def test_a_missing_set_says_what_to_get_and_where_to_put_it(name: str, tmp_path: Path) -> None:
+def test_a_missing_set_reports_what_to_get_and_where_to_put_it(name: str, tmp_path: Path) -> None:
     task = QUESTION_TASKS[name]
     shown = refused(name, tmp_path)
     assert task.source in shown
@@ -125,7 +125,7 @@ def test_rotations_keep_the_true_option(tmp_path: Path) -> None:
     assert len({(each.item.name, each.truth) for each in asked}) == len(asked)  # once at every letter
 
 
-def test_the_hash_is_of_the_questions_not_of_the_place(tmp_path: Path) -> None:
+def test_the_hash_depends_on_the_questions_and_not_on_the_folder(tmp_path: Path) -> None:
     archives.qbench(tmp_path / "a")
     archives.qbench(tmp_path / "b")
     archives.qbench(tmp_path / "c", rows=archives.QBENCH_ROWS[:-1])

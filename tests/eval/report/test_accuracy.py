@@ -15,7 +15,7 @@ def test_independent_questions_have_nearly_wilsons_interval() -> None:
     assert found.value == pytest.approx(2 / 3)
 
 
-def test_questions_of_one_content_that_go_together_count_less() -> None:
+def test_correlated_questions_of_one_content_count_less() -> None:
     hits = [content % 2 == 0 for content in range(20) for _ in range(10)]
     found = accuracy(hits, [str(content) for content in range(20) for _ in range(10)])
     assert found.low is not None

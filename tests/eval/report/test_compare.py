@@ -114,7 +114,7 @@ def asked(**questions: list[bool]) -> list[dict[str, Any]]:
     return [row for name, right in questions.items() for row in rotated(name, right)]
 
 
-def test_a_question_counts_once_and_is_right_if_all_its_rotations_are(tmp_path: Path) -> None:
+def test_a_question_counts_once_and_is_right_if_all_rotations_are_right(tmp_path: Path) -> None:
     both, half, none = [True, True], [True, False], [False, False]
     first = read_scores(write_run(tmp_path / "a", asked(q=both, r=half, s=both, t=both, u=none)))
     assert (first.values, first.figure) == ({"q": 1, "r": 0, "s": 1, "t": 1, "u": 0}, "circular accuracy")
@@ -124,7 +124,7 @@ def test_a_question_counts_once_and_is_right_if_all_its_rotations_are(tmp_path: 
     assert found.p == pytest.approx(2 * binom.pmf(0, 3, 0.5))  # three questions, whatever the number of rotations
 
 
-def test_beside_a_run_without_rotations_only_the_order_of_the_set_counts(
+def test_all_runs_are_compared_without_rotations_if_one_has_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     questions = {name: [True, number > 2] for number, name in enumerate("qrstu")}
@@ -228,7 +228,7 @@ def test_a_folder_without_results_and_a_single_run_are_refused(
 
 
 @pytest.mark.parametrize("beside", [[], ["."], ["a.png"]], ids=["alone", "and a folder", "and an image"])
-def test_a_folder_of_images_says_what_comparing_images_needs(
+def test_a_folder_of_images_reports_what_a_comparison_of_images_needs(
     beside: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -273,7 +273,7 @@ def test_every_figure_that_is_shown_is_compared_and_raw_plcc_is_called_raw() -> 
         assert each.p < 0.05, name
 
 
-def test_the_fitted_difference_is_of_each_runs_own_curve() -> None:
+def test_the_fitted_difference_uses_each_runs_own_curve() -> None:
     """A run with a curved relation to MOS is not worse than one with a linear relation."""
     straight, bent = rating("a", 3, 1), rating("b", 3, 1)
     bent.values = {item: float(np.exp(score / 10)) for item, score in straight.values.items()}

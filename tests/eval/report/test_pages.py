@@ -125,7 +125,7 @@ def test_residuals_are_from_the_curve_and_the_largest_comes_first(run_folder: Pa
     assert [y for _, y in found.curve] == sorted(y for _, y in found.curve)
 
 
-def test_probabilities_need_a_scale_and_say_so(run_folder: Path) -> None:
+def test_probabilities_without_a_scale_give_a_reason(run_folder: Path) -> None:
     run = read_run(run_folder)
     assert probabilities(run)["n"] == IMAGES
     assert probabilities(run)["scale"] == "1 to 5"
@@ -269,13 +269,13 @@ def test_the_calibration_error_is_the_weighted_distance_of_confidence_and_share(
     assert 0.6 < high.low < 0.7, "8 of 8: 0.676 by Wilson's formula"
 
 
-def test_bins_of_one_image_are_not_joined() -> None:
+def test_bins_of_one_image_are_not_connected() -> None:
     bins = reliability([0.15, *[0.45] * 3, *[0.95] * 8], [1, 1, 0, 0, *[1] * 8])
     (axes,) = charts.reliability_diagram(bins).axes
     assert [len(line.get_xdata()) for line in axes.lines] == [2, 2], "the diagonal, and two of three bins"
 
 
-def test_probabilities_that_are_true_have_a_small_error() -> None:
+def test_calibrated_probabilities_have_a_small_error() -> None:
     random = np.random.default_rng(1)
     confidence = random.uniform(0.2, 1, 20_000)
     right = (random.uniform(size=20_000) < confidence).astype(float)
@@ -382,7 +382,7 @@ def test_the_page_of_questions_shows_wrong_answers_and_loads_nothing(choices: Pa
     assert len([*(tmp_path / "page_files").glob("*.webp")]) == 3
 
 
-def test_plans_name_the_fields_that_are_wrong(images: list[Path], tmp_path: Path) -> None:
+def test_the_page_names_the_wrong_fields_of_plans(images: list[Path], tmp_path: Path) -> None:
     fields = {"query_scope": False, "query_type": True}
     changes = {"fields": fields, "true_plan": {}, "correct": False, "unparsed": False, "options": {}}
     changes |= {"final_answer": None, "groups": {}}

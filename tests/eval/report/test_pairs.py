@@ -18,7 +18,7 @@ def labeled(n: int = 60, contents: int = 6, seed: int = 0) -> tuple[np.ndarray, 
     return (mos + rng.normal(0, 15, n)).round(-1), mos, [f"scene {number % contents}" for number in range(n)]
 
 
-def test_tau_and_its_interval_are_those_that_are_computed_anew_without_each_content() -> None:
+def test_tau_and_its_interval_equal_those_recomputed_without_each_content() -> None:
     x, mos, contents = labeled()
     tau, _ = pair_intervals(x, mos, blocks_of(contents))
     assert tau.value == pytest.approx(kendalltau(x, mos).statistic)
@@ -40,12 +40,12 @@ def test_pairs_count_if_their_mos_differ_by_more_than_the_deviation() -> None:
     assert order.low < order.value < order.high
 
 
-def test_predictions_that_are_all_the_same_put_half_of_the_pairs_in_order() -> None:
+def test_constant_predictions_have_a_pairwise_accuracy_of_one_half() -> None:
     tau, order = pair_intervals(np.full(9, 3.0), np.arange(9.0), np.arange(9))
     assert (tau.value, order.value) == (None, 0.5)
 
 
-def test_of_very_many_images_tau_is_exact_and_pairs_with_deviations_are_drawn_and_say_so(
+def test_for_many_images_tau_is_exact_and_pairs_with_deviations_are_sampled_with_a_note(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x, mos, contents = labeled(900, 30)
@@ -61,7 +61,7 @@ def test_of_very_many_images_tau_is_exact_and_pairs_with_deviations_are_drawn_an
     assert share.note.endswith("pairs; 500 images were drawn at random")
 
 
-def test_pairs_that_are_nearly_all_in_order_have_an_interval_of_some_width_and_not_0_to_1() -> None:
+def test_a_pairwise_accuracy_near_1_has_a_useful_interval() -> None:
     """Without one of nine contents the share is exactly 1."""
     mos = np.arange(9.0)
     x = mos + np.where(mos == 8, -1.5, 0)

@@ -87,7 +87,7 @@ def values(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     return {each.name: each.values for each in predictors(columns_of(rows))}
 
 
-def test_every_predictor_is_measured_on_the_images_that_it_has_a_value_for() -> None:
+def test_every_predictor_is_measured_on_images_with_its_values() -> None:
     found = systems(run_of_eight())
     counts = {"AgenticIQA": 6, "tool mean": 7, "best single tool": 7, "SSIM": 7, "NIQE": 3}
     assert {name: system["n"] for name, system in found.items()} == counts
@@ -108,7 +108,7 @@ def test_unscored_images_are_counted_by_reason_and_run_counts_are_reported() -> 
     assert (summary["replanned"], summary["ms_per_image"]) == (1, {"median": 40, "mean": 40})
 
 
-def test_the_tool_mean_is_of_the_calibrated_scores_and_a_tools_own_is_over_regions() -> None:
+def test_the_tool_mean_uses_calibrated_scores_and_a_tools_score_is_the_mean_over_regions() -> None:
     rows = [row(n, 3.0, {"SSIM": 1 + n / 2, "GMSD": 5 - n**2 / 4}) for n in range(4)]
     mean = systems(rows)["tool mean"]
     assert mean["srcc"]["value"] == pytest.approx(srcc([3 + n / 4 - n**2 / 8 for n in range(4)], range(4)))
@@ -118,7 +118,7 @@ def test_the_tool_mean_is_of_the_calibrated_scores_and_a_tools_own_is_over_regio
     assert systems(rows)["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
 
 
-def test_the_best_single_tool_has_to_have_measured_half_of_the_images() -> None:
+def test_the_best_single_tool_measured_at_least_half_of_the_images() -> None:
     rows = run_of_eight()
     for number in (0, 1, 2):
         rows[number]["executor_evidence"]["tool_log"] = [call("SSIM", 3.0 - number / 10), call("NIQE", 1 + number)]
@@ -155,7 +155,7 @@ def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> 
     assert {name: found[name].item() for name in made} == pytest.approx(made)
 
 
-def test_the_score_without_a_profile_stands_beside_one_that_was_made_with_it() -> None:
+def test_the_scores_with_and_without_a_profile_are_both_reported() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
     probabilities = {int(level): p for level, p in SURE.items()}
     default = fused_score(default_fusion(), evidence, probabilities, "logprobs").score
@@ -233,7 +233,7 @@ def test_the_raw_error_is_on_the_labels_scale() -> None:
     assert ours["rmse_fitted"]["value"] < 2
 
 
-def test_equal_scores_have_no_correlation_and_a_run_that_failed_reports_all_the_same(tmp_path: Path) -> None:
+def test_equal_scores_have_no_correlation_and_a_failed_run_has_a_report(tmp_path: Path) -> None:
     expected = "SRCC, KRCC, PLCC raw, PLCC fitted, PLCC fitted (5), RMSE fitted, RMSE fitted (5) of AgenticIQA: "
     expected += "the predictions are all the same."
     assert expected in sentences([row(n, 3.0, {}) for n in range(5)])
@@ -304,7 +304,7 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
 
 
 @pytest.mark.parametrize(("scorer", "model"), [("NIQE", 0), ("LEARNED-IQA", 6)])
-def test_a_curve_that_was_not_applied_is_no_mark(scorer: str, model: int) -> None:
+def test_a_curve_that_was_not_applied_is_not_counted_as_fitted(scorer: str, model: int) -> None:
     """A scorer's raw value has no curve; a model that was trained on the images is marked all the same."""
     rows = [row(n, 1 + n / 4, {}, scorer=scorer, training_parts=[("clive", "train")]) for n in range(6)]
     assert systems(rows, CALIBRATED)[scorer]["fitted_on"] == {"model": model, "curve": 0}
