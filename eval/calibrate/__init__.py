@@ -1,1 +1,1 @@
-"""Curves from each tool's scale to 1..5, fitted to opinion scores."""
+"""Fit curves from the scale of each tool to 1..5, and adapters of the learned scorer, to MOS."""

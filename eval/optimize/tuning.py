@@ -114,7 +114,7 @@ def optimize(
         stage: The stage to tune.
         reflection: The model that writes instructions; "reflect" needs one.
         budget: The limits of the search.
-        starts: How many first proposals "reflect" tries, of which the best goes on.
+        starts: How many first proposals "reflect" tries, continuing with the best.
         optimizer: "reflect" of this package, or one of DSPy's by name ("gepa", "mipro", "simba", "bootstrap") or as an
             instance.
         exemplars: How many images are shown to the scorer as worked examples, if that helps.

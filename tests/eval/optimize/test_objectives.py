@@ -29,12 +29,12 @@ def test_only_information_beyond_the_tools_improves_the_value() -> None:
 
 def test_the_scale_of_the_answers_does_not_count() -> None:
     rng = np.random.default_rng(0)
-    opinions = rng.normal(3, 0.9, 300)
-    tools = opinions + rng.normal(0, 0.8, 300)
-    heard = opinions + rng.normal(0, 0.6, 300)
+    mos = rng.normal(3, 0.9, 300)
+    tools = mos + rng.normal(0, 0.8, 300)
+    ratings = mos + rng.normal(0, 0.6, 300)
     full, half = (
         fused_error(
-            [Assessed(expectation=3 + s * (x - 3), tool=t) for x, t in zip(heard, tools, strict=True)], list(opinions)
+            [Assessed(expectation=3 + s * (x - 3), tool=t) for x, t in zip(ratings, tools, strict=True)], list(mos)
         )
         for s in (1.0, 0.5)
     )

@@ -119,7 +119,7 @@ def test_residuals_are_from_the_curve_and_the_largest_comes_first(run_folder: Pa
     found = residual_fit(read_run(run_folder).scored)
     assert found is not None
     away, point = found.residuals[0]
-    assert (point.name, away > 2) == (HOSTILE, True), "its opinion was set far off"
+    assert (point.name, away > 2) == (HOSTILE, True), "its MOS was set far from the curve"
     sizes = [abs(away) for away, _ in found.residuals]
     assert sizes == sorted(sizes, reverse=True)
     assert [y for _, y in found.curve] == sorted(y for _, y in found.curve)

@@ -31,7 +31,7 @@ def call(tool: str, value: float, region: str = "Global") -> dict[str, Any]:
 
 
 def row(number: int, score: float | None, tools: dict[str, float], **changes: Any) -> dict[str, Any]:
-    """A judged image; its opinion score is its number."""
+    """Return the row of an assessed image."""
     return {
         "name": f"{number}.png",
         "content": f"{number}.png",
