@@ -11,6 +11,10 @@ from support.prose import INSTEAD_IN_MESSAGES, offences
 from support.texts import VALUE, golden, helps, is_text, messages, of_python, of_script, of_template
 
 LONGEST = 30  # words of a sentence
+PROMPTS = (
+    "eval/optimize/reflection.py",
+    "eval/questions/descriptions.py",
+)  # what models read is changed with measurements only
 
 
 @pytest.mark.parametrize("name", ["messages.txt", "help.txt"])
@@ -23,13 +27,13 @@ def test_the_listed_texts_are_those_of_the_code(name: str) -> None:
     assert not differing, "\n".join(["run `python tests/support/texts.py` and read the diff:", *differing])
 
 
-@pytest.mark.xfail(reason="texts are being rewritten", strict=False)
 def test_texts_are_plain_english() -> None:
     parts = {path: [line for text in texts for line in of_layout(text)] for path, texts in messages().items()}
     parts |= {command: of_help(text) for command, text in helps().items()}
     wrong = {
         where: [each for text in texts for each in offences(plain(text), INSTEAD_IN_MESSAGES, LONGEST)]
         for where, texts in parts.items()
+        if where not in PROMPTS
     }
     assert not any(wrong.values()), "\n".join(
         line for where in wrong for line in (where, *wrong[where]) if wrong[where]
