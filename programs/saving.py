@@ -154,13 +154,13 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     other = sorted(name for name in saved.keys() & here.keys() if name not in fits)
     absent = sorted(saved.keys() - here.keys())
     why = "; ".join(
-        [f"{', '.join(other)}: saved for other fields"] * bool(other)
+        [f"{', '.join(other)}: saved with other input or output fields"] * bool(other)
         + [f"{', '.join(absent)}: this program has no such predictor"] * bool(absent)
     )
     if not fits:
         raise StateError(
-            f"{path}: no prompt fits this program ({why or 'the file has none'}). Use a configuration in which the "
-            "tuned stage asks a model, or tune again"
+            f"{path}: no prompt fits this program ({why or 'the file contains no prompts'}). Use a configuration in "
+            "which the tuned stage asks a model, or tune again"
         )
     predictors = dict(program.named_predictors())
     try:
@@ -172,7 +172,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     for name in fits:
         predictors[name].signature, predictors[name].demos = loaded[name].signature, loaded[name].demos
     if why:
-        logger.warning("%s: used for %s; not used: %s", path, ", ".join(fits), why)
+        logger.warning("%s: prompts loaded for %s; ignored: %s", path, ", ".join(fits), why)
     changed = [
         f"{what} {excerpt(str(header[what]), 40)} (now {now})"
         for what, now in surroundings().items()
@@ -199,7 +199,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], b
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateError(f"{path}: cannot be read as a saved program ({error!r})") from error
     if writer != PROGRAM:
-        raise StateError(f"{path}: saved by {writer!r}, expected {PROGRAM!r}")
+        raise StateError(f"{path}: saved by {writer!r}, not by {PROGRAM!r}; name a file or folder that {PROGRAM} saved")
     return state, made_for, header, plain
 
 
@@ -252,7 +252,7 @@ def _one_embedded(text: str) -> str:
         if text == f"{SAVED_START}{inner}{SAVED_END}" and MARKER not in url and url.startswith(EMBEDDED):
             parts = json.dumps([{"type": "image_url", "image_url": {"url": url}}])
             return f"{SAVED_START}{parts}{SAVED_END}"
-    raise StateError(f"DSPy's image marker encloses something other than an image: {excerpt(repr(text), 100)}")
+    raise StateError(f"DSPy's image marker is misused in {excerpt(repr(text), 100)}; remove this text, or tune again")
 
 
 def _layout(state: Mapping[str, Any]) -> list[str]:

@@ -71,7 +71,7 @@ def _check(record: Any, request: Mapping[str, Any]) -> None:
     """Raise any exception for a record that cannot be the answer to this request."""
     if request.get("_fn_identifier") == CUT_OFF:
         if record is not True:
-            raise TypeError(f"expected a note, found {type(record).__name__}")
+            raise TypeError(f"expected True for an answer that was cut off, found {type(record).__name__}")
     elif isinstance(record, dict):
         CallResult.load(record)
     elif not (getattr(record, "choices", None) or getattr(record, "output", None)):  # LiteLLM's answers

@@ -41,7 +41,8 @@ PARAMETERS = (
 
 NO_HISTORY = (
     "AgenticIQA keeps no history of its calls by default, because each call contains the image. To keep one, set "
-    "program.keep_history = True, or keep_history: true in the configuration. It has the hash and size of each image."
+    "program.keep_history = True, or keep_history: true in the configuration. It then has the hash and size of "
+    "each image, not the image."
 )
 NO_HISTORY_ENTRY = {"messages": [{"role": "system", "content": "(not kept)"}], "outputs": [NO_HISTORY]}
 NEWEST = 256  # entries that are searched: more than there are simultaneous calls

@@ -57,7 +57,7 @@ class Reconnect:
     def __call__(self) -> Backend:
         """Return the backend, with keys from the environment."""
         backend = connect(self.stage, cache=self.cache)
-        assert backend is not None, "only a backend with models is rebuilt"
+        assert backend is not None, "a backend without models cannot be rebuilt"
         return backend
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,7 +181,8 @@ def provider_of(stage: StageConfig) -> Provider:
     kind, _, model = name.partition(".")
     if kind == "gguf":  # this message stays for one release
         raise BackendError(
-            f"backend {name!r} was removed: run llama-server on the file, and use llamacpp.<model> with api_base"
+            f"backend {name!r} was removed: start llama-server with the GGUF file, and use llamacpp.<model> with "
+            "api_base"
         )
     provider = PROVIDERS.get(kind)
     if provider is None:
@@ -211,7 +212,8 @@ def refuse_without_continuation(stage: StageConfig) -> None:
         if provider is None or provider.continues is None:
             supported = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
             raise BackendError(
-                f"backend {model.backend!r} cannot continue an answer, which the levels scorer needs: use {supported}"
+                f"backend {model.backend!r} cannot continue a prefilled answer, as the levels scorer requires: use "
+                f"{supported}"
             )
 
 

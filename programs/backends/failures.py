@@ -36,7 +36,7 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
-NO_SUCH_ADDRESS = "; the server has no such path: check api_base and its /v1"
+NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
 NOT_THERE = "; check that the server is running and that its address is correct"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

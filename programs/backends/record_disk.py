@@ -18,7 +18,7 @@ class RecordDisk(Disk):
     def fetch(self, mode: int, filename: str | None, value: Any, read: bool) -> Any:
         """Return the value of a record, which is in the database or in a file of the cache."""
         if filename is not None and not _is_inside(filename):
-            raise pickle.UnpicklingError("a file outside the cache")
+            raise pickle.UnpicklingError("the record refers to a file outside the cache")
         if mode != MODE_PICKLE:
             return super().fetch(mode, filename, value, read)
         data = super().fetch(MODE_BINARY, filename, None, False) if value is None else value
@@ -37,7 +37,7 @@ class _Unpickler(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type) and issubclass(found, BaseModel):
                 return found
-        raise pickle.UnpicklingError(f"{module}.{name} is not the type of an answer")
+        raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type for a cached answer")
 
 
 def _is_inside(filename: str) -> bool:

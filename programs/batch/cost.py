@@ -236,7 +236,7 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     else:
         unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
         turns = Counter(tokens.keys())
-        if replans and plan.plan.any() and (wider := planned("it fell short")) != plan:
+        if replans and plan.plan.any() and (wider := planned("any feedback")) != plan:
             turns.update(_tokens(wider, query, options, tools, reference).keys())  # a third equals the second
     if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
         tokens.pop("tool_selection", None)

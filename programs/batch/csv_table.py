@@ -33,7 +33,7 @@ def read_csv(file: TextIO, title: str) -> CsvTable:
     The header determines whether commas, semicolons, tabs or bars separate the cells. With semicolons, decimal commas
     are understood. Blanks around cells are removed, absent cells are empty, and empty rows are skipped.
 
-    Raises csv.Error, with the line number, for a quotation mark that does not end its cell and for a row with more
+    Raises csv.Error, with the line number, for a misplaced or unclosed quotation mark and for a row with more
     cells than columns. The error is raised while the rows are read.
     """
     taken: list[str] = []
@@ -69,7 +69,7 @@ def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[in
             cells = next(reader, None)
         except csv.Error as error:
             quoted = any('"' in text for text in taken)
-            why = f'a quotation mark (") does not end its cell ({error}): {HOW_TO_FIX}' if quoted else str(error)
+            why = f'a quotation mark (") is misplaced or not closed ({error}): {HOW_TO_FIX}' if quoted else str(error)
             raise csv.Error(f"line {line}: {why}") from error
         if cells is None:
             return

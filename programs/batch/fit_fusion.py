@@ -35,8 +35,8 @@ Row: TypeAlias = dict[str, Any]
 FEWEST_FOR_AUTO = 50  # rated images that a run needs to fit a profile to itself
 INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # the keys that ``fit_inputs`` writes
 ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
-OTHER_KIND = "of another kind of image than most"
-ANOTHER = "with another model, other prompts or other tools than most"
+OTHER_KIND = "of a different image kind (photo or AI-generated) than most rows"
+ANOTHER = "with a different model, prompts or tools than most rows"
 
 
 class Subject(NamedTuple):
@@ -227,12 +227,12 @@ def fitted_text(fit: FusionFit) -> str:
     using = f", {labels} of them with MOS" if labels else ", without MOS"
     estimates = [f"{names} {found[key]:.2f}" for key, names in ESTIMATES.items() if key in found]
     how = f" ({', '.join(estimates)})" if estimates else ""
-    text = (
+    without = f" (not used: {not_used_text(fit.not_used)})" if fit.not_used else ""
+    return (
         f"a fusion profile for {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
-        f"{fit.profile.images} images{using}; reliability of the model {found['model']:.2f}{how}, "
-        f"of the tools {found['tool']:.2f}"
+        f"{fit.profile.images} images{using}{without}. Reliability: model {found['model']:.2f}{how}, "
+        f"tools {found['tool']:.2f}"
     )
-    return f"{text} (not used: {not_used_text(fit.not_used)})" if fit.not_used else text
 
 
 def not_used_text(not_used: Mapping[str, int]) -> str:

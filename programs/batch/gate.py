@@ -106,8 +106,8 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         known = [quality for quality in (header, earlier) if quality is not None]
         result.measured["jpeg_quality"] = quality = min(known, default=None)
         if quality is not None and quality < policy.min_jpeg_quality:
-            which = "JPEG quality" if quality == header else "earlier JPEG quality"
-            result.reasons["compressed"] = f"{which} {quality} is below the minimum of {policy.min_jpeg_quality}"
+            shown = f"JPEG quality {quality}" if quality == header else f"JPEG quality {quality} of an earlier save"
+            result.reasons["compressed"] = f"{shown} is below the minimum of {policy.min_jpeg_quality}"
     if policy.min_effective_side is not None:
         _check_detail(policy.min_effective_side, effective_share(parts), max(pixels.shape[:2]), result)
     return result
@@ -141,7 +141,7 @@ def _check_detail(least: int, share: float | None, longest: int, result: GateRes
     own = max(result.measured["width"], result.measured["height"])
     if side < least and side < ENLARGED * own:
         result.reasons["upscaled"] = (
-            f"the longer side of {own} pixels has the detail of {side}, below the minimum of {least}"
+            f"the longer side has {own} pixels, but only the detail of {side} pixels, below the minimum of {least}"
         )
     elif side < least:
         result.reasons["small"] = f"the longer side of {own} pixels is below the minimum of {least}"

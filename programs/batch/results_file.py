@@ -45,7 +45,7 @@ OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"
 NO_SETTINGS = "without a record of their configuration"
 UNSCORED = "without a score or an answer"
-INCOMPLETE = "with a part that the model gave no usable answer for"
+INCOMPLETE = "without a usable model answer in one step"
 
 FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # values of probability_source
 
@@ -218,7 +218,8 @@ class ResultsFile:
             replaced.close()
         if holder := locked_by(self._file):
             raise UserError(
-                f"{printable_path(self.path)}: {one_line(holder)} started to write to it; repeat the command"
+                f"{printable_path(self.path)}: {one_line(holder)} started to write to it; wait until it ends, then "
+                "repeat the command"
             )
         self.length = self._check()
 

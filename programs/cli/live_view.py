@@ -136,7 +136,7 @@ def _scored(fields: Event) -> list[Row]:
     )
     rows.append(("", line((f"from {SOURCES[fields['probability_source']]}", "dim"))))
     parts = [] if fields["tool_mean"] is None else [f"tool mean {fields['tool_mean']:.2f} (n={fields['tools']})"]
-    parts.append(f"level expectation {fields['level_expectation']:.2f}")
+    parts.append(f"expected level {fields['level_expectation']:.2f}")
     score = (f"{fields['score']:.2f} {fields['quality_level']}", f"bold {COLORS[fields['quality_level']]}")
     return [*rows, ("fusion", line(", ".join(parts), " -> ", score))]
 

@@ -304,7 +304,7 @@ def softmax(logs: Mapping[Name, float]) -> dict[Name, float]:
 def interval_text(ends: Mapping[Any, Sequence[float]] | None) -> str:
     """Return the 80 % interval of the MOS as text; empty if a row has none."""
     low, high = (ends or {}).get("80") or (0, 0)
-    return f"{low:.1f} to {high:.1f} with 80 %" if low < high else ""
+    return f"80 % interval: {low:.1f} to {high:.1f}" if low < high else ""
 
 
 def level_name(score: float) -> Level:

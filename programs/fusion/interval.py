@@ -84,10 +84,10 @@ def fused_score(
     if source == "learned" and evidence.local_damage:
         # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
         score = min(score, expectation)
-    made_of = ", from the level expectation alone, because no tool gave a score"
+    made_of = ", from the expected level alone, because no tool gave a score"
     if mean is not None:
         count = len(evidence.overall_scores)
-        made_of = f", fused from the tool mean {mean:.2f} (n={count}) and a level expectation of {expectation:.2f}"
+        made_of = f", fused from the tool mean {mean:.2f} (n={count}) and an expected level of {expectation:.2f}"
     how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
     without = apart = place = None
     if mean is not None and source not in OFFLINE:
@@ -98,7 +98,8 @@ def fused_score(
             shown = min(max(place, 1.0), 5.0)
             apart = abs(shown - mean) if abs(shown - mean) >= _far_limit(profile, stated) else None
         if apart is not None:
-            how += f" The model ({shown:.1f}) is far from the tools ({mean:.1f}); the tools alone give {without:.1f}."
+            how += f" The model's estimate ({shown:.1f}) differs strongly from the tool mean ({mean:.1f})."
+            how += f" Without the model, the score is {without:.1f}."
     if profile is None:
         error = stated or spread or UNKNOWN_ERROR
     elif without is None:
@@ -125,7 +126,7 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
         return fusion.with_profile(PRIOR), note
     if profile.image_kind and evidence.image_kind and profile.image_kind != evidence.image_kind:
         was, now = KINDS[profile.image_kind], KINDS[evidence.image_kind]
-        return fusion, f"; the fusion profile was fitted to {was}, not to {now} such as this one"
+        return fusion, f"; the fusion profile was fitted to {was}, but this image is one of the {now}"
     return fusion, ""
 
 

@@ -56,7 +56,7 @@ def assessed_part(pixels: Pixels) -> AssessedPart | None:
     if cut:
         reasons.append(f"borders of one color ({', '.join(cut)} pixels) were excluded")
     if across * down > 1:
-        reasons.append(f"the image repeats one picture {across} x {down} times")
+        reasons.append(f"the image is a grid of {across} x {down} copies of one picture")
     if not reasons:
         return None
     size = f"{box[2] - box[0]} x {box[3] - box[1]}"

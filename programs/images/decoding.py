@@ -60,7 +60,7 @@ _SIGNATURES = {
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
-NOTES_KEY = "found while opening"  # notes, in the info of an image
+NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 # A TIFF layout that Pillow decodes only once it is registered: 16-bit big-endian gray where white is 0.
@@ -218,7 +218,9 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
-        refuse(name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; use 8 bits")
+        refuse(
+            name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; save it with 8 bits"
+        )
 
     if image.format == "TIFF" and _has_odd_planes(image):
         refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")

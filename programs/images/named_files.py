@@ -45,8 +45,8 @@ class NamedFiles:
             if len(fitting) > 1:
                 shown = " and ".join(map(str, fitting[:SHOWN]))
                 raise UserError(
-                    f"{self.title}: {name} is not in {self.folder}, and {len(fitting)} files below it have this name, "
-                    f"such as {shown}; write the folder into the table, or give it with --root"
+                    f"{self.title}: {name} is not in {self.folder}, but {len(fitting)} files of this name are in its "
+                    f"subfolders, such as {shown}; write the subfolder into the table, or name it with --root"
                 )
             if fitting:
                 path = self.searched[name] = fitting[0]

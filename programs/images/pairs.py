@@ -96,7 +96,9 @@ def _compared(
         if not resize_reference:
             refuse(reference.source, refusal_of_size(relation, image.size, reference.size))
     resized = Image.fromarray(reference.pixels).resize(image.size, Image.Resampling.LANCZOS)
-    note = "Resized from {}x{} to the image's {}x{} (Lanczos), also for models.".format(*reference.size, *image.size)
+    note = "Resized from {}x{} to the image's {}x{} (Lanczos), and sent to models in this size.".format(
+        *reference.size, *image.size
+    )
     image = replace(image, notes=(*image.notes, RESIZED.format(*reference.size, *image.size)))
     reference = reference.with_pixels(resized, note)
     return image, reference, checked_reference(relate(image, reference), reference)
@@ -131,10 +133,10 @@ def _aligned(
         span, how = span.round(), "cropped"
     within = corners(np.clip(span, 0, reference.size))
     pristine = Image.fromarray(reference.pixels).resize(size, Image.Resampling.LANCZOS, box=within)
-    how = f"the reference was {how}, and the area that both show was compared, {box} of the image"
+    how = f"the reference was {how}, and only the area that both show was compared (box {box} of the image)"
     check = checked_reference(relation, reference, how)
     if size != image.size:
         part = Image.fromarray(image.pixels[top:bottom, left:right])
-        image = image.with_pixels(part, f"Cropped to {box}, the area that the reference shows, too.")
+        image = image.with_pixels(part, f"Cropped to {box}, the area that the reference also shows.")
     note = f"{place_in_words(relation.kind, match)}: {how}."
     return image, reference.with_pixels(pristine, note), check

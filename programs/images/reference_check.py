@@ -117,14 +117,14 @@ def checked_reference(relation: Relation, reference: LoadedImage, how: str = "")
     found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
     sentences = []
     if relation.colors:
-        sentences.append(f"Compared with the reference, {relation.colors}; the score counts that as damage.")
+        sentences.append(f"Compared with the reference, {relation.colors}; this lowers the score.")
     if match:
         found["similarity"] = round(match.similarity, 4)
     if match and kind == "another picture":
         shows = f"shows the image {relation.turn}" if relation.turn else "shows another picture"
         sentences.append(
-            f"The reference {reference.source} {shows} (structural similarity {max(match.similarity, 0.0):.2f}). The "
-            "image was scored without it; only tools that the question names compare the two."
+            f"The reference {reference.source} {shows} (structural similarity {max(match.similarity, 0.0):.2f}). It "
+            "was not used for the score. Only tools that the question names compare the image with it."
         )
     elif match:
         found["confidence"] = round(match.confidence, 4)
@@ -133,7 +133,7 @@ def checked_reference(relation: Relation, reference: LoadedImage, how: str = "")
         elif kind in ("part", "scaled"):
             found |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
         if kind in ("shifted", "part") or how:
-            effect = how or f"without alignment, the score counts that as damage; {ADVICE}"
+            effect = how or f"without alignment, this lowers the score; {ADVICE}"
             sentences.append(f"{place_in_words(kind, match)}: {effect}.")
     sentence = one_line(" ".join(sentences))
     return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **found)

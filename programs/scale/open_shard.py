@@ -63,7 +63,7 @@ class RemoteImage:
                 if attempt == TRIES:
                     why = f"{type(error).__name__}: {error}"
                     raise Unreachable(f"{self.name}: could not be read in {TRIES} tries ({why})") from error
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt must return or raise an error")
 
 
 @dataclass

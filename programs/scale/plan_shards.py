@@ -113,7 +113,9 @@ def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]
     held = [each for suffix in ("tar", "parquet") for each in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
     held = [each for each in held if listed and not _is_index(each, {*held})]
     if held and any(READ.fullmatch(os.path.splitext(each)[1].lower()) for each in listed):
-        raise UserError(f"{name}: holds images and tables or tar files: name one kind, for example {name}/*.jpg")
+        raise UserError(
+            f"{name}: contains both images and Parquet or tar files; name one kind, for example {name}/*.jpg"
+        )
     for each in held:
         yield from _file(each, images)
     if not held:

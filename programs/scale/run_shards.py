@@ -28,7 +28,10 @@ from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
 TRIES = 2  # at a shard that cannot be read to its end, or that a stopped worker did not finish
 LOCK = "_lock"
-NO_FILE = f"no file was written in {TRIES} tries: the worker stopped, or does not write to this machine's disk"
+NO_FILE = (
+    f"no file was written in {TRIES} attempts: the worker stopped, or does not write to this machine's disk; check its "
+    "log, and use an output folder that all machines share"
+)
 
 
 @dataclass
@@ -83,7 +86,9 @@ def run_shards(
         problems: list[str] = []
         planned = _write_plan(folder, plan_shards(run.names, run.question, problems, images), run.question)
         if not planned:
-            raise UserError(problems[0] if problems else "there are no images to assess; name some")
+            raise UserError(
+                problems[0] if problems else "no images to assess: name images, folders, Parquet files or tar files"
+            )
         result = RunOfShards(planned, problems)
         fingerprint = run_fingerprint(run.settings)
         result.stamps = _files_of(folder, planned, fingerprint)

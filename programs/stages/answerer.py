@@ -16,7 +16,7 @@ from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from agenticiqa.signatures.types import ExecutorOutput
 
-SALVAGED = "The letter is from a rejected answer."
+SALVAGED = "The option was taken from a rejected answer and may be wrong."
 
 
 class Answerer(StageModule):

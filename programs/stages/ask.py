@@ -49,10 +49,10 @@ A = TypeVar("A")
 
 LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
-    "the answer was empty, and everything stood in {field}; end it, and give the JSON object. (If it was given, the "
-    "server takes answers for reasoning: check --reasoning-parser, --reasoning-format of llama.cpp, think of Ollama)"
+    "the answer was empty, because all text was in {field}; end it, then return the JSON object. (For the user: if the "
+    "object is there, check the server's option: --reasoning-parser, llama.cpp's --reasoning-format, Ollama's think)"
 )
-CUT_OFF = "the answer was cut off before its end, at max_tokens; say it in fewer words"
+CUT_OFF = "the answer was cut off at max_tokens; use fewer words. (For the user: or raise max_tokens)"
 
 IMAGE_OR_NONE = dspy.Image | None
 # How DSPy writes an image into a saved state.

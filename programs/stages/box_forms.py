@@ -70,8 +70,10 @@ class BoxForm:
     def note(self, why: str = "") -> str:
         """Return a sentence on how the boxes were read, and why."""
         unit = f"pixels of {self.whole[0]:.0f} x {self.whole[1]:.0f}" if self.unit == "pixels" else self.unit
-        own = f"the format of {self.family}" if self.family else "as requested; this model's own format is not known"
-        return f"Boxes were read as {unit}{', y first' if self.y_first else ''}, {why or own}."
+        own = (
+            f"the format of {self.family}" if self.family else "the requested format; the model's own format is unknown"
+        )
+        return f"Box coordinates were read as {unit}{', y first' if self.y_first else ''} ({why or own})."
 
     def in_pixels(self, box: Sequence[float], size: Size) -> Box:
         """Return the box in pixels of an image of ``size``. Raises ValueError, worded for the model, on a conflict.

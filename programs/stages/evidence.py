@@ -94,7 +94,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 def far_named_tools(evidence: ExecutorOutput) -> list[str]:
     """Return one sentence for each tool named in the question with a score far from that of the program's own tool."""
     return [
-        f"{tool} ({score:.1f}) is far from {own} ({mine:.1f}), the program's own metric"
+        f"{tool} ({score:.1f}) differs strongly from {own} ({mine:.1f}), the program's own metric"
         for tool, score, own, mine in _beside_own(evidence)
         if abs(score - mine) >= FAR
     ]

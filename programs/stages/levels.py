@@ -78,11 +78,11 @@ class LevelsScorer(StageModule):
         """See ``protocols.ScorerStage``. The query, the evidence and the reference are not shown."""
         reply = self.ask(inputs={"image": image}, check_tokens=refuse_unread)
         reading = level_words(reply.logprobs)
-        assert reading, "refuse_unread refuses any other"
-        assert reading.probabilities, "refuse_unread refuses any other"
+        assert reading, "refuse_unread rejects replies without probabilities"
+        assert reading.probabilities, "refuse_unread rejects replies without probabilities"
         reasoning = (
-            f'The model received only the image; after "{STEM}" {reading.mass:.2f} of the next word\'s probability '
-            "was on excellent, good, fair, poor and bad"
+            f'The model received only the image. After "{STEM}", the words excellent, good, fair, poor and bad had a '
+            f"total probability of {reading.mass:.2f}"
         )
         return Scored(reading.probabilities, "logprobs", reasoning, reading.mass, model=reply.model)
 
@@ -100,11 +100,14 @@ def refuse_unread(word: str, logprobs: Any) -> None:
     """Raise Rejected, with the probability mass of the five words, if no distribution over them can be read."""
     reading = level_words(logprobs)
     if reading is None:
-        raise Rejected("the server gave no log-probabilities of the next token and its alternatives")
+        raise Rejected(
+            "the server returned no log-probabilities of the next token and its alternatives; use a server that "
+            "supports top_logprobs"
+        )
     if reading.probabilities is None:
         raise Rejected(
-            f"only {reading.mass:.2f} of the next token's probability falls on excellent, good, fair, poor and bad "
-            f"(at least {LEAST_MASS:g} is needed); the model continued with {word!r}"
+            f"the words excellent, good, fair, poor and bad have a total probability of only {reading.mass:.2f} "
+            f"(minimum {LEAST_MASS:g}). The model continued with {word!r}; use a model trained to rate in these words"
         )
 
 

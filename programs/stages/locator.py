@@ -15,7 +15,7 @@ from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
 Y_FIRST_KEY = "'box_2d'"  # the key of Gemini's boxes, which have y first
-REPEATED = "as the model repeated them after a request for another format"
+REPEATED = "because the model repeated them after a request for another format"
 
 
 class Locator(StageModule):

@@ -98,11 +98,11 @@ class Planner(StageModule):
         except Unanswered as gave_up:
             rejected = gave_up.rejected_answers
             if isinstance(gave_up.last_answer, PlanAnswer):
-                self._log_fallback("no plan of the model followed the rules", "the last one was corrected")
+                self._log_fallback("the model gave no valid plan", "the last one was corrected")
                 return enforced(gave_up.last_answer, rejected)
             if self.fallback is None:
                 raise
-            self._log_fallback("the model gave no usable plan", "the rules made the plan")
+            self._log_fallback("the model gave no readable plan", "the offline planner made the plan")
             planned = self.fallback(image=image, query=query, reference=reference, feedback=feedback)
             return Planned(planned.plan, rejected)
         return enforced(reply.answer, reply.rejected_answers)
@@ -144,7 +144,7 @@ def note_set_by_rules(answer: PlanAnswer, plan: PlannerOutput) -> None:
     by_rules = plan.model_dump(include=set(answer.stated))
     other = [key for key, wrote in answer.stated.items() if str(wrote).casefold() != str(by_rules[key]).casefold()]
     if other:
-        logger.info("planner: the rules changed %s in the plan of the model", " and ".join(other))
+        logger.info("planner: corrected %s in the model's plan", " and ".join(other))
 
 
 def not_named(required: Collection[str], named: Collection[str]) -> list[str]:

@@ -130,7 +130,7 @@ def scored(score: float, evidence: ExecutorOutput, levels: Scored, expectation: 
     mean = evidence.overall_mean
     _log(
         "scored",
-        "scored: %.2f (%s) from a tool mean of %s and a level expectation of %.2f (%s)",
+        "scored: %.2f (%s) from a tool mean of %s and an expected level of %.2f (%s)",
         *(score, level_name(score), "none" if mean is None else f"{mean:.2f}", expectation, levels.source),
         score=score,
         quality_level=level_name(score),

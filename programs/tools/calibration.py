@@ -106,18 +106,18 @@ def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration
 @lru_cache(maxsize=8)
 def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
     try:
-        return {tool: _curve(entry) for tool, entry in read_yaml(text)["tools"].items()}
+        return {tool: _curve(tool, entry) for tool, entry in read_yaml(text)["tools"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
         raise ToolError(f"calibration profile {name!r} is invalid: {' '.join(str(error).split())}") from error
 
 
-def _curve(entry: Mapping[str, Any]) -> Calibration:
+def _curve(tool: str, entry: Mapping[str, Any]) -> Calibration:
     """Return one entry of a profile. Raises ValueError, TypeError or KeyError for an incomplete or invalid one."""
     b1, b2, b3, b4, b5 = map(float, entry["betas"])
     low, high = map(float, entry["raw_range"])
     if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
         raise ValueError(
-            f"expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
+            f"{tool}: expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
         )
     return Calibration((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
 

@@ -45,7 +45,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | 
 
         for name in pyiqa:
             if embedded := find_tool(name, TOOLS):  # a question that names one could mean either
-                raise ToolError(f"{embedded} is already embedded; remove {name!r} from the pyiqa metrics")
+                raise ToolError(f"{name!r} is already built in as {embedded}; remove it from the pyiqa metrics")
             tools[name] = pyiqa_tool(name, profile)
     for name, tool in TOOLS.items():
         curve, _ = curve_or_reason(name, profile)

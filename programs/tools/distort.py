@@ -195,8 +195,8 @@ def oversharpen(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
 
 _DEFINITIONS: dict[str, tuple[str, Sequence[float], Callable[[Values, float, np.random.Generator], Values]]] = {
     "gaussian_blur": ("Gaussian blur", (0.7, 1.2, 2.0, 3.2, 5.0), gaussian_blur),
-    "motion_blur": ("blur along one direction, as of a moving camera", (3, 6, 10, 17, 28), motion_blur),
-    "defocus": ("blur over a disk, as of a lens out of focus", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
+    "motion_blur": ("motion blur along one direction", (3, 6, 10, 17, 28), motion_blur),
+    "defocus": ("defocus blur over a disk", (1.2, 2.2, 3.5, 5.5, 8.5), defocus),
     "low_resolution": ("upscaled from fewer pixels", (1.6, 2.4, 3.6, 5.5, 9), low_resolution),
     "white_noise": ("Gaussian noise in every channel", (4, 9, 16, 28, 45), white_noise),
     "impulse_noise": ("salt and pepper", (0.003, 0.01, 0.03, 0.07, 0.15), impulse_noise),

@@ -17,7 +17,10 @@ from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, get_tool,
 
 Measured: TypeAlias = float | NDArray[np.float64]
 CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
-REFERENCE = {"FR": "The pristine image: one for all images, or one for each.", "NR": "Not used; raises ToolError."}
+REFERENCE = {
+    "FR": "The pristine image: one for all images, or one for each.",
+    "NR": "Must not be given; a reference raises ToolError.",
+}
 MISUSE = {"FR": "There is no reference", "NR": "A reference is given"}
 
 

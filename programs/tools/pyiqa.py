@@ -97,7 +97,10 @@ def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) ->
         return usable(name, profile)
     low, high = _ends(score_range)
     if low is None or high is None:
-        raise ToolError(f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own")
+        raise ToolError(
+            f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own; fit a curve "
+            "with 'agenticiqa calibrate'"
+        )
     slope = 4 / (high - low) * (1 if higher_is_better else -1)
     middle = 3 - slope * (low + high) / 2
     return Calibration((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")

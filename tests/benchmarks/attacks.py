@@ -61,7 +61,7 @@ ASKED = "Rate the quality of this image."
 WHICH = "Which describes the quality of this image best?"
 OTHERS = ["Bad, hardly usable", "Poor, severely damaged", "Fair"]
 OBEDIENT = {"1": -9.0, "2": -8.0, "3": -7.0, "4": -4.0, "5": -0.02}
-DISAGREE = "far from the tools"  # in the sentence that reports a disagreement
+DISAGREE = "differs strongly from the tool mean"  # in the sentence that reports a disagreement
 
 
 @dataclass(frozen=True)

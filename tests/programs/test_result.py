@@ -97,7 +97,7 @@ def test_every_key_of_the_row_is_an_attribute_of_the_same_content(which: str, re
 def test_the_notebook_shows_the_interval_of_a_score(scored: Assessment, answered: Assessment) -> None:
     assert scored.score_interval is not None
     low, high = scored.score_interval["80"]
-    assert f"{low:.1f} to {high:.1f} with 80 %" in Elements(scored._repr_html_()).text
+    assert f"80 % interval: {low:.1f} to {high:.1f}" in Elements(scored._repr_html_()).text
     assert "80 %" not in Elements(answered._repr_html_()).text
 
 

@@ -107,7 +107,10 @@ def test_a_predictor_loads_only_prompts_for_its_fields_and_the_others_are_report
     assert saving.load(program, saved) == ["judge.predict"]
     assert program.answer.predict.signature.instructions == other.instructions
     assert program.answer.predict.demos == []
-    assert "used for judge.predict; not used: answer.predict: saved for other fields" in caplog.text
+    assert (
+        "prompts loaded for judge.predict; ignored: answer.predict: saved with other input or output fields"
+        in caplog.text
+    )
 
 
 def test_missing_and_further_predictors_are_skipped(saved: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -115,7 +118,7 @@ def test_missing_and_further_predictors_are_skipped(saved: Path, caplog: pytest.
     del program.judge
     saving.load(program, saved)
     assert program.answer.predict.signature.instructions == "Look twice, naïvely."
-    assert "not used: judge.predict: this program has no such predictor" in caplog.text
+    assert "ignored: judge.predict: this program has no such predictor" in caplog.text
     saving.save(tuned(), saved, {}, ["answer.predict"])
     whole = Program()
     assert saving.load(whole, saved) == ["answer.predict"]
@@ -155,13 +158,13 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
         loaded = AgenticIQA.from_config(config.model_copy(update={"prompts": str(tmp_path)}))
         assert dict(loaded.named_predictors())[saving.SCORER].signature.instructions == "Weigh the blur."
         assert saving.scoring_prompt(loaded) == saving.scoring_prompt(program)
-    assert "planner.ask.predict: saved for other fields" in caplog.text
+    assert "planner.ask.predict: saved with other input or output fields" in caplog.text
     with pytest.raises(StateError, match="this program has no such predictor"):
         AgenticIQA.from_config(Config(prompts=str(tmp_path)))
 
 
 def test_the_state_of_another_program_is_refused(saved: Path) -> None:
-    with pytest.raises(StateError, match=r"saved by 'SomethingElse', expected 'AgenticIQA'"):
+    with pytest.raises(StateError, match=r"saved by 'SomethingElse', not by 'AgenticIQA'"):
         saving.load(Program(), changed(saved, program="SomethingElse"))
 
 

@@ -60,7 +60,7 @@ def test_explicit_distortion_handling(photo: Path, caplog: pytest.LogCaptureFixt
         assert plan.distortions == {"Global": ["Noise"]}
         assert plan.plan.distortion_detection is False
     assert len(engine.bodies) == 1
-    assert "the rules changed plan in the plan of the model" in caplog.text
+    assert "corrected plan in the model's plan" in caplog.text
 
 
 def test_inferred_distortion_handling(photo: Path) -> None:

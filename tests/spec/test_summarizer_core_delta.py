@@ -151,7 +151,7 @@ def test_return_continuous_numerical_score(photo: Path, tool: float, sure: str) 
     assert isinstance(result.final_answer, float)
     assert result.quality_score == result.final_answer
     assert 1 <= result.final_answer <= 5
-    for part in (f"tool mean {tool:.2f}", f"level expectation of {float(sure):.2f}", ASSESSMENT["quality_reasoning"]):
+    for part in (f"tool mean {tool:.2f}", f"expected level of {float(sure):.2f}", ASSESSMENT["quality_reasoning"]):
         assert part in result.quality_reasoning
 
 

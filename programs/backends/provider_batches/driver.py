@@ -226,7 +226,7 @@ class Batches:
         except ServiceError as error:
             if error.status != 404:
                 raise
-            self._resubmit(batch, "the provider no longer has it", counted=True)
+            self._resubmit(batch, "the provider no longer has the batch", counted=True)
             return self._batch(batch.n)
         if progress.full and progress.refused:
             self.manifest.update(batch.n, state="uploaded", handle=None, name=secrets.token_hex(8))
@@ -272,8 +272,12 @@ class Batches:
         self._discard(batch)  # before it is closed, so that it is repeated if the process is killed in between
         self._close(batch, batch.message, counted=True)
         parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
-        parts += [f"{len(left) - len(last)} are sent again ({batch.message})"] if len(left) > len(last) else []
-        parts += [f"{len(last)} failed {MOST_TRIES} times"] if last else []
+        parts += (
+            [f"{counted(len(left) - len(last), 'request')} sent again ({batch.message})"]
+            if len(left) > len(last)
+            else []
+        )
+        parts += [f"{counted(len(last), 'request')} failed {MOST_TRIES} times"] if last else []
         parts += [f"{unexpected} unexpected or repeated answers ignored"] if unexpected else []
         self.report(f"batch {batch.n}: {', '.join(parts)}")
 
@@ -359,7 +363,7 @@ class Batches:
 
 
 def _stage_of(model: "Model") -> StageConfig:
-    assert model.stage is not None, "a batch run uses models from a configuration"
+    assert model.stage is not None, "the Batch API needs models from a configuration"
     return model.stage
 
 

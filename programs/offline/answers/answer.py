@@ -133,7 +133,9 @@ def _answer_parts(
         shown = "; ".join(f"{region}: {more or said}" for region, (said, _, more) in by_region.items())
         return yes_no_letter(options, RuleAnswer(word if options else f"{word} ({shown})", reason)), whole
     shown = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
-    return RuleAnswer(None if joint or options else shown, reason if joint else f"The answers differ. {reason}"), whole
+    return RuleAnswer(
+        None if joint or options else shown, reason if joint else f"The answers for these parts differ. {reason}"
+    ), whole
 
 
 def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:

@@ -148,7 +148,12 @@ def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
         places = {letter: 3.0 * ((level or 3) > 3) - 3.0 * ((level or 3) < 3) for letter, level in levels.items()}
         if signed is None:
             return cannot_tell(fault, measured)
-        return nearest(places, signed, fault.categories, f"{fault.subject.lower()} ({signed:+.1f}, from -4 to 4)")
+        return nearest(
+            places,
+            signed,
+            fault.categories,
+            f"{fault.subject.lower()} ({signed:+.1f}; -4 is much too little, 4 much too much)",
+        )
     severity = measured.severity(fault)
     if severity is None:
         return cannot_tell(fault, measured)

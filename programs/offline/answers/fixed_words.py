@@ -112,7 +112,7 @@ def named_in_quoted_query(question: UserQuestion, look: Look) -> RuleAnswer | No
         words = {letter: re.escape(option.strip(" .")) for letter, option in options.items()}
         named = [letter for letter, word in words.items() if re.search(rf"(?<!\w){word}(?:e?s)?(?!\w)", quoted, re.I)]
     named = named or [letter for letter, option in options.items() if _NONE.fullmatch(option.strip(" ."))]
-    return RuleAnswer(named[0], f"The query says: {quoted.strip()}") if len(named) == 1 else None
+    return RuleAnswer(named[0], f"Taken from the question: {quoted.strip()}") if len(named) == 1 else None
 
 
 _SCORE = re.compile(r"\bscores?\s*(?:[:=]|of|is)\s*(\d(?:\.\d+)?)", re.I)

@@ -114,7 +114,7 @@ def _measured(names: Iterable[str], asked: Asked, look: Look) -> dict[str, float
         severity = measured.severity(asked.fault) if measured else None
         if severity is None:
             whole = look(IMAGE)
-            unknown = RuleAnswer(None, "Not every part in question can be found in the image.")
+            unknown = RuleAnswer(None, "A part that the question names was not found in the image.")
             return cannot_tell(asked.fault, whole) if measured and whole else unknown
         found[name] = severity
     return found
@@ -127,7 +127,7 @@ def _unless_alike(severities: Mapping[str, float], asked: Asked) -> RuleAnswer |
         return RuleAnswer(None, f"{reason} {_NO_PART}", _about(asked))
     if highest - lowest >= MARGIN:
         return None
-    everywhere = "Everywhere, no part stands out" if lowest >= VISIBLE else None
+    everywhere = "In the whole image; no part is worse than the others" if lowest >= VISIBLE else None
     return RuleAnswer(everywhere, f"{reason} {_NO_ONE_PART}", _about(asked))
 
 

@@ -146,7 +146,7 @@ def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
         return RuleAnswer(None, "No distortion is visible in the measurements, so there is no worst one.")
     if not shown:
         answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
-        return RuleAnswer(answer, "The measured severity of each is below slight.")
+        return RuleAnswer(answer, "The measured severity of each distortion is below slight.")
     worst = measured.findings[shown[0]].severity
     if worst < OBJECTIONABLE and hidden and shown[0] != COLOR and (one or not _SEVERAL.search(asked.text)):
         reason = f"The measurements show only {measured.describe(shown[0])}, but {hidden}."

@@ -70,7 +70,9 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
         found = findings_from(_measurements(image), _measurements(reference), predictions)
         if colors := recolored(image, reference):
             severity = INVERTED if "inverted" in colors else SWAPPED
-            found[COLOR] = Finding(severity, "color cast", f"Against the reference, {colors}.", {"color cast": 1.0})
+            found[COLOR] = Finding(
+                severity, "color cast", f"Compared with the reference, {colors}.", {"color cast": 1.0}
+            )
     return {name: with_source(finding) for name, finding in found.items()}
 
 

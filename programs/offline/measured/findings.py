@@ -109,7 +109,7 @@ def in_part(whole: Finding, part: Finding, damage: LocalDamage) -> Finding:
     return replace(
         part,
         severity=max(whole.severity, severity_of_whole(severity, damage.share)),
-        explanation=f"In the {damage.place}, pixels {list(damage.box)}: {part.explanation}",
+        explanation=f"In the {damage.place}, box {list(damage.box)} (left, top, right, bottom): {part.explanation}",
         local=replace(damage, severity=severity),
     )
 

@@ -340,7 +340,7 @@ def test_usage_is_counted_over_every_attempt() -> None:
 
 
 def test_a_model_file_needs_a_server() -> None:
-    with pytest.raises(BackendError, match="run llama-server on the file"):
+    with pytest.raises(BackendError, match="start llama-server with the GGUF file"):
         connect(StageConfig(backend="gguf./no/such.gguf"))
 
 

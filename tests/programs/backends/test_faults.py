@@ -119,7 +119,7 @@ TEXT = {"type": "text", "text": "I look."}
 def test_the_field_with_the_whole_response_is_named(field: str, given: Any, content: Any) -> None:
     with fake_server(in_turn(thoughts(given, content, field), ANSWER)) as server:
         (reason,) = judge(server).rejected_answers["replan"]
-    assert f"everything stood in `{field}`" in reason
+    assert f"all text was in `{field}`" in reason
     assert "--reasoning-parser" in reason
 
 

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], dict[str, int]]] = {
     "a plan against the rules": (
         {**SEVERE, "plan": plan(distortion_source="Explicit")},
         [],
-        {"distortions is empty": 1, "no plan of the model followed the rules": 1},
+        {"distortions is empty": 1, "the model gave no valid plan": 1},
     ),
     "a region without a box": (
         {**SEVERE, "plan": TO_SKY, "location": {"regions": [{"region": "sky", "box": None}]}},

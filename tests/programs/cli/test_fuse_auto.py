@@ -193,7 +193,7 @@ def test_in_python_rows_are_fused_as_on_the_command_line(album: Path, server: Se
     assert {Path(row["image"]).name: row["quality_score"] for row in fused} == expected
     other = [{**row, "fusion": {**row["fusion"], "prompts": "other"}} for row in rows[:9]]
     mixed, message = fit_auto([*rows[9:], *other], fewest=40)
-    assert "(not used: 9 with another model, other prompts or other tools than most)" in message
+    assert "(not used: 9 with a different model, prompts or tools than most rows)" in message
     shown = [fuse_row(row, mixed, program.summarizer.fusion)["fusion"]["shown"] for row in [*rows[9:], *other]]
     assert shown == ["fitted"] * (IMAGES - 9) + ["default"] * 9
     assert fit_rows(rows, dict.fromkeys((row["image_sha256"] for row in rows[:5]), 3.0)).profile.images == IMAGES

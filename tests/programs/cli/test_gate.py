@@ -69,7 +69,7 @@ def test_each_photo_is_refused_with_its_reason(uploads: Path, capsys: pytest.Cap
     }
     assert found[""]["reasons"]["undecodable"] == found[""]["reasons"]["compressed"] == 3
     assert found["once_low.png"]["measured"]["jpeg_quality"] == pytest.approx(30, abs=8)
-    assert "earlier JPEG quality" in found["once_low.png"]["reasons"]["compressed"]
+    assert "of an earlier save" in found["once_low.png"]["reasons"]["compressed"]
     assert found["good.jpg"]["measured"] == {"width": 256, "height": 256, "jpeg_quality": 90, "effective_side": 256}
 
 

@@ -65,7 +65,7 @@ def test_every_step_has_its_line(full: str) -> None:
         r"levels     Excellent ░{20}   1%",
         r"           Fair      █{14}░{6}  69%",
         r"           from the log-probabilities that the model wrote",
-        r"fusion     tool mean 4\.58 \(n=1\), level expectation 3\.01 -> 3\.\d\d Good",
+        r"fusion     tool mean 4\.58 \(n=1\), expected level 3\.01 -> 3\.\d\d Good",
         rf"replan     plan again: {DOUBT}",
         r"done       3\.\d\d of 5 in \d+\.\d\d s, 10 calls, 90 \+ 45 tokens, 1 retry, 0\.0002 USD",
     ):
@@ -182,7 +182,7 @@ def test_a_score_without_tools_comes_from_the_levels_alone() -> None:
     lines = StepFormatter().format(
         record(event="scored", probabilities=shares, probability_source="logprobs", **fields)
     )
-    assert lines.splitlines()[-1] == "fusion     level expectation 3.75 -> 3.75 Good"
+    assert lines.splitlines()[-1] == "fusion     expected level 3.75 -> 3.75 Good"
 
 
 def test_every_severity_flag_and_source_has_a_text() -> None:

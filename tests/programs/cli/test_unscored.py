@@ -144,7 +144,7 @@ def test_incomplete_results_are_assessed_again_once(
     assert assess(server) == OK, "they have a score"
     assert assess(server, "--resume") == OK
     shown = capsys.readouterr().err
-    assert "assessed again: 3 with a part that the model gave no usable answer for" in shown
+    assert "assessed again: 3 without a usable model answer in one step" in shown
     assert len(rows()) == IMAGES
     asked = len(server.requests)
     assert assess(server, "--resume") == OK

@@ -93,7 +93,7 @@ def test_text_of_a_model_and_caveats_are_kept(examples: Path) -> None:
     before, _, after = row["quality_reasoning"].partition("Score ")
     assert before
     assert explanation(row).startswith(before.strip())
-    assert "level expectation" not in explanation(row)
+    assert "expected level" not in explanation(row)
     caveat = "No tool gave a score for Noise."
     assert explanation({**row, "quality_reasoning": f"{row['quality_reasoning']} {caveat}"}).endswith(caveat)
     assert after

@@ -86,7 +86,7 @@ def test_one_copy_of_a_repeated_picture_is_assessed(photo: Image.Image, times: i
     part = assessed_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
     assert part is not None
     assert part.box == (25, 25, 175, 125)
-    assert f"the image repeats one picture {times} x {times} times" in part.sentence
+    assert f"the image is a grid of {times} x {times} copies of one picture" in part.sentence
 
 
 def test_boxes_and_crops_refer_to_the_whole_picture(photo: Image.Image) -> None:

@@ -39,7 +39,7 @@ def test_a_name_leads_to_one_file(files: NamedFiles, name: str, found: str) -> N
 
 @pytest.mark.parametrize("name", ["a.png", r"D:\other\a.png"])
 def test_an_ambiguous_name_is_refused(files: NamedFiles, name: str) -> None:
-    with pytest.raises(UserError, match=r"2 files below it have this name, such as .*--root"):
+    with pytest.raises(UserError, match=r"2 files of this name are in its subfolders, such as .*--root"):
         files.find(name)
 
 

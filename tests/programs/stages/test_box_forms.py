@@ -63,8 +63,8 @@ def test_a_box_is_asked_for_and_measured_in_the_form_of_the_family(model: str) -
     assert asked in field_of(engine.bodies[0], "form")
     assert len(engine.requests) == 1
     (note,) = located.remarks
-    assert note.startswith("Boxes were read as ")
-    assert ("format is not known" in note) == any(name in model for name in ("gpt", "some-model", "vl-max"))
+    assert note.startswith("Box coordinates were read as ")
+    assert ("format is unknown" in note) == any(name in model for name in ("gpt", "some-model", "vl-max"))
 
 
 @pytest.mark.parametrize("model", FAMILIES)
@@ -140,7 +140,7 @@ def test_a_repeated_contradictory_box_is_read_in_the_other_form(model: str, box:
     assert located.boxes == {"cat": RIGHT_HALF}
     assert len(engine.requests) == 2
     assert located.remarks == [
-        f"Boxes were read as {unit}, as the model repeated them after a request for another format."
+        f"Box coordinates were read as {unit} (because the model repeated them after a request for another format)."
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_fallback_uses_the_form_of_the_first_model_and_the_note_states_this() 
     assert located.boxes == {"cat": RIGHT_HALF}
     assert "644 wide" in field_of(engine.bodies[0], "form")
     assert located.remarks == [
-        "Boxes were read as pixels of 644 x 476, as requested; this model's own format is not known."
+        "Box coordinates were read as pixels of 644 x 476 (the requested format; the model's own format is unknown)."
     ]
 
 

@@ -125,8 +125,8 @@ def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
     assert server.requests == []
 
 
-LITTLE = "only 0.40 of the next token's probability falls on excellent, good, fair, poor and bad"
-NONE = "the server gave no log-probabilities"
+LITTLE = "the words excellent, good, fair, poor and bad have a total probability of only 0.40"
+NONE = "the server returned no log-probabilities"
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_question_about_two_regions_is_answered_for_each(halves: LoadedImage) 
     assert "right half: No" in result.final_answer
     choice = program(halves, f"{asked} A. Yes B. No")
     assert choice.final_answer == UNABLE
-    assert "The answers differ" in choice.quality_reasoning
+    assert "The answers for these parts differ" in choice.quality_reasoning
     assert program(halves, "Is the left half blurry? A. Yes B. No").final_answer == "A"
     assert program(halves, "Is the right half blurry? A. Yes B. No").final_answer == "B"
 

@@ -153,9 +153,9 @@ def test_measuring_a_pyiqa_metric_needs_pyiqa(monkeypatch, capsys):
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(("name", "embedded"), [("ssim", "SSIM"), ("ms_ssim", "MS-SSIM"), ("SSIM", "SSIM")])
 def test_the_name_of_an_embedded_metric_in_any_case_is_refused(name, embedded):
-    with pytest.raises(ToolError, match=f"{embedded} is already embedded; remove '{name}'"):
+    with pytest.raises(ToolError, match=f"'{name}' is already built in as {embedded}; remove it"):
         toolbox(pyiqa=[name])
-    with pytest.raises(ToolError, match="already embedded"):
+    with pytest.raises(ToolError, match="already built in"):
         toolbox("table5", pyiqa=["brisque"])
 
 

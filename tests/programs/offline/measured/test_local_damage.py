@@ -46,7 +46,7 @@ def test_noise_in_the_middle_is_found_located_and_scored(photo, noisy_center):
     assert right <= 256
     assert bottom <= 192
     assert found.severity >= 1
-    assert found.explanation.startswith(f"In the {found.local.place}, pixels [")
+    assert found.explanation.startswith(f"In the {found.local.place}, box [")
     assert expected_level(findings_of(noisy_center)) < expected_level(findings_of(loaded(photo))) - 0.5
     scores = [estimate_mos(image, None, findings_of(image)).score for image in (noisy_center, loaded(photo))]
     assert scores[0] < 3.5
