@@ -113,17 +113,17 @@ class ModelKeys:
         Literal["full", "fast", "levels"],
         Option(
             "--profile",
-            "choose how often a model is asked. With full, every stage asks it. With fast, there are at most two calls "
-            "per image, and measurements replace the others. With levels, one call returns the probabilities of the "
-            "five quality levels (default: full)",
+            "choose how often the model is called. full: in each stage. fast: at most twice per image; the other "
+            "stages use only measurements. levels: once, for the probabilities of the five quality levels (default: "
+            "full)",
         ),
     ] = "full"
     max_side: Annotated[
         int | None,
         Option(
             "--max-side PIXELS",
-            "send a smaller copy to the model if the longer side of an image exceeds PIXELS. Scaling changes the "
-            "quality (default: no scaling)",
+            "send a smaller copy to the model if the longer side of an image exceeds PIXELS. The model then assesses "
+            "the copy, so its rating can change (default: no scaling)",
         ),
         Ge(SMALLEST_SENT),
     ] = None
@@ -131,7 +131,8 @@ class ModelKeys:
         str | None,
         Option(
             "--prompts FILE",
-            "use tuned prompts: the folder that optimize wrote (with its fusion profile), or its prompts.json alone",
+            "use tuned prompts. Name the folder that `optimize` wrote, to use its fusion profile, too, or only its "
+            "prompts.json",
         ),
         MinLen(1),
     ] = None

@@ -31,7 +31,7 @@ class GatePolicy(Section):
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
         if self.aspect and not 0 < self.aspect[0] <= self.aspect[1]:
-            raise ValueError(f"aspect is {[*self.aspect]}, but must be the least and then the greatest width / height")
+            raise ValueError(f"aspect must be [lowest, highest] of width / height, got {[*self.aspect]}")
         if self.min_short_side and self.max_long_side and self.min_short_side > self.max_long_side:
             raise ValueError(
                 "min_short_side exceeds max_long_side, so every photo would be refused; change one of them"

@@ -16,7 +16,7 @@ VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
-LEVELS_NEED = "profile levels needs a model: name it with --backend, or in the section levels of the configuration"
+LEVELS_NEED = "--profile levels needs a model: name one with --backend, or in the section levels of the configuration"
 
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
@@ -150,7 +150,7 @@ class FusionConfig(Section):
     @model_validator(mode="after")
     def _profile_stands_alone(self) -> "FusionConfig":
         if self.profile is not None and (others := sorted(self.model_fields_set - {"profile"})):
-            raise ValueError(f"a profile has the errors of tools and model already: remove {' and '.join(others)}")
+            raise ValueError(f"the fusion profile already sets these values: remove {' and '.join(others)}")
         return self
 
 
@@ -162,10 +162,10 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         executor: The Executor's section.
         summarizer: The Summarizer's section.
         replan: The section of replanning.
-        levels: A model that gives the rating instead of the summarizer; by default none.
-        max_pixels: The most pixels of an image (WebP: .6 of it); each takes 7 bytes (WebP: 16).
+        levels: A model that rates the image in place of the summarizer stage; by default none.
+        max_pixels: The largest image in pixels (WebP: .6 of this); decoding needs 7 bytes per pixel (WebP: 16).
         keep_history: Whether to keep DSPy's history of calls, with images as hash and size.
-        attempts: Requests per stage until an answer is usable, 1 to 10.
+        attempts: The most requests per stage to get a usable answer, 1 to 10.
         max_replan_iterations: The most new plans for one question, 0 to 10.
         fusion: How tool scores and the model's probabilities are combined.
         calibration: A shipped calibration profile, or a YAML file.
@@ -184,15 +184,15 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     summarizer: SummarizerConfig = SummarizerConfig()
     replan: SummarizerConfig = SummarizerConfig()
     levels: LevelsConfig | None = Field(
-        default=None, description="a model that gives the rating instead of the summarizer"
+        default=None, description="a model that rates the image in place of the summarizer stage"
     )
     max_pixels: int = Field(
         default=205_000_000,
         ge=1,
-        description="most pixels of an image (WebP: 0.6 of it); each needs 7 bytes (WebP: 16)",
+        description="largest image, in pixels (WebP: 60 % of this); decoding needs 7 bytes per pixel (WebP: 16)",
     )
     keep_history: bool = Field(default=False, description="keep DSPy's history of calls, with images as hash and size")
-    attempts: int = Field(default=3, ge=1, le=10, description="requests per stage until an answer is usable")
+    attempts: int = Field(default=3, ge=1, le=10, description="most requests per stage to get a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
     calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")

@@ -109,7 +109,9 @@ def scoring_question(query: str) -> str:
     """Return the question without surrounding blanks. Raises UserError if it does not ask for a score."""
     query = query.strip()
     if detect_query_type(query) is not QueryType.SCORING:
-        raise UserError(f"{query!r} does not ask for a score: evaluate needs a question that asks to rate the quality")
+        raise UserError(
+            f'{query!r} does not request a score: evaluate needs a query such as "Rate the quality of this image."'
+        )
     return query
 
 

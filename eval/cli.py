@@ -10,7 +10,7 @@ from agenticiqa.programs.cli.main import main as run_one
 COMMANDS: dict[str, Command] = {
     "assess": commands.COMMANDS["assess"],
     "compare": Command(
-        "rank images, or compare results of evaluate",
+        "rank images, or compare results of `evaluate`",
         arguments.COMPARE,
         "agenticiqa.eval.commands.compare",
         arguments.COMPARE_EXAMPLES,
@@ -23,13 +23,13 @@ COMMANDS: dict[str, Command] = {
         arguments.EVALUATE_EXAMPLES,
     ),
     "report": Command(
-        "write a page or tables from results of evaluate",
+        "write a page or tables from results of `evaluate`",
         arguments.REPORT,
         "agenticiqa.eval.commands.report",
         arguments.REPORT_EXAMPLES,
     ),
     "datasets": Command(
-        "list the public data sets; check your copy of one",
+        "list the supported public data sets, or check your copy",
         arguments.DATASETS,
         "agenticiqa.eval.commands.datasets",
         arguments.DATASETS_EXAMPLES,

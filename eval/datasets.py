@@ -267,12 +267,12 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     paths: dict[str, Path] = {}
     same_name = next((x for x in by_name if paths.setdefault(x.content, x.image) != x.image), None)
     if same_name:
-        why = f"{paths[same_name.content]} and {same_name.image} count as one scene"
+        why = f"{paths[same_name.content]} and {same_name.image} are treated as one scene"
     elif len({(label.distortion, label.level) for label in by_name if label.distortion}) > 1:
-        why = f"each of {len(by_name)} distorted images counts as a separate scene"
+        why = f"each of {len(by_name)} distorted images is treated as a separate scene"
     else:
         return None
-    return f"{why}, because there is no column content or reference; add one for correct intervals"
+    return f"no column content (the scene of an image) or reference, so {why}; add one of them for correct intervals"
 
 
 def read_columns(

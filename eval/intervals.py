@@ -71,7 +71,7 @@ def correlation_interval(
 ) -> Interval:
     """Return a correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
     if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
-        where = "" if abs(value) >= COMPLETE else " without one of the contents"
+        where = "" if abs(value) >= COMPLETE else " when one of the scenes is left out"
         return Interval(value, None, None, n, f"no interval: the correlation is perfect{where}")
     return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), tails=True)
 
@@ -192,7 +192,7 @@ def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
     _, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     count = int(content_of.max()) + 1
     if count < FEWEST_CONTENTS:
-        return Interval(share, None, None, n, f"too few contents for an interval ({count}, at least {FEWEST_CONTENTS})")
+        return Interval(share, None, None, n, f"too few scenes for an interval ({count}, at least {FEWEST_CONTENTS})")
     effective = float(n)
     if 0 < share < 1:
         residuals = np.bincount(content_of, found - share)
@@ -249,10 +249,10 @@ def _jackknife(
         return Interval(None, None, None, n, undefined or "undefined")
     count = len(without)
     if count < FEWEST_CONTENTS:
-        return Interval(value, None, None, n, f"too few contents for an interval ({count}, at least {FEWEST_CONTENTS})")
+        return Interval(value, None, None, n, f"too few scenes for an interval ({count}, at least {FEWEST_CONTENTS})")
     defined = [onto(each) for each in without if each is not None]
     if len(defined) < count:
-        return Interval(value, None, None, n, "no interval: the figure is undefined without one of the contents")
+        return Interval(value, None, None, n, "no interval: the value is undefined when one of the scenes is left out")
     at = onto(value)
     variance = (count - 1) / count * float(np.square(np.array(defined) - at).sum())
     half = _quantile(count, tails) * variance**0.5
@@ -276,4 +276,4 @@ def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
 
 def contents_text(count: int) -> str:
     """Describe what a jackknife deletes: the number of contents, or that they are deleted in blocks."""
-    return f"{count:,} contents" + (f", in {MOST_BLOCKS} blocks" if count > MOST_BLOCKS else "")
+    return f"{count:,} scenes" + (f", in {MOST_BLOCKS} blocks" if count > MOST_BLOCKS else "")

@@ -10,11 +10,10 @@ T = TypeVar("T")
 GROUPS = ("distortion", "level", "generator", "split")  # columns of labels by which figures are grouped
 Part = Literal["planner", "detection", "analysis", "replan", "regions"]  # parts of the program that --ablate leaves out
 PARTS: tuple[Part, ...] = get_args(Part)
-TABLE_FORMS = ("markdown", "latex", "csv")
 SCORER_FORMS = "the name of an embedded metric (see agenticiqa tools), pyiqa:METRIC, or module:function"
 MOS_RANGE_HELP = (
-    "the scores that correspond to 1 (bad) and 5 (excellent); default: the first of 0..1, 1..5 and 0..100 that holds "
-    "all scores, if they span a quarter of it"
+    "map LOW to 1 (bad) and HIGH to 5 (excellent). Default: the first of 0..1, 1..5 and 0..100 that contains all "
+    "scores. If the scores cover less than a quarter of it, give this option"
 )
 TUNED_STAGES = ("scoring", "answering", "planning", "detection", "all")
 OPTIMIZERS = ("reflect", "gepa", "mipro", "simba", "bootstrap")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = 4  # most panels in a row of the plot
 BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # distinguishable for color-blind readers (Okabe and Ito)
 CAPTION = (
-    "residual: RMSE on 1..5 over the fitted points. held out: RMSE over contents that the new curve was not fitted to. "
+    "residual: RMSE on 1..5 over the fitted points. held out: RMSE over scenes that the new curve was not fitted to. "
     "The old curve may have been fitted to them."
 )
 

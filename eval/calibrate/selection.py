@@ -51,7 +51,7 @@ def from_labels(
             raise UserError(f"{tool.name} needs references, but {data.name} has none: add a column reference")
         for sample in (*rated, *samples.anchor_samples(tool, items)):
             tools_of.setdefault(sample, []).append(tool)
-    summary = f"{len(items)} labeled images; MOS {scale.low:g} to {scale.high:g} is mapped to 1 to 5"
+    summary = f"{len(items)} labeled images; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5"
     return SamplesToMeasure(tools_of, name or (f"{data.name}, split {split}" if split else data.name), summary)
 
 

@@ -23,7 +23,7 @@ OF_A_ROW = ("quality_score", "mos", "content", "timings_ms", "usage_by_stage")  
 def print_price(config: Config, parts: Sequence[Part], jobs: Sequence[Job]) -> None:
     """Print the cost of assessing the images again without each part, before any request is sent."""
     for part in parts:
-        print(f"Cost without {part}, at most (unchanged requests are answered from the cache):")
+        print(f"Maximum cost of the run without {part} (requests with a cached answer are free):")
         print_estimate(estimate_without(config, part, jobs))
 
 

@@ -4,23 +4,23 @@ from argparse import BooleanOptionalAction
 from pathlib import Path
 
 from agenticiqa.configs.options import Group, Option, Options
-from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCORER_FORMS, TABLE_FORMS, TUNED_STAGES
+from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCORER_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
 
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
     "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
-    "metadata.csv. Also a folder written by save_to_disk, hub:OWNER/NAME@REVISION, or the NAME of a data set (see "
-    "`agenticiqa datasets`)"
+    "metadata.csv, or a folder saved with save_to_disk() of Hugging Face datasets, or hub:OWNER/NAME@REVISION, or the "
+    "NAME of a data set (see `agenticiqa datasets`)"
 )
 EVALUATE_EXAMPLES = """\
 examples:
   agenticiqa evaluate labels.csv                                score your images offline and compare with their MOS
-  agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate what the same costs with a model
+  agenticiqa evaluate labels.csv --config mine.yaml --dry-run   estimate the cost of this evaluation with a model
   agenticiqa evaluate labels.csv --scorer NIQE --out runs/niqe  evaluate a metric instead of the program
   agenticiqa evaluate kadid10k --root /data --by distortion     evaluate on a public data set
-  agenticiqa evaluate qbench --root /data --config mine.yaml    ask a benchmark of questions
+  agenticiqa evaluate qbench --root /data --config mine.yaml    run a question benchmark
 
 exit status: 0 all images have a score, 1 some images failed, 2 wrong usage, 3 some images have no score
 """
@@ -28,13 +28,13 @@ CALIBRATE_EXAMPLES = """\
 The command fits one of three things:
 
   --adapt                                an adapter, which corrects the offline score
-  --backend, --config or results.jsonl   a fusion profile, which sets the weight of a model beside the tools
+  --backend, --config or results.jsonl   a fusion profile, which sets the weight of a model relative to the tools
   otherwise                              tool curves, which map the values of each tool to 1..5
 
 ADAPTER: correct the offline score with your own labels. 50 to 200 labeled images are enough. No model is used.
 
   agenticiqa calibrate mine/labels.csv --adapt --out mine.npz
-      columns image and mos; optional columns: raters or mos_std (weight of a label), content (scene of an image)
+      columns image and mos; optional columns: raters or mos_std (weight of a label), content (the scene of an image)
   agenticiqa calibrate mine/pairs.csv --adapt --out mine.npz
       pairwise comparisons: columns better and worse, with two images in each row
   agenticiqa assess album/ --adapter mine.npz
@@ -42,18 +42,19 @@ ADAPTER: correct the offline score with your own labels. 50 to 200 labeled image
 
 The adapter is tested on held-out labels and saved only if it helps there. Otherwise the exit status is 1.
 
-FUSION PROFILE: estimate how reliable a model is, and which scores its quality levels stand for. No labels are needed:
-the estimate compares the model with several tools. Use 50 images or more; with fewer, a prior has a large weight.
+FUSION PROFILE: estimate the error of a model, and the score on 1..5 of each of its quality levels. No labels are
+needed: the estimate compares the model with several tools. Use 50 images or more; with fewer, a prior has a large
+weight.
 
   agenticiqa calibrate --backend openai.gpt-4o photos/ --out profile.yaml
       the model rates each photo; the cost is printed first (--dry-run prints only the cost, --max-usd limits it)
   agenticiqa calibrate scores.jsonl --out profile.yaml
       use results of "assess --jsonl" or "evaluate", at no cost; MOS in them are used unless you add --no-labels
   agenticiqa calibrate --config mine.yaml mine/labels.csv --out profile.yaml
-      rate the labeled images and use their MOS; "scores.jsonl mine/labels.csv" combines results with labels
+      rate the labeled images and use their MOS; with saved results, name both files: scores.jsonl mine/labels.csv
 
-Ratings are saved beside the profile (profile.rows.jsonl). After Ctrl-C or a limit, the same command continues.
-A profile is valid for one model, its prompts and the tools. Name it in a configuration:
+Ratings are saved beside the profile (profile.rows.jsonl). After Ctrl-C or a limit, run the same command again to
+continue. A profile is valid for one model, its prompts and the tools. Name it in a configuration:
 
   fusion: profile.yaml
 
@@ -69,19 +70,22 @@ data sets. Fit them to the MOS of your own images:
   agenticiqa calibrate photos/ --tool NOISE-SIGMA
       tools for a single distortion need no MOS: the command distorts pristine photos step by step
 
-Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, the same command continues. A tool keeps
-its curve of --base if it measured fewer than 20 images, or if its values do not follow the MOS in its own direction.
+Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, run the same command again to continue.
+The curve of --base is kept for a tool if it measured fewer than 20 images, or if its values have no clear correlation
+with the MOS, or one with the wrong sign.
 A full-reference curve maps an undistorted image to 5 and extreme distortions to about 2 or less. This can pull the
-middle of the curve away from the points, so check the plot. Then name the profile in a configuration:
+middle of the curve away from the points. Check the plot: if a curve misses its points, name only the other tools with
+--tool. Then name the profile in a configuration:
 
   calibration: mine.yaml
 
-LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional. A
-data set is named with its folder:
+LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional.
+For a public data set, give its name and its folder:
 
   agenticiqa calibrate kadid10k --root /data --out mine.yaml
 
-exit status: 0 all was fitted, 1 the adapter or some tools were refused, or some images were not rated, 2 wrong usage
+exit status: 0 everything requested was fitted, 1 the adapter or some curves were not saved, or some images were not
+rated, 2 wrong usage
 """
 OPTIMIZE_EXAMPLES = """\
 examples:
@@ -89,7 +93,7 @@ examples:
       estimate the cost; without --dry-run, tune the scoring prompt with 400 assessments
   agenticiqa optimize labels.csv --config mine.yaml --reflection-backend openai.gpt-4o --reflection-price 2.5,10 \\
       --max-usd 5 --out tuned/
-      spend 5 USD at most; the search stops early enough to pay for the final comparison
+      spend at most 5 USD, including the final comparison
   agenticiqa optimize labels.csv ... --out tuned/ --budget 800
       continue a search of 400 assessments; finished assessments are not repeated
   agenticiqa optimize more.csv ... --from tuned/ --out better/
@@ -98,16 +102,17 @@ examples:
       use the tuned prompts
 
 The folder contains prompts.json, fusion.yaml and report.html. fusion.yaml is a fusion profile for the saved prompts;
-it changes scores even if the original prompts are kept. After Ctrl-C or an outage, the same command continues.
+it changes scores even if the original prompts are kept. After Ctrl-C or an outage, run the same command again to
+continue.
 
-exit status: 0 the tuned prompts were saved, 1 they did not clearly improve the held-out labels, so the original prompts
-were saved, 2 wrong usage
+exit status: 0 the tuned prompts were saved, 1 they gave no clear improvement on held-out images or questions, so the
+original prompts were saved, 2 wrong usage
 """
 COMPARE_EXAMPLES = """\
 examples:
   agenticiqa compare runs/mine runs/tuned                    ranking of two runs, differences, p values, power
   agenticiqa compare runs/* --markdown - > comparison.md     the same tables as Markdown
-  agenticiqa compare runs/niqe runs/brisque                  runs on several data sets, a table for each figure
+  agenticiqa compare runs/niqe runs/brisque                  runs on several data sets: a table each for SRCC, PLCC, ...
   agenticiqa compare a.jpg b.webp --reference original.png   rank images, with size in bytes and all metrics
   agenticiqa compare shot1.jpg shot2.jpg --html both.html    a page that shows the images and maps side by side
 """
@@ -115,24 +120,29 @@ REPORT_EXAMPLES = """\
 examples:
   agenticiqa report runs/live --html report.html                 a page that opens from disk, without a server
   agenticiqa report runs/live runs/other --html both.html        several runs, each compared with the first
-  agenticiqa report runs/live --latex table.tex --csv table.csv  the table of figures in two formats
+  agenticiqa report runs/live --latex table.tex --csv table.csv  the table of results in two formats
 """
 DATASETS_EXAMPLES = """\
 examples:
-  agenticiqa datasets                          list the data sets and the benchmarks of questions
+  agenticiqa datasets                          list the data sets and the question benchmarks
   agenticiqa datasets kadid10k                 show where to get a data set and where to unpack it
-  agenticiqa datasets kadid10k --root /data    check your copy: number of labels, direction, missing files
+  agenticiqa datasets kadid10k --root /data    check your copy: number of labels, missing files, and
+                                               whether higher or lower scores are better
 
 exit status: 0 the copy is complete, 1 labels or files are missing, 2 wrong usage
 """
 
 MOS_RANGE = Option("--mos-range LOW HIGH", MOS_RANGE_HELP, float)
-NAME = Option("--name NAME", "name of a run in tables, once for each run, in order (default: its folder)", several=True)
+NAME = Option(
+    "--name NAME",
+    "name of a run in the tables (repeatable: once per run, in their order; default: its folder)",
+    several=True,
+)
 LABELS: Options = (
     Option(
         "--root DIR",
-        "folder of the images: for a data set, the parent of its unpacked archive; for your own table, the folder that "
-        "its paths start from (default: folder of the table)",
+        "for a public data set, the folder into which you unpacked its archive; for your own table, the folder to "
+        "which its image paths are relative (default: folder of the table)",
         Path,
     ),
     Option("--split NAME", "use only the rows of this split (column split)"),
@@ -146,7 +156,8 @@ LABELS: Options = (
             Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"),
             Option(
                 "--lower-is-better",
-                "low scores mean good quality, as in most DMOS; they are mirrored, so that higher is better",
+                "declare whether low scores mean good quality, as in most DMOS; such scores are mirrored (default: "
+                "higher is better; the command stops if a column named DMOS or the images contradict that)",
                 BooleanOptionalAction,
             ),
             MOS_RANGE,
@@ -157,14 +168,15 @@ LABELS: Options = (
 )
 ABLATE = Option(
     "--ablate PARTS",
-    f"also assess the images without each of these parts of the program, separated by commas: {', '.join(PARTS)}",
+    f"also run without one part at a time, for each part in PARTS (separated by commas): {', '.join(PARTS)}",
 )
 OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # options that a scorer does not use
 
 EVALUATE: Options = (
     Option(
         "TASK",
-        f"labeled images: {DATA_HELP}. Or a benchmark of questions. With several tasks, the mean is reported, too",
+        f"labeled images: {DATA_HELP}. Or the name of a question benchmark. With several tasks, the mean of their "
+        "results is also reported",
         Path,
         nargs="+",
         dest="tasks",
@@ -172,8 +184,8 @@ EVALUATE: Options = (
     *LABELS,
     Option(
         "--limit N",
-        "use only the first N rows, for a quick trial; a report on more rows in the same folder is kept, and this one "
-        "is saved as report-first-N",
+        "use only the first N rows, for a quick trial. If RUN has a report on more rows, that report is kept and the "
+        "new one is named report-first-N",
         int,
         at_least=1,
     ),
@@ -183,10 +195,11 @@ EVALUATE: Options = (
     Option(
         "--shorter-side PIXELS", "with --scorer: first downscale larger images to this shorter side", int, at_least=1
     ),
-    Option("--by", "also print the figures for each value of this column (report.md has all columns)", choices=GROUPS),
+    Option("--by", "also print the results for each value of this column (report.md has all columns)", choices=GROUPS),
     Option(
         "--splits N|FILE",
-        "also report the median over the test parts of N random 80/20 splits by content, as papers do. A CSV FILE "
+        "also report the median SRCC and PLCC over the test sets of N random 80/20 splits, the usual protocol in "
+        "papers. All images of one content (scene) are in the same part. A CSV FILE "
         'defines the splits: a column image, and one column per split with "test" for test images',
     ),
     ABLATE,
@@ -194,8 +207,8 @@ EVALUATE: Options = (
     MODELS,
     Option(
         "--out RUN",
-        "folder of the results (default: runs/<data>-<backend>); the same command continues there. With several tasks, "
-        "each has a subfolder",
+        "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. With "
+        "several tasks, each has a subfolder",
         Path,
     ),
     WORKERS_OPTION,
@@ -204,24 +217,32 @@ EVALUATE: Options = (
     RAW_CSV,
     Group(
         (
-            Option("--circular", "ask each question in all rotations of its options; all answers must be right", bool),
-            Option("--judge B", "for explanations: the model that compares them with reference texts"),
+            Option(
+                "--circular",
+                "ask each question in all rotations of its options; it is correct only if all answers are correct",
+                bool,
+            ),
+            Option("--judge B", "model that grades descriptions against reference texts"),
             Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
-            Option("--rounds N", "gradings of each explanation (Q-Bench: 5; default: %(default)s)", int, 1, at_least=1),
+            Option(
+                "--rounds N", "grade each description N times (default: %(default)s; Q-Bench: 5)", int, 1, at_least=1
+            ),
         ),
         "questions",
-        "Only for benchmarks of questions; `agenticiqa datasets` lists them.",
+        "Only for question benchmarks; `agenticiqa datasets` lists them.",
     ),
 )
 RUNS_SHOWN: Options = (
     NAME,
-    *(Option(f"--{form} FILE", f"write all tables as {form} to FILE; - prints them", Path) for form in TABLE_FORMS),
+    Option("--markdown FILE", "write all tables as Markdown to FILE; - prints them", Path),
+    Option("--latex FILE", "write all tables as LaTeX to FILE; - prints them", Path),
+    Option("--csv FILE", "write the first table as CSV to FILE, the others beside it; - prints only the first", Path),
 )
 COMPARE: Options = (
     Option(
         "RUN|IMAGE",
-        "folders that evaluate wrote (--out): runs on the same data, or folders of runs on several data sets. Also "
-        "results of assess (--jsonl FILE, --parquet DIR), or image files",
+        "two or more runs: folders that `evaluate --out` wrote, with one data set or several, or results of `assess` "
+        "(--jsonl FILE, --parquet DIR). Or two or more image files",
         Path,
         nargs="+",
         dest="runs",
@@ -233,7 +254,7 @@ COMPARE: Options = (
 REPORT: Options = (
     Option(
         "RUN",
-        "folder that evaluate wrote (--out), or results of assess (--jsonl FILE, --parquet DIR)",
+        "folder that `evaluate --out` wrote, or results of `assess` (--jsonl FILE, --parquet DIR)",
         Path,
         nargs="+",
         dest="runs",
@@ -241,7 +262,7 @@ REPORT: Options = (
     NAME,
     MOS_RANGE,
     Option("--html FILE", "write a page with tables, charts and all images (copied to a folder beside it)", Path),
-    Option("--markdown FILE", "write the table of figures as Markdown; - prints it", Path),
+    Option("--markdown FILE", "write the table of results (SRCC, PLCC, ...) as Markdown; - prints it", Path),
     Option("--latex FILE", "write the table as LaTeX, for the package booktabs; - prints it", Path),
     Option("--csv FILE", "write the table as CSV, unrounded, with the ends of the intervals; - prints it", Path),
     RAW_CSV,
@@ -254,7 +275,9 @@ CURVES: Options = (
     Option("--tool NAME", "fit only these tools (`agenticiqa tools` lists them; default: all that apply)", nargs="+"),
     Option("--name N", "name of the data in the profile (default: name of the folder)"),
     Option(
-        "--base P", "profile to copy the curves of all other tools from: a shipped one or a file (default: default)"
+        "--base P",
+        "copy the curves of all other tools from this profile, a file or a shipped one (default: the shipped profile "
+        "'default')",
     ),
     Option("--plot PNG", "file for the plot of the fit (default: beside the profile)", Path),
 )
@@ -262,7 +285,8 @@ FUSION: Options = (Option("--no-labels", "ignore the MOS in results of evaluate"
 CALIBRATE: Options = (
     Option(
         "DATA",
-        "labels with MOS, photos or folders of photos, or the results of a finished run (.jsonl)",
+        "a table with MOS, or photos (files or folders), or results of a finished run (.jsonl); see below what each "
+        "fit needs",
         Path,
         nargs="+",
         dest="data",
@@ -270,7 +294,7 @@ CALIBRATE: Options = (
     Option("--out FILE", f"file to write (default: adapter.npz, {FUSION_OUT} or {CURVES_OUT})", Path),
     Option("--force", "replace the file and the plot if they exist", bool),
     *LABELS,
-    Option("--adapt", "fit an adapter of the offline score to the labels", bool),
+    Option("--adapt", "fit a correction (adapter) that brings the offline score closer to your labels", bool),
     Group(CURVES, "tool curves"),
     Group(FUSION, "fusion profile"),
     WORKERS_OPTION,
@@ -279,38 +303,51 @@ CALIBRATE: Options = (
     MODELS,
 )
 OPTIMIZE: Options = (
-    Option("DATA", f"labeled images: {DATA_HELP}. Or a benchmark of questions", Path, dest="labels"),
+    Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark", Path, dest="labels"),
     Option("--out DIR", "folder for the prompts, the fusion profile and the report", Path, required=True),
     Option(
         "--stage",
-        "stage to tune: scoring and all need MOS, answering and planning need a benchmark of questions, detection "
-        "needs a column distortion (default: %(default)s)",
+        "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering or planning, it "
+        "must be a question benchmark; with detection, it needs a column distortion",
         choices=TUNED_STAGES,
         default="scoring",
     ),
     Option("--budget N", "largest number of assessments in the search (default: %(default)s)", int, 400, at_least=1),
     Option(
-        "--starts N", "first proposals; the search continues with the best (default: %(default)s)", int, 3, at_least=1
+        "--starts N",
+        "write N proposals first, and continue from the best one (default: %(default)s)",
+        int,
+        3,
+        at_least=1,
     ),
     Option("--exemplars N", "add N labeled images to the scoring prompt if that helps (default: %(default)s)", int, 0),
     Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file", dest="warm"),
     Option(
         "--optimizer",
-        "reflect: a model rewrites the instructions after reading the largest errors, and improvements are measured "
-        "again. The others are DSPy's: GEPA and MIPROv2 (both need the extra optimize), SIMBA, BootstrapFewShot "
-        "(default: %(default)s)",
+        "reflect (default): a model rewrites the instructions from the images with the largest errors, and a second "
+        "measurement confirms an improvement. The others are DSPy's: GEPA and MIPROv2 (both need pip install "
+        "'agenticiqa[optimize]'), SIMBA, BootstrapFewShot",
         choices=OPTIMIZERS,
         default="reflect",
     ),
-    Option("--held-out SHARE", "share of the contents held out for the comparison (default: %(default)s)", float, 0.4),
+    Option(
+        "--held-out SHARE",
+        "fraction of the scenes held out to compare old and new prompts (default: %(default)s)",
+        float,
+        0.4,
+    ),
     Option("--seed N", "random seed of the split and of the search (default: %(default)s)", int, 0),
     Option("--workers N", "number of images assessed in parallel (default: %(default)s)", int, WORKERS, at_least=1),
-    Option("--log-dir DIR", "folder of the measurements, to continue from (default: OUT/search)", Path),
+    Option(
+        "--log-dir DIR",
+        "folder of finished assessments; a search continues from those there (default: OUT/search)",
+        Path,
+    ),
     DRY_RUN,
     Group(
         (
             Option("--reflection-backend R", "the model, such as openai.gpt-4o"),
-            Option("--reflection-api-base URL", "address of its server, if it is not a provider's"),
+            Option("--reflection-api-base URL", "its OpenAI-compatible server (not needed for a known provider)"),
             Option("--reflection-key-env NAME", "environment variable with the key of that server"),
             Option(
                 "--reflection-price IN,OUT", "its price in USD per million tokens, such as 2.5,10; --max-usd needs it"

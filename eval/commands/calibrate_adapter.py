@@ -57,15 +57,17 @@ def run(args: Namespace, data: Path | None) -> int:
     given, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)
     kind, count, scenes = "comparisons" if given.pairs else "labels", len(given.target), len(np.unique(given.contents))
     if count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
-        needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} contents are needed"
-        print(f"Not saved: found {count} {kind} of {scenes} contents, but at least {needed}.")
+        needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
+        print(f"Not saved: {count} {kind} of {scenes} scenes are too few. Use at least {needed}.")
         return SOME_FAILED
     fit, weights, found = fit_adapter(given)
     known = np.flatnonzero(np.isfinite(found))
     tested, found = given.at(known), found[known]
     render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, found))
     if trained := trained_on_count(TOOL, seen):
-        print_error(f"the shipped scorer was trained on {trained} of these images: it is less accurate on new images")
+        print_error(
+            f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'
+        )
     if len(known) < FEWEST_LABELS or not helps(tested, found):
         print(f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. Add more.")
         return SOME_FAILED
@@ -85,7 +87,10 @@ def run(args: Namespace, data: Path | None) -> int:
     about |= {"level": level, "shipped": shipped, "spread": spread, "error": error}
     about |= {"images": sorted(each.sha256 for each in images), "kinds": sorted({k for e in images for k in e.kinds})}
     write_adapter(out, weights, about | {"version": version("agenticiqa"), "date": date.today().isoformat()})
-    print(f"{out}: {shipped:.2f} x the shipped score, plus a regression on {count} {kind} of {len(seen)} images.")
+    print(
+        f"Saved {out}: adapted score = {shipped:.2f} x shipped score + a regression fitted to {count} {kind} of "
+        f"{len(seen)} images."
+    )
     if spread:
         print(f"The 80 % interval is the score +- {NORMAL_QUANTILES['80'] * spread:.2f}, from held-out labels.")
     print(f'Use it with --adapter {out}, or with "adapter: {out}" in a configuration.')
@@ -96,7 +101,7 @@ def _scores(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen],
     """Return the scores in a table, with their images, and a digest of them."""
     read = labels_named(args, data)
     scale, items = read.any_scale(), read.labels
-    print(f"MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5", file=sys.stderr)
+    print(f"MOS {scale.low:g}..{scale.high:g} are mapped to 1..5", file=sys.stderr)
     weight = np.ones(len(items))
     if any(item.mos_std is not None or item.raters for item in items):
         std = [None if item.mos_std is None else item.mos_std * 4 / (scale.high - scale.low) for item in items]
@@ -172,7 +177,7 @@ def _figures(given: GivenLabels, found: NDArray[np.float64]) -> list[Sequence[st
     if given.pairs:
         both = [accuracy((each > 0).tolist(), contents) for each in (given.shipped, found)]
         gain = difference_interval(lambda x, _: float((x > 0).mean()), found, given.shipped, target, contents)
-        return [("share in right order", *(f"{each:.3f}" for each in both), f"{gain:+.3f}")]
+        return [("pairs ranked correctly", *(f"{each:.3f}" for each in both), f"{gain:+.3f}")]
     for name, measure in (("SRCC", srcc), ("PLCC", plcc), ("error, in levels", rmse)):
         both = [
             rmse_interval(each, target, contents) if measure is rmse else interval(measure, each, target, contents)

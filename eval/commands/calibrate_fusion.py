@@ -53,7 +53,10 @@ def run(args: Namespace, given: Given) -> int:
     else:
         config = config_from(args).without_fusion()
         if config.summarizer.is_offline:
-            raise UserError("the configuration has no model for scores: name one with --backend, or in summarizer")
+            raise UserError(
+                "the configuration has no model for scores: name one with --backend, or in the section summarizer of "
+                "the configuration"
+            )
         jobs, problems = _jobs(given.photos, data.labels if data else [])
         config = check_batches(args, config, limits_from(args, config), jobs)
         if args.dry_run:
@@ -68,14 +71,17 @@ def run(args: Namespace, given: Given) -> int:
     write_fusion_profile(out, fit.profile)
     print(f"{out}: {fitted_text(fit)}.")
     if fit.profile.images < FEWEST_FOR_AUTO:
-        print(f"With so few images, a prior for typical models counts a lot. Use {FEWEST_FOR_AUTO} or more images.")
+        print(
+            "With so few images, the result depends strongly on a prior for typical models. Use "
+            f"{FEWEST_FOR_AUTO} or more images."
+        )
     print(f'To use it, add "fusion: {out}" to a configuration with {fit.subject.model} as summarizer.')
     return status
 
 
 def _mos_on_1_5(scored: Sequence[tuple[str | Path, float]], scale: MosScale) -> dict[str, float]:
     """Return MOS on 1..5 by the SHA-256 of the image; an image is a path or its SHA-256."""
-    print(f"MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5", file=sys.stderr)
+    print(f"MOS {scale.low:g}..{scale.high:g} are mapped to 1..5", file=sys.stderr)
     return {image if isinstance(image, str) else sha256_of(image): scale.to_1_5(mos) for image, mos in scored}
 
 
@@ -111,12 +117,14 @@ def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> t
         install(config)
         summary = Summary(len(jobs), assessed_before=len(jobs) - len(plan.todo))
         if summary.assessed_before:
-            print(f"{summary.assessed_before} of {len(jobs)} were rated before", file=sys.stderr)
+            print(f"{summary.assessed_before} of {len(jobs)} were already rated", file=sys.stderr)
         with continuing(file):
             write = Appending(results, plan.settings)
             assess_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
         if summary.not_assessed:
-            print_error(f"stopped; {summary.not_assessed} images were not rated; the same command continues {file}")
+            print_error(
+                f"stopped; {summary.not_assessed} images were not rated; run the same command again to continue {file}"
+            )
             return None
         return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
 

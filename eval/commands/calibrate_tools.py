@@ -55,7 +55,7 @@ def run(args: Namespace, given: Given) -> int:
         return SOME_FAILED
     taken = len(base.keys() - fitted.keys())
     print(f"{out}: {len(fitted)} curves fitted, {taken} copied from {base_name}. {plot} shows the fit.")
-    print(f'To use it, add "calibration: {out}" to a configuration. {kept} has the measured values for another fit.')
+    print(f'To use it, add "calibration: {out}" to a configuration. A later fit reuses the values in {kept}.')
     return OK if len(fitted) == len(outcomes) else SOME_FAILED
 
 
@@ -64,7 +64,7 @@ def _selection(args: Namespace, given: Given) -> selection.SamplesToMeasure:
     if given.labels is None:
         return selection.from_photos(given.photos, tool_names=names, name=args.name)
     if given.photos:
-        raise UserError(f"curves cannot be fitted to labels and photos: remove {given.labels} or {given.photos[0]}")
+        raise UserError(f"fit curves to labels or to photos, not to both: remove {given.labels} or {given.photos[0]}")
     return selection.from_labels(labels_named(args, given.labels), split=args.split, tool_names=names, name=args.name)
 
 

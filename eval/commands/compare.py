@@ -69,7 +69,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
     if is_stdout(file):
         if others:
             names = ", ".join(title for title, _ in others)
-            print_note(f"stdout has only the table {first!r}; --csv FILE also writes these tables beside FILE: {names}")
+            print_note(f"only the table {first!r} was printed; use --csv FILE to get these tables, too: {names}")
         return
     for title, text in others:
         beside = file.with_stem(f"{file.stem}-{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}")

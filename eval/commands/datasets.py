@@ -48,20 +48,20 @@ def _checked(task: Task, root: Path) -> int:
     labels = read_task(task, root, partial=True)
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
-    print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} contents")
+    print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} scenes")
     print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({task.direction_check})")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     known = (
         "the label files are the official ones"
         if task.sha256
-        else "this version has no hash of the official label files"
+        else "the label files were not verified, because this version has no SHA-256 of the official ones"
     )
     print(f"- {other_files(task, root) or known}")
     shown = ", such as " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
     print(f"- missing files: {len(missing)}{shown}")
     if not missing:
         pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
-        print(f"- {near_duplicates_doubt(pairs) or 'no near-duplicate images count as different scenes'}")
+        print(f"- {near_duplicates_doubt(pairs) or 'no near duplicates found in different scenes'}")
     return OK if len(labels) == task.count and not missing else SOME_FAILED
 
 
@@ -99,7 +99,7 @@ def _print_questions(task: QuestionTask, root: Path | None, split: str | None = 
     found = read_items(task, root, split)
     items = found.usable
     expected = f" of {task.count}" if task.count else ""
-    print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} contents")
+    print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} scenes")
     for key in dict.fromkeys(key for item in items for key in item.groups):
         counts = Counter(item.groups.get(key, "-") for item in items)
         print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")

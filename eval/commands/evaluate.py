@@ -85,7 +85,7 @@ def run(args: Namespace) -> int:
         try:
             each.any_scale()
         except UserError as error:
-            print_error(f"{task}: {error}; without it, the figures on the scale 1 to 5 are omitted")
+            print_error(f"{task}: {error}; without --mos-range, RMSE and other results on 1..5 are omitted")
     jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
     if args.batch and (args.scorer or parts):
         raise UserError("--batch cannot be combined with --scorer or --ablate: remove one of them")

@@ -44,10 +44,10 @@ def task_of(args: Namespace) -> QuestionTask | None:
     if not known:
         for option in ("circular", "judge", "judge_api_base"):
             if getattr(args, option):
-                raise UserError(f"--{option.replace('_', '-')} is for benchmarks of questions: remove it, or name one")
+                raise UserError(f"--{option.replace('_', '-')} is for question benchmarks: remove it, or name one")
         return None
     if len(args.tasks) > 1:
-        raise UserError(f"{known[0].name} is a benchmark of questions: evaluate it separately from the other tasks")
+        raise UserError(f"{known[0].name} is a question benchmark: evaluate it separately from the other tasks")
     for option in ("scorer", "ablate", "baselines", "splits", "partial"):
         if getattr(args, option):
             raise UserError(f"--{option} is for images with MOS, but {known[0].name} has questions: remove it")
@@ -108,7 +108,7 @@ def _check(args: Namespace, task: QuestionTask) -> None:
     """Raise UserError for options that do not fit together."""
     if args.root is None:
         raise UserError(
-            f"{task.name}: name the folder that contains {task.folder} with --root; to get it, download {task.source}"
+            f"{task.name}: add --root DIR, the folder that contains {task.folder} (download: {task.source})"
         )
     if args.query != DEFAULT_QUERY:
         raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")

@@ -15,7 +15,7 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
     """
     found = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
     if found.doubt:
-        print_error(f"the declared direction of the scores may be wrong: {found.doubt}")
+        print_error(f"the declared direction of the scores may be wrong: {found.doubt}; check --[no-]lower-is-better")
     if found.note:
         print_error(found.note)
     return found

@@ -56,8 +56,8 @@ def run(args: Namespace) -> int:
     questions = questions_of(labels, stage, scale)
     pool, held_out = split_by_content(questions, held_out=args.held_out, seed=args.seed)
     print(f"Prompts to tune with {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
-    on_scale = f"; MOS from {scale.low:g} to {scale.high:g} are mapped to 1 to 5" if scale else ""
-    print(f"Split by content: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
+    on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
+    print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
     cost = expected(
         config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars, args.optimizer
     )
@@ -67,8 +67,8 @@ def run(args: Namespace) -> int:
     if args.optimizer == "reflect" and proposals_of(args.budget) < ENOUGH:
         few, enough = proposals_of(args.budget), budget_for(ENOUGH)
         print(
-            f"This budget allows about {few} proposals, which seldom find an improvement. For {ENOUGH} proposals, use "
-            f"--budget {enough}."
+            f"This budget allows about {few} proposals, which is usually too few for an improvement. For {ENOUGH} "
+            f"proposals, use --budget {enough}."
         )
     sys.stdout.flush()
     if args.dry_run:
@@ -160,11 +160,11 @@ def _labels(
     if stage in ("answering", "planning"):
         if task is None:
             raise UserError(
-                f"--stage {stage} needs a benchmark of questions: name one of {', '.join(sorted(QUESTION_TASKS))}"
+                f"--stage {stage} needs a question benchmark: name one of {', '.join(sorted(QUESTION_TASKS))}"
             )
         items = read_items(task, args.root, args.split).usable
         return items, items_sha256(items), None
     if task:
-        raise UserError(f"{task.name} is a benchmark of questions: use it with --stage answering or planning")
+        raise UserError(f"{task.name} is a question benchmark: use it with --stage answering or planning")
     data = labels_named(args, args.labels)
     return data.labels, data.digest, data.any_scale() if stage in ("scoring", "all") else None

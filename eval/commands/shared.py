@@ -29,7 +29,7 @@ def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
     ``finished`` of ``total`` rows existed before.
     """
     if finished:
-        print(f"{finished} of {total} were assessed before", file=sys.stderr)
+        print(f"{finished} of {total} were already assessed", file=sys.stderr)
     for each in render.progress(rows, total - finished):
         row: Any = each[-1] if isinstance(each, tuple) else each
         if "error" in row:
@@ -43,5 +43,5 @@ def continuing(kept: Path) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, dspy.LMError):
-        print_error(f"the same command continues from the results in {kept}")
+        print_error(f"run the same command again to continue from the results in {kept}")
         raise

@@ -42,7 +42,7 @@ def evidence_of_reversed_scores(labels: Sequence[LabeledImage]) -> str | None:
         return None
     found = srcc(list(similarity.values()), [label.mos for label in similarity])
     if found is not None and found <= CLEARLY_NEGATIVE:
-        return f"SSIM to the references and the scores have an SRCC of {found:.2f} (n = {len(similarity)})"
+        return f"SRCC between the scores and SSIM (image to reference) is {found:.2f} (n = {len(similarity)})"
     return None
 
 

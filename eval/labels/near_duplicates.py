@@ -46,13 +46,13 @@ def near_duplicates(
 def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | None:
     """Return a warning about the pairs that ``near_duplicates`` found; ``None`` if there are none."""
     if pairs is None:
-        return f"near duplicates were not searched: there are more than {MOST_IMAGES:,} images"
+        return f"the search for near duplicates was skipped, because there are more than {MOST_IMAGES:,} images"
     if not pairs:
         return None
     a, b = pairs[0]
     return (
-        f"{len(pairs)} pairs of near-duplicate images have different contents or splits, such as {a} and {b}. If they "
-        "show one scene, give them the same content; otherwise intervals are too narrow"
+        f"{len(pairs)} pairs of near-duplicate images have different scenes or splits, such as {a} and {b}. If they "
+        "show the same scene, give them the same value in column content (scene); otherwise intervals are too narrow"
     )
 
 

@@ -62,7 +62,8 @@ def open_source(data: Path, root: Path | None = None) -> Source:
         table = next((data / name for name in TABLES if (data / name).is_file()), None)
         if table is None:
             raise UserError(
-                f"{data}: no labels found in this folder: add one of {', '.join(TABLES)}, or use save_to_disk"
+                f"{data}: no labels found in this folder: add one of {', '.join(TABLES)}, or name a folder saved "
+                "with save_to_disk() of Hugging Face datasets"
             )
         return open_source(table)
     reader = READERS.get(data.suffix.lower(), _csv_rows)
@@ -136,8 +137,9 @@ def _of_hub(address: str) -> Source:
         found = load_dataset(name, revision=revision)
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, HTTPError, OSError, ValueError) as error:
         raise UserError(
-            f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {str(error).partition(chr(10))[0]}); offline, "
-            "set HF_HUB_OFFLINE=1 and name the 40-digit commit of a cached copy, or use a folder of save_to_disk"
+            f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {str(error).partition(chr(10))[0]}); without "
+            f"network, set HF_HUB_OFFLINE=1 and use {HUB}OWNER/NAME@COMMIT (40 digits) of a cached copy, or name a "
+            "folder saved with save_to_disk()"
         ) from error
     title = f"{HUB}{name}@{revision}"
     return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(found), pinned=title)

@@ -148,7 +148,9 @@ def split_by_content(
         raise UserError(f"the held-out share must be between 0 and 1, got {held_out:g}")
     contents = sorted({question.content for question in questions})
     if len(contents) < 2:
-        raise UserError(f"the labels have {len(contents)} content (scene); at least 2 are needed, one of them held out")
+        raise UserError(
+            f"the labels have {len(contents)} scenes (column content or reference); at least 2 are needed, one of them held out"
+        )
     random.Random(seed).shuffle(contents)
     reserved = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
     tuned = [question for question in questions if question.content not in reserved]

@@ -51,7 +51,7 @@ def summary(tuned: Tuned) -> Iterator[str]:
         yield f"Refused ({found.refused.count(reason)}): {reason}"
     if tuned.exemplars:
         yield f"Exemplars {tuned.exemplars}"
-    held_out = f"{figures['images']} held-out images of {figures['contents']} contents"
+    held_out = f"{figures['images']} held-out images of {figures['contents']} scenes"
     yield f"{held_out}, before and after tuning (95 % intervals):"
     for name, title in TITLES.items():
         if name in figures:

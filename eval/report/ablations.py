@@ -14,7 +14,7 @@ SENTENCES = (
     "Each ablated program assessed all images again. changed: images with a different score. calls: requests sent to "
     "models, without those answered from the cache.",
     "SRCC difference: SRCC without the part minus SRCC of the whole program, on the images that both scored. Brackets: "
-    "95 % intervals from a jackknife over contents, paired, not corrected for multiple comparisons.",
+    "95 % intervals from a jackknife over scenes, paired, not corrected for multiple comparisons.",
 )
 
 

@@ -35,10 +35,10 @@ from agenticiqa.programs.errors import UserError
 SMALLEST_SHOWN = 0.01  # difference for which the needed data are estimated
 POWER = 0.8
 SENTENCES = (
-    "Brackets: 95 % intervals from a jackknife over contents; for accuracy, Wilson intervals adjusted for clustering "
-    "by content. Differences are paired: each replicate deletes the same content from both runs.",
-    "p: Student's t test over contents; for answers, McNemar's exact test. p (Holm): corrected for the pairs of runs.",
-    "Needed to detect 0.01: the estimated number of similar items and contents for a power of 80 % at the 5 % level.",
+    "Brackets: 95 % intervals from a jackknife over scenes; for accuracy, Wilson intervals adjusted for clustering "
+    "by scene. Differences are paired: each replicate deletes the same scene from both runs.",
+    "p: Student's t test over scenes; for answers, McNemar's exact test. p (Holm): corrected for the pairs of runs.",
+    "Needed to detect 0.01: the estimated number of similar items and scenes for a power of 80 % at the 5 % level.",
 )
 OVER_SETS = "mean: all sets have equal weight. p (Holm): corrected for the pairs of runs on all sets."
 
@@ -270,7 +270,7 @@ def difference_table(found: Sequence[Difference]) -> ReportTable:
             "p": probability(each.p),
             "p (Holm)": probability(each.holm),
             f"needed to detect {SMALLEST_SHOWN:g}": Cell(
-                "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} contents)",
+                "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} scenes)",
                 {"items": each.items_needed, "contents": each.contents_needed},
             ),
         }

@@ -189,7 +189,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
             f"{unparsed}{f' ({reasons})' if reasons else ''}. They count as wrong"
             f"{', but not in the accuracy of answered questions' if kind == 'choice' else ''}"
         )
-        yield f"Brackets: 95 % Wilson intervals, adjusted for clustering by {figures['contents']} contents"
+        yield f"Brackets: 95 % Wilson intervals, adjusted for clustering by {figures['contents']} scenes"
     if kind == "choice":
         yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
         if figures["circular"]:

@@ -62,7 +62,7 @@ def rating_headline(figures: Figures) -> str:
     agreement = (
         f"{ours['name']} has an SRCC of {figure(ours['srcc'])} with the MOS and a PLCC of "
         f"{figure(ours['plcc_fitted'])} after a logistic fit, on {counted(ours['n'], ours['unscored'])} images of "
-        f"{figures['contents']:,} contents"
+        f"{figures['contents']:,} scenes"
     )
     best = figures["srcc_differences"].get(BEST_TOOL)
     return agreement + (f". The SRCC difference from the best single tool is {figure(best, '+.3f')}." if best else ".")
@@ -216,7 +216,7 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         yield "RMSE raw is missing, as the ends of the labels' scale are unknown; give them with --mos-range"
     chosen = next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None)
     if chosen:
-        yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over contents (images: {chosen})"
+        yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over scenes (images: {chosen})"
     if figures["best_tool"]:
         yield f"{figures['best_tool']} is the best single tool on these same images, so its figures are biased upward"
     if figures.get("baselines"):

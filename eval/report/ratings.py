@@ -174,9 +174,7 @@ def _of_chosen(predictor: Predictor, here: NDArray[np.intp], columns: Columns, f
     count = len({columns.contents[row] for row in here})
     if predictor.name != BEST_TOOL or found.low is None or count >= 2 * FOLDS:
         return found
-    return replace(
-        found, low=None, high=None, note=f"too few contents to choose a tool ({count}, at least {2 * FOLDS})"
-    )
+    return replace(found, low=None, high=None, note=f"too few scenes to choose a tool ({count}, at least {2 * FOLDS})")
 
 
 def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: MosScale | None) -> dict[str, Interval]:

@@ -40,7 +40,10 @@ def scorer_of(
         scorer = _of_function(given, _qualified(given), lower_is_better)
     if lower_is_better is not None and lower_is_better != scorer.lower_is_better:
         direction = "lower" if scorer.lower_is_better else "higher"
-        raise UserError(f"{scorer.name} declares that {direction} is better: leave out the direction")
+        raise UserError(
+            f"for {scorer.name}, {direction} is always better: remove --scorer-lower-is-better (Python: "
+            "lower_is_better)"
+        )
     return replace(scorer, shorter_side=shorter_side)
 
 

@@ -70,13 +70,13 @@ def labeled_images(
         if not (data.exists() or holds_labels(data)):
             raise UserError(f"{data}: there is no such file or folder, and {unknown_text(str(data), TASKS)}")
         if partial:
-            raise UserError(f"--partial is for data sets by name, but {data} is your own table: remove it")
+            raise UserError(f"--partial applies only to public data sets, but {data} is your own data: remove it")
         return _own(data, root, split, declared or Declared())
     if declared not in (None, Declared()):
         raise UserError(f"{task.name} has fixed columns, direction and scale: remove the options for your own data")
     if root is None:
         raise UserError(
-            f"{task.name}: name the folder that contains {task.folder} with --root; to get it, download {task.source}"
+            f"{task.name}: add --root DIR, the folder that contains {task.folder} (download: {task.source})"
         )
     every = read_task(task, root, partial=partial)
     if partial:

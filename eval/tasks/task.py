@@ -69,7 +69,7 @@ class Task:
     @property
     def direction_check(self) -> str:
         """Return whether the archive itself shows the direction, in words."""
-        return "confirmed by the labels" if self.shows_direction else "as declared, not confirmed by the labels"
+        return "confirmed by the labels" if self.shows_direction else "as documented; the labels cannot confirm it"
 
     @property
     def scale_text(self) -> str:
@@ -135,7 +135,10 @@ def other_files(task: Task, root: Path) -> str | None:
     other = [name for name, digest in found.items() if digest != task.sha256[name]]
     if not other:
         return None
-    return f"{', '.join(other)} of {task.name} differs from the official file (SHA-256 {found[other[0]][:12]}...)"
+    return (
+        f"{', '.join(other)} of {task.name} differs from the official file (SHA-256 {found[other[0]][:12]}...). If you "
+        "did not change it, download it again"
+    )
 
 
 def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
@@ -194,7 +197,8 @@ def _refuse_repeated(task: Task, rows: Sequence[Rated]) -> None:
     counts = Counter((row.image, row.reference) for row in rows)
     if repeated := [image for (image, _), count in counts.items() if count > 1]:
         raise UserError(
-            f"{task.name}: {len(repeated)} images are listed twice in {', '.join(task.files)}, such as {repeated[0]}"
+            f"{task.name}: {len(repeated)} images are listed twice in {', '.join(task.files)}, such as "
+            f"{repeated[0]}; use the official file"
         )
 
 
@@ -229,8 +233,8 @@ def _refuse_other_scale(task: Task, rows: Sequence[Rated]) -> None:
     for good, bad, what in _better_and_worse(rows):
         if (fmean(good) > fmean(bad)) == task.lower_is_better and fmean(good) != fmean(bad):
             raise UserError(
-                f"{task.name}: {task.direction} in {task.column}, but {what} have a mean of {fmean(good):.4g} and the "
-                f"others {fmean(bad):.4g}; use the official table"
+                f"{task.name}: column {task.column} should be '{task.direction}', but {what} have a mean of "
+                f"{fmean(good):.4g} and all others {fmean(bad):.4g}, so it may be inverted; use the official table"
             )
 
 

@@ -3,6 +3,7 @@
 This module has only declarations, so that --help, --version and shell completion load neither DSPy nor numpy.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from agenticiqa.configs.options import AdapterKey, Group, ImageKeys, ModelKeys, Option, Options, keys
@@ -36,9 +37,9 @@ exit status:
 """
 BATCHES_EXAMPLES = """\
 examples:
-  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            submit; Ctrl-C stops no batch
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl            submit (Ctrl-C stops no batches)
   agenticiqa batches scores.jsonl                                                     list the batches and their states
-  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect answers and continue
+  agenticiqa assess album/ --config mine.yaml --batch --jsonl scores.jsonl --resume   collect and continue
   agenticiqa batches scores.jsonl --cancel                                            cancel all unfinished batches
 """
 MEASURE_EXAMPLES = """\
@@ -64,10 +65,10 @@ examples:
 
 an example of a policy, mine.yaml (conditions that it does not name are not checked):
   min_short_side: 800          # pixels
-  min_effective_side: 1000     # pixels of the longer side at the real resolution (lower if the photo was enlarged)
-  min_jpeg_quality: 60         # also checks earlier JPEG compression, even of a PNG
+  min_effective_side: 1000     # longer side in pixels, before any enlargement (estimated from the detail)
+  min_jpeg_quality: 60         # also of earlier JPEG compression, for example of a PNG made from a JPEG
   min_score: 3                 # this and the next two need a full assessment, which takes longer
-  distortions: {blur: severe, noise: moderate}    # refuse from this severity on
+  distortions: {blur: severe, noise: moderate}    # refuse this severity and worse
   refuse_kinds: [page, graphic]
 
 reasons for a refusal: undecodable, small, large, aspect, upscaled, compressed, score, kind, or a distortion's name
@@ -79,7 +80,7 @@ exit status:
   4  some photos were refused
 """
 
-CONFIG = Option("--config FILE", "read this configuration file (default: $AGENTICIQA_CONFIG, else offline)")
+CONFIG = Option("--config FILE", "read this configuration file (default: $AGENTICIQA_CONFIG; if not set, run offline)")
 MODEL: Options = (
     Option(
         "--backend B",
@@ -110,20 +111,21 @@ WORKERS_OPTION = Option(
     int,
     at_least=1,
 )
+WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (default: one per processor core)")
 DRY_RUN = Option("--dry-run", "print the expected calls, tokens and (if --config has a price) USD; send nothing", bool)
 BATCH: Options = (
     Option(
         "--batch",
         "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
-        "other servers that have the same API; for vllm, requests are written to files for vllm run-batch. After "
-        "Ctrl-C or a crash, run the same command again to continue (assess: with --resume). `agenticiqa batches` lists "
-        "the batches",
+        "other servers that have the same API. For vllm, requests are written to files: run `vllm run-batch` on "
+        "them. To continue, also after Ctrl-C or a crash, run the same command again. `agenticiqa batches` lists the "
+        "batches",
         bool,
     ),
     Option(
         "--image-urls PREFIX",
         "with --batch, send the address of each image instead of its bytes: PREFIX/album/a.jpg for album/a.jpg in the "
-        "current folder. The model downloads the image, so both files must be the same",
+        "current folder. The provider downloads the image from there. It must be identical to the local file",
     ),
 )
 RAW_CSV = Option(
@@ -135,8 +137,8 @@ RAW_CSV = Option(
 TABLES: Options = (
     Option(
         "--html FILE",
-        "write a contact sheet: a page with all images by score and filters for distortion and level. It loads nothing "
-        "from the network",
+        "write a contact sheet: a page with all images, sorted by score, which can be filtered by distortion and "
+        "level. It loads nothing from the network",
         Path,
     ),
     Option("--csv FILE", "write a table with one row per image (-: stdout)", Path),
@@ -173,13 +175,13 @@ ASSESS: Options = (
     Option(
         "--reference FILE",
         "compare with this pristine original, or with a folder of originals. In a folder, the original with the same "
-        "relative path is used, else the only one with the same name",
+        "relative path is used, otherwise the one with the same file name, if there is exactly one",
     ),
     *REFERENCE,
     QUERY,
     Option(
         "--option TEXT",
-        "add an answer to choose from; give 2 to 26 of them. The answer is then a letter, A for the first",
+        "add one option to choose from (repeatable, 2 to 26 times). The answer is then a letter: A is the first option",
         dest="options",
         several=True,
     ),
@@ -193,14 +195,15 @@ ASSESS: Options = (
             ),
             Option(
                 "--jsonl FILE",
-                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. With -, print the "
-                "lines, including those of failed images",
+                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. With -, print "
+                "the lines to stdout, also for failed images, which get no line in FILE",
             ),
             Option(
                 "--parquet DIR",
                 "write one Parquet file per shard of images into DIR, a folder or an address such as s3://... IMAGE "
-                "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a data "
-                "set of save_to_disk. After an interruption, run the same command again to continue",
+                "can then also be a glob, an s3:// or gs:// address, a .csv or .parquet table, a .tar shard or a "
+                "folder saved with save_to_disk() of Hugging Face datasets. After an interruption, run the same "
+                "command again to continue",
             ),
         ),
         one_of=True,
@@ -208,8 +211,8 @@ ASSESS: Options = (
     Option("--shard-images N", "put N images into each shard of --parquet (default: 256)", int, 256, at_least=1),
     Option(
         "--engine",
-        "choose where --parquet runs: local, or ray for the Ray cluster at $RAY_ADDRESS (if not set, one is started "
-        "here). With ray, --workers is the number of worker processes (default: local)",
+        "choose where --parquet runs (default: local). With ray, it runs on the Ray cluster at $RAY_ADDRESS (if not "
+        "set, one is started here), and --workers is the number of worker processes",
         choices=("local", "ray"),
         default="local",
     ),
@@ -221,15 +224,15 @@ ASSESS: Options = (
     ),
     Option(
         "--resume",
-        "continue the --jsonl FILE: skip each image that has a result there for the same content, question and "
-        "settings",
+        "skip images that already have a result in the --jsonl FILE, for the same image content, question and "
+        "settings. With --batch, run the same command again with --resume to continue",
         bool,
     ),
     Option(
         "--fuse",
         "choose how tool scores and the model's rating are combined. With auto, the weights are fitted to the results "
-        "of this run (50 or more images, --jsonl or --parquet). The fitted score then replaces the default one, which "
-        "stays beside it (default: default)",
+        "of this run (50 or more images, --jsonl or --parquet). quality_score is then the fitted score, and fusion has "
+        "both scores (default: default)",
         choices=("default", "auto"),
         default="default",
     ),
@@ -246,7 +249,8 @@ ASSESS: Options = (
             ),
         ),
         "overview",
-        "These options show all images together. Single results are then only printed with --json or --jsonl.",
+        "These options summarize all images. With --html, --csv or --worst, results of single images are printed "
+        "only if you add --json or --jsonl -.",
     ),
     WORKERS_OPTION,
     DRY_RUN,
@@ -270,7 +274,8 @@ COMPARE_IMAGES: Options = (  # for images; the command itself is in eval because
 MEASURE: Options = (
     Option(
         "METRIC ... IMAGE",
-        "one or more metrics, in any case (pyiqa:NAME for one of pyiqa), then image files, folders, or - for stdin",
+        "one or more metric names, in upper or lower case (pyiqa:NAME for a metric of pyiqa), then image files, "
+        "folders, or - for stdin",
         nargs="*",
         dest="words",
     ),
@@ -283,7 +288,7 @@ MEASURE: Options = (
         one_of=True,
     ),
     RAW_CSV,
-    WORKERS_OPTION,
+    WITHOUT_MODEL,
     Option("--list", "list the metrics with kind, direction, range and source", bool),
 )
 GATE: Options = (
@@ -292,13 +297,13 @@ GATE: Options = (
     *keys(AdapterKey),
     Group(
         (
-            Option("--json", "print one JSON object with the counts by reason and all images", bool),
+            Option("--json", "print one JSON object: the refusals per reason, and the result of each image", bool),
             Option("--jsonl FILE", "write one JSON line per image; an existing FILE is replaced (-: stdout)"),
         ),
         one_of=True,
     ),
     *TABLES,
-    WORKERS_OPTION,
+    WITHOUT_MODEL,
 )
 BACKENDS: Options = (
     Group(MODEL, "models", OFFLINE),
@@ -306,10 +311,15 @@ BACKENDS: Options = (
     JSON_TABLE,
 )
 BATCHES: Options = (
-    Option("RESULTS", "the results file or folder of a run with --batch", dest="run"),
+    Option("RESULTS", "the results file or folder of a run that used --batch", dest="run"),
     Group(
         (
-            Option("--collect", "fetch and store the answers of the batches that have ended", bool),
+            Option(
+                "--collect",
+                "fetch and store the answers of ended batches, without submitting more. The run does this itself when "
+                "it continues",
+                bool,
+            ),
             Option(
                 "--cancel N",
                 "cancel the batches with these numbers (default: all). Requests that were already answered are "

@@ -66,7 +66,7 @@ def run(args: Namespace) -> int:
     if args.fuse == "auto":
         if not file:
             raise UserError(
-                "--fuse auto changes all scores after the last image: name a file for them with --jsonl FILE"
+                "--fuse auto computes the final scores after all images are assessed: save them with --jsonl FILE"
             )
         if args.save_maps:
             raise UserError("--fuse auto changes scores after --save-maps has drawn them: leave out one of the two")
@@ -178,5 +178,8 @@ def _compacted(jobs: list[Job], results: ResultsFile) -> int:
         return compact(jobs, results)
     except OSError as error:
         place = printable_path(results.path)
-        print_error(f"{place}: outdated rows cannot be moved ({error.strerror}); the last row of each image is valid")
+        print_error(
+            f"{place}: could not remove outdated rows ({error.strerror}); if an image has several rows, use the last "
+            "one"
+        )
         return 0

@@ -94,8 +94,8 @@ def address_of(prefix: str, image: ImageSource) -> str:
         ) from error
     except ValueError as error:
         raise UserError(
-            f"{name}: the image is not in the current folder, but --image-urls is the address of that folder: run the "
-            "command in the folder that the server publishes"
+            f"{name}: the image is not in the current folder, and --image-urls is the address of the current folder: "
+            "run the command in the folder that is published at that address"
         ) from error
     parts = urlsplit(prefix)
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{encoded}"))
@@ -122,7 +122,10 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
     if args.batch and not as_json:
         _print_batches(expected)
         if prefix and jobs:
-            print(f"The model downloads the images. The address of the first is {address_of(prefix, jobs[0].image)}")
+            print(
+                "The provider will download the images. Check that the first one opens: "
+                f"{address_of(prefix, jobs[0].image)}"
+            )
 
 
 def _print_batches(expected: Estimate) -> None:

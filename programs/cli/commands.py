@@ -53,7 +53,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "backends": Command("list the configured models and the features of each", arguments.BACKENDS, f"{HERE}.backends"),
     "batches": Command(
-        "list, collect or cancel the batches of a run with --batch",
+        "list, collect or cancel the batches of a run that used --batch",
         arguments.BATCHES,
         f"{HERE}.batches",
         arguments.BATCHES_EXAMPLES,

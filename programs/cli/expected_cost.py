@@ -18,9 +18,9 @@ COUNTED = {
 }
 ESTIMATED = (
     "Nothing was sent. Calls and tokens are estimated from the real prompts and the providers' published rules for "
-    "images, for one pass without retries. The low end of a range applies if no finding needs further stages. The "
-    'column "at most" assumes that every answer is rejected and every image is replanned. If a server refuses a '
-    "feature, a few more requests are sent."
+    "images, for one pass without retries. In a range, the lower number is for images that need no further "
+    'stages. The column "at most" is the worst case: every answer is requested again, and every plan is made again. If '
+    "a server refuses a feature, a few more requests are sent."
 )
 
 

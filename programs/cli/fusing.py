@@ -77,7 +77,10 @@ def _show_default(results: ResultsFile, jobs: list[Job], plan: RunPlan, default:
     rows = results.read()
     fitted = [offset for offset in offsets_of_latest(jobs, results, plan.settings) if _shows_fitted(rows[offset])]
     _rewrite(results, rows, {offset: fuse_row(rows[offset], None, default) for offset in fitted})
-    return f"fusion: {len(fitted)} rows show the default score again; use --fuse auto for the fitted score"
+    return (
+        f"fusion: without --fuse auto, {len(fitted)} rows were changed back to the default score; add --fuse auto to "
+        "get the fitted score"
+    )
 
 
 def _shows_fitted(row: Row) -> bool:

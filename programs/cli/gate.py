@@ -81,7 +81,10 @@ def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool)
         else:
             if policy.looks_at_files:
                 if not os.path.isfile(row["image"]):
-                    raise UserError(f"{result.image}: not found, but the policy checks files: remove {FILE_CHECKS}")
+                    raise UserError(
+                        f"{result.image}: not found, but the policy has conditions for the file: restore the file, or "
+                        f"remove {FILE_CHECKS} from the policy"
+                    )
                 result = checked(policy, Job(row["image"]))
             add_assessment(policy, distortions, row, result)
         counts.update({"refused": not result.accepted, "accepted": result.accepted})

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
     except OSError as error:
         if isinstance(error, UserError):  # a file that is not there
             return _fail(str(error), USAGE)
-        logger.info("error of the operating system", exc_info=True)
+        logger.info("operating system error", exc_info=True)
         _close_stdout()
         from agenticiqa.programs.images.files import printable_path
 

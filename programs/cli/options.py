@@ -22,8 +22,8 @@ def models_from(args: Namespace) -> Config:
         config = config.with_backend(args.backend, args.api_base)
     if AMBIENT in [section.backend for section in config.sections.values()]:
         raise UserError(
-            "backend dspy is only for Python programs, which give DSPy a model: name a model, such as --backend "
-            "openai.gpt-4o"
+            "backend dspy works only in Python, after dspy.configure(lm=...): on the command line, name a model, such "
+            "as --backend openai.gpt-4o"
         )
     return config
 

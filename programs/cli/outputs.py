@@ -121,7 +121,7 @@ def one_document(
 
 def resumed_text(summary: Summary) -> str:
     """Return how many results of earlier runs are used, and why other images are assessed again."""
-    text = f"{summary.assessed_before} of {summary.images} images were assessed before"
+    text = f"{summary.assessed_before} of {summary.images} images were already assessed"
     again = ", ".join(f"{count} {reason}" for reason, count in summary.assessed_again.items())
     return f"{text}; assessed again: {again}" if again else text
 

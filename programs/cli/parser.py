@@ -35,7 +35,7 @@ examples:
   agenticiqa COMMAND --help                                show options and examples of a command
 
 exit status:
-  0    everything was done
+  0    all images were processed
   1    some images failed
   2    wrong usage
   3    some images have no score
@@ -45,8 +45,8 @@ exit status:
 
 # Options that were removed, and what to use instead; an entry is kept for one release.
 REMOVED = {
-    "--adopt": "batches are found by their names; run agenticiqa batches --collect",
-    "--send-again": "batches are found by their names; run the same command again to send the rest",
+    "--adopt": "all batches are found automatically; to fetch their answers, run agenticiqa batches RESULTS --collect",
+    "--send-again": "all batches are found automatically; run the same command again to submit the other requests",
     "--group": "sort a burst by eye or with a photo manager; scores do not show which frame is the best",
     "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; in a shell, log all steps with --log FILE",
     "--xmp": "write the scores with --csv FILE and import them into a photo manager",
@@ -131,7 +131,7 @@ def explained(message: str, options: Collection[str]) -> str:
         if name in REMOVED:
             return f"{name} was removed: {REMOVED[name]}"
         if name in options:
-            return f"{name} must follow the command"
+            return f"write {name} after the name of the command: {PROGRAM} COMMAND {name}"
         return f"unknown option {name}{_meant(name, options)}"
     if one_of := _ONE_OF.match(message):
         return f"missing: {' or '.join(one_of[1].split())}"

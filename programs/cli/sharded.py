@@ -69,8 +69,8 @@ def _reported(ended: RunOfShards, folder: str) -> int:
     """Print the outcome of the run; return the exit status."""
     for problem in ended.problems:
         print_error(one_line(problem))
-    counts, again = ended.figures, f"; run the same command to continue {folder}"
-    before = f" ({ended.assessed_before} shards were finished before)" if ended.assessed_before else ""
+    counts, again = ended.figures, f"; run the same command again to continue {folder}"
+    before = f" ({ended.assessed_before} shards were already finished)" if ended.assessed_before else ""
     print_note(
         f"{counts['assessed']} assessed, {counts['failed']} failed; {folder} has {counts['shards']} of "
         f"{len(ended.planned)} shards{before}"
@@ -78,7 +78,7 @@ def _reported(ended: RunOfShards, folder: str) -> int:
     if ended.stopped_by:
         print_error(one_line(ended.stopped_by))
     for number, why in sorted(ended.set_aside.items()):
-        print_error(one_line(f"shard {number} was given up: {why}"))
+        print_error(one_line(f"shard {number} failed: {why}"))
     if ended.unfinished:
         print_error(f"{ended.unfinished} shards are not finished{again}")
     if counts["failed"] or ended.problems or ended.set_aside or ended.unfinished:

@@ -38,5 +38,5 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     width, height = (max(round(length * scale), 1) for length in pair.image.size)
     picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
     subject = everyday_name(heatmap.subject) if heatmap.subject != OVERALL else "overall quality"
-    colors = "" if heatmap.absolute else ", scaled to the worst area of this image"
+    colors = "" if heatmap.absolute else "; colors relative to the worst area of this image"
     return MapCopy(webp(picture), f"{subject} ({heatmap.tool}){colors}")

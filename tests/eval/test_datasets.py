@@ -235,7 +235,7 @@ def test_file_names_used_as_scenes_are_reported(tmp_path: Path) -> None:
     assert "each of 2 distorted images" in doubt("image,mos,distortion\na.png,3,blur\nb.png,4,noise\n")
     assert "each of 2 distorted images" in doubt("image,mos,distortion,level\na.png,3,blur,1\nb.png,4,blur,2\n")
     assert not doubt("image,mos,distortion\na.png,3,authentic\nb.png,4,authentic\n")
-    assert "count as one scene" in doubt("image,mos\na.png,3\nx/a.png,4\n")
+    assert "are treated as one scene" in doubt("image,mos\na.png,3\nx/a.png,4\n")
     assert not doubt("image,mos\na.png,3\nb.png,4\n")
     assert not doubt("image,mos,distortion,content\na.png,3,blur,pier\nb.png,4,blur,pier\n")
     assert not doubt("image,mos,distortion,reference\na.png,3,blur,b.png\n")

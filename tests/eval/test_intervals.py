@@ -203,7 +203,7 @@ def test_few_contents_have_a_value_and_no_interval(contents: int) -> None:
     figure = interval(srcc, x, y, [str(n % contents) for n in range(12)])
     assert figure.value == srcc(x, y)
     assert figure.low is None
-    assert figure.note == f"too few contents for an interval ({contents}, at least 4)"
+    assert figure.note == f"too few scenes for an interval ({contents}, at least 4)"
 
 
 def test_the_fitted_plcc_of_a_curve_is_nearly_one_with_a_narrow_interval() -> None:
@@ -251,7 +251,7 @@ def test_a_figure_that_is_undefined_without_one_content_has_no_interval() -> Non
     figure = interval(srcc, x, y, each(4))
     assert figure.value is not None
     assert (figure.low, figure.high) == (None, None)
-    assert "undefined without one of the contents" in figure.note
+    assert "undefined when one of the scenes is left out" in figure.note
 
 
 def test_an_error_has_an_interval_of_at_least_zero() -> None:

@@ -87,7 +87,7 @@ def test_a_profile_and_its_plot_are_written_and_used_in_a_configuration(labels, 
         assert picture.format == "PNG"
         assert min(picture.size) > 300
     printed = capsys.readouterr()
-    assert "MOS 0 to 100 is mapped to 1 to 5" in printed.err
+    assert "MOS 0..100 are mapped to 1..5" in printed.err
     for part in ("SSIM", "GMSD", "24", "higher is better", "lower is better", f"calibration: {out}"):
         assert part in printed.out
     program = AgenticIQA.from_config(Config(calibration=str(out)))
@@ -126,7 +126,7 @@ def test_ctrl_c_loses_nothing_that_was_measured(labels, tmp_path, capsys, monkey
     with monkeypatch.context() as patch:
         calls = counted(patch, "PSNR", stop_at=12)
         assert main(arguments) == 130
-        assert "the same command continues" in capsys.readouterr().err
+        assert "run the same command again to continue" in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
     kept = (tmp_path / "mine.raw.jsonl").read_text().splitlines()
     assert len(kept) == 10 == len(calls) - 2, "without the first call, which tests the tool, and the interrupted one"
@@ -154,7 +154,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
     out = tmp_path / "mine.yaml"
     arguments = ["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]
     assert main(arguments) == 2
-    assert "low scores seem to mean good quality: SSIM to the references" in capsys.readouterr().err
+    assert "low scores seem to mean good quality: SRCC between the scores and SSIM" in capsys.readouterr().err
     assert main([*arguments, "--no-lower-is-better"]) == 1
     printed = capsys.readouterr()
     assert "PSNR: higher values of this tool mean better quality, but the labels show the opposite" in printed.err
@@ -175,7 +175,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{wide}", "--tool", "SSIM"], "give the ends of the scale with --mos-range"),
         (["{photos}", "--tool", "SSIM"], "fit it to labeled images"),
         (["{photos}", "--split", "test"], "--split is for labels; remove it"),
-        (["{photos}", "{labels}"], "labels and photos: remove"),
+        (["{photos}", "{labels}"], "not to both: remove"),
         (["nowhere.csv"], "nowhere.csv"),
         (["nowhere.parquet"], "nowhere.parquet"),
         (["kadid10k"], "kadid10k: name the folder that contains kadid10k with --root"),

@@ -132,7 +132,7 @@ def test_mos_are_read_from_labels_and_from_rows_of_evaluate(
 ) -> None:
     config, run = rating_configuration(tmp_path, server.url), tmp_path / "run"
     assert calibrate("--config", config, labels, "--out", tmp_path / "a.yaml") == 0
-    assert "MOS from 0 to 100 are mapped to 1 to 5" in capsys.readouterr().err
+    assert "MOS 0..100 are mapped to 1..5" in capsys.readouterr().err
     evaluate = ["evaluate", str(labels), "--config", str(config), "--out", str(run)]
     assert main(evaluate) == 0
     results = run / "results.jsonl"
@@ -152,7 +152,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     config, out = rating_configuration(tmp_path, server.url), tmp_path / "profile.yaml"
     command = ("--config", config, photos, "--out", out, "--no-cache")
     assert calibrate(*command, "--max-calls", 10, "--workers", 1) == 1, "2 for each of 5 images"
-    assert "9 images were not rated; the same command continues" in capsys.readouterr().err
+    assert "9 images were not rated; run the same command again to continue" in capsys.readouterr().err
     assert calibrate(*command, "--max-usd", 0) == 1
     assert not out.exists()
     append = outputs.Appending.__call__
@@ -164,14 +164,14 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(outputs.Appending, "__call__", interrupted)
         assert calibrate(*command, "--workers", 1) == 130
-    assert "the same command continues from the results in" in capsys.readouterr().err
+    assert "run the same command again to continue from the results in" in capsys.readouterr().err
     kept = len(rows_of(tmp_path / "profile.rows.jsonl"))
     assert 6 <= kept < IMAGES
     before = len(server.of("assessment"))
     assert calibrate(*command) == 0
     printed = capsys.readouterr()
     assert f"{IMAGES - kept} questions about {IMAGES - kept} images" in printed.out, "the cost of the remaining images"
-    assert f"{kept} of {IMAGES} were rated before" in printed.err
+    assert f"{kept} of {IMAGES} were already rated" in printed.err
     assert len(server.of("assessment")) - before == IMAGES - kept
 
 

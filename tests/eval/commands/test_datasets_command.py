@@ -65,7 +65,7 @@ def test_evaluate_warns_if_file_names_are_used_as_scenes(tmp_path: Path, capsys:
     archives.images(tmp_path, ["a.png", "b.png"])
     (tmp_path / "labels.csv").write_text("image,mos,distortion\na.png,3,noise\nb.png,4,blur\n")
     assert main(["evaluate", str(tmp_path / "labels.csv"), "--workers", "1", "--out", str(tmp_path / "run")]) == 0
-    assert "because there is no column content" in capsys.readouterr().err
+    assert "no column content (the scene of an image)" in capsys.readouterr().err
 
 
 def test_a_benchmark_of_questions_is_described_and_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

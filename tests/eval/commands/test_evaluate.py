@@ -85,7 +85,7 @@ def test_every_image_is_assessed_offline_and_the_agreement_is_reported(
     ours = report["systems"][0]
     assert ours["srcc"]["value"] > 0.5
     assert ours["srcc"]["low"] is None
-    assert ours["srcc"]["note"] == "too few contents for an interval (2, at least 4)"
+    assert ours["srcc"]["note"] == "too few scenes for an interval (2, at least 4)"
     out = capsys.readouterr().out
     assert "6 of 6 images scored, 0 unscored" in out
     assert "tool mean" in out
@@ -130,7 +130,7 @@ def test_an_interrupted_run_loses_nothing_and_repeats_nothing(
     command = [*EVALUATE, str(make_labels()), "--out", str(run), "--workers", "2"]
     with interruption_after(3, monkeypatch):
         assert main(command) == 130
-    assert "continues from the results" in capsys.readouterr().err
+    assert "to continue from the results" in capsys.readouterr().err
     kept = rows_of(run)
     assert len(kept) == 3
     with assessed_images(monkeypatch) as assessed:
@@ -258,7 +258,7 @@ def test_an_unreachable_model_ends_the_run_without_scores(
         config.write_text(f"summarizer: {{backend: vllm.down, api_base: '{server.url}', max_retries: 0}}\n")
         labels = make_labels(scenes=6)
         assert main([*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]) == 1
-    assert "continues from the results" in capsys.readouterr().err
+    assert "to continue from the results" in capsys.readouterr().err
     rows = rows_of(run)
     assert 0 < len(rows) <= most < 18
     assert all(row["error"].startswith("LM") and "quality_score" not in row for row in rows)
@@ -284,14 +284,14 @@ def test_an_outage_loses_nothing_and_the_same_command_continues(
         config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}', max_retries: 0}}\n")
         command = [*EVALUATE, str(labels), "--out", str(run), "--config", str(config)]
         assert main(command) == 1
-        assert "continues from the results" in capsys.readouterr().err
+        assert "to continue from the results" in capsys.readouterr().err
         kept = rows_of(run)
         assert [("quality_score" in row) for row in kept] == [True] * 4 + [False] * 7
         assert not (run / "report.json").exists()
         requests_before, broken = len(server.requests), False
         assert main(command) == 0
         assert len(server.requests) == requests_before + 14
-    assert "4 of 18 were assessed before" in capsys.readouterr().err
+    assert "4 of 18 were already assessed" in capsys.readouterr().err
     assert rows_of(run)[: len(kept)] == kept
     assert json.loads((run / "report.json").read_text())["scored"] == 18
 
@@ -311,7 +311,7 @@ def test_images_without_a_usable_answer_are_unscored_and_retried(
         assert json.loads((run / "report.json").read_text())["unscored"] == 1
         assert main(command) == 0
         assert len(server.requests) == 3 + 2 + 1
-    assert "2 of 3 were assessed before" in capsys.readouterr().err
+    assert "2 of 3 were already assessed" in capsys.readouterr().err
     assert json.loads((run / "report.json").read_text())["scored"] == 3
     assert [row["quality_score"] is None for row in rows_of(run)] == [True, False, False, False]
 

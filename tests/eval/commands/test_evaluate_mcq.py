@@ -220,7 +220,7 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["own-descriptions", "--root", "."], "--judge"),
         (["qbench", "--root", ".", "--judge", "vllm.x"], "does not use --judge"),
         (["own-descriptions", "--root", ".", "--judge", "vllm.x"], "set --judge-api-base"),
-        (["labels.csv", "--circular"], "for benchmarks of questions"),
+        (["labels.csv", "--circular"], "for question benchmarks"),
         (["qbench", "abench", "--root", "."], "evaluate it separately"),
         (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
         (["qbench", "--root", ".", "--ablate", "planner"], "has questions: remove it"),

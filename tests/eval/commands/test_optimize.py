@@ -227,7 +227,7 @@ def test_an_outage_ends_the_run_and_the_same_command_continues(
         assert main(args) == 1
         err = capsys.readouterr().err
         assert "no such key" in err
-        assert f"continues from the results in {tmp_path / 'tuned' / 'search'}" in err
+        assert f"to continue from the results in {tmp_path / 'tuned' / 'search'}" in err
         assert not (tmp_path / "tuned" / "prompts.json").exists()
         broken = False
         assert main(args) == 0
@@ -256,7 +256,7 @@ def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:
         run = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
         _, reported = run.communicate(timeout=300)
         assert run.returncode == 130, reported
-        assert "the same command continues from the results in" in reported
+        assert "run the same command again to continue from the results in" in reported
         before, assessed = len(reflections), len(server.of("assessment"))
         environment["DSPY_CACHEDIR"] = str(tmp_path / "empty")  # results are only in the folder of the run
         assert subprocess.run(whole, capture_output=True, env=environment, timeout=300, check=False).returncode == 0
@@ -321,7 +321,7 @@ def test_a_missing_address_of_the_reflection_model_is_reported(
         (["--held-out", "1.5"], "between 0 and 1"),
         (["--reflection-backend", "offline"], "a model is needed"),
         (["--reflection-price", "cheap"], "expected INPUT,OUTPUT"),
-        (["--stage", "answering"], "needs a benchmark of questions: name one of"),
+        (["--stage", "answering"], "needs a question benchmark: name one of"),
         (["--out", "tuned.json"], "name a folder, not a file"),
         (["--mos-column", "dmos"], "no column 'dmos' found"),
     ],

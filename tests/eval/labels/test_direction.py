@@ -48,7 +48,7 @@ def test_ssim_to_references_shows_the_direction(tmp_path: Path) -> None:
         mos = 90.0 - 15 * (number % 5)
         labels.append(LabeledImage(f"{number}", *files, mos, None, None, None, None, None, str(number)))
     assert evidence_of_reversed_scores(labels) is None
-    assert "SSIM to the references and the scores have an SRCC of -" in (
+    assert "SRCC between the scores and SSIM (image to reference) is -" in (
         evidence_of_reversed_scores(mirrored(labels)) or ""
     )
     assert evidence_of_reversed_scores(mirrored(labels[:19])) is None  # too few images

@@ -188,7 +188,7 @@ def test_a_folder_without_labels_and_one_with_an_absent_split_are_refused(folder
 
 def test_an_unreachable_hub_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    assert "name the 40-digit commit of a cached copy" in refused(Path("hub:owner/name@main"))
+    assert "COMMIT (40 digits) of a cached copy" in refused(Path("hub:owner/name@main"))
 
 
 def test_column_options_are_refused_for_data_sets_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,7 +291,7 @@ def test_nothing_is_fitted_to_scores_on_an_uncertain_scale(
     assert main(["calibrate", str(folder / "labels.csv"), "--out", str(tmp_path / "mine.yaml")]) == 2
     assert "give its ends with --mos-range, such as 0 10" in capsys.readouterr().err
     assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run")]) == 0
-    assert "such as 0 10; without it, the figures on the scale 1 to 5 are omitted" in capsys.readouterr().err
+    assert "such as 0 10; without --mos-range, RMSE and other results on 1..5 are omitted" in capsys.readouterr().err
     assert "less than a quarter" in refused(folder / "labels.csv", Declared(lower_is_better=True))
 
 

@@ -134,7 +134,7 @@ def test_every_system_has_an_interval_or_a_note() -> None:
     assert list(found) == ["AgenticIQA", "tool mean", "best single tool", "SSIM", "NIQE"]
     assert all(found[name]["srcc"]["low"] is not None for name in ("tool mean", "SSIM", "NIQE"))
     assert found["AgenticIQA"]["srcc"]["note"] == "no interval: the correlation is perfect"
-    assert found["best single tool"]["srcc"]["note"] == "too few contents to choose a tool (9, at least 10)"
+    assert found["best single tool"]["srcc"]["note"] == "too few scenes to choose a tool (9, at least 10)"
 
 
 def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> None:

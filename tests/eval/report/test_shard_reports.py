@@ -86,4 +86,4 @@ def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[s
     assert "8 x 8 pixels" in capsys.readouterr().out
     Path("second/1.png").unlink()
     assert main(["gate", "b", "--policy", "policy.yaml"]) == 2
-    assert "the policy checks files" in capsys.readouterr().err
+    assert "the policy has conditions for the file" in capsys.readouterr().err

@@ -139,7 +139,7 @@ def test_an_array_of_one_number_is_accepted_and_lower_better_is_used(make_labels
     path = make_labels()
     rows, _ = evaluate(darkness, path)
     assert all(row["quality_score"] == -row["raw_score"] and row["raw_score"] > 0 for row in rows)
-    with pytest.raises(UserError, match="declares that lower is better"):
+    with pytest.raises(UserError, match="lower is always better"):
         evaluate(darkness, path, lower_is_better=False)
 
 
@@ -182,7 +182,7 @@ def test_unusable_scorers_are_refused_in_one_line(make_labels: MakeLabels, progr
 
 
 def test_a_direction_against_the_declared_one_is_refused(make_labels: MakeLabels) -> None:
-    with pytest.raises(UserError, match="NIQE declares that lower is better"):
+    with pytest.raises(UserError, match="for NIQE, lower is always better"):
         evaluate("NIQE", make_labels(), lower_is_better=False)
     with pytest.raises(UserError, match="are for scorers"):
         evaluate(AgenticIQA.offline(), [], lower_is_better=True)

@@ -276,7 +276,7 @@ def test_rows_with_missing_files_are_skipped_in_a_partial_copy(tmp_path: Path) -
     (folder / "images/I02_01_05.png").unlink()
     found = labeled_images(Path("kadid10k"), tmp_path, None, partial=True)
     assert (len(found.labels), found.part) == (3, "3 of 10,125")
-    with pytest.raises(UserError, match="--partial is for data sets"):
+    with pytest.raises(UserError, match="--partial applies only to public data sets"):
         labeled_images(tmp_path / "labels.csv", None, None, partial=True)
 
 
@@ -285,7 +285,8 @@ def test_a_repeated_image_is_refused(tmp_path: Path) -> None:
     with (folder / "dmos.csv").open("a") as file:
         file.write("I01_01_01.png,I01.png,4.57,0.25\n")
     assert (
-        refused("kadid10k", tmp_path) == "kadid10k: 1 images are listed twice in dmos.csv, such as images/I01_01_01.png"
+        refused("kadid10k", tmp_path)
+        == "kadid10k: 1 images are listed twice in dmos.csv, such as images/I01_01_01.png; use the official file"
     )
 
 

@@ -143,7 +143,7 @@ def test_served_images_are_sent_as_addresses(
     assert main([*begun, "--image-urls", prefix]) == 0
     message = capsys.readouterr().out
     assert _megabytes(message) < whole / 2
-    assert "The address of the first is http://127.0.0.1:" in message
+    assert "Check that the first one opens: http://127.0.0.1:" in message
     assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in message
     assert assess(Path("größe & 1"), config, out, *given) == 0
     assert unplaced(out) == unplaced(plain)
@@ -169,7 +169,7 @@ def unplaced(out: Path) -> dict[str, dict[str, object]]:
         (("--batch", "--image-urls", "ftp://h/"), "must be an address such as https://"),
         (("--batch", "--image-urls", 'http://h/"x'), "must be an address such as https://"),
         (("--batch", "--image-urls", "http://h/", "--max-side", "64"), "leave out --max-side or --image-urls"),
-        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that the server publishes"),
+        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that is published at that address"),
     ],
 )
 def test_images_without_an_address_are_reported_before_the_run(

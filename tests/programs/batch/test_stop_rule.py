@@ -132,7 +132,7 @@ def test_an_outage_ends_the_run_and_resume_continues(
         switch.broken = False
         assert main(command(album, server, file, "--resume")) == 0
         assert len(server.requests) == asked + 2 * (IMAGES - 3), "nothing that was answered is asked again"
-    assert f"3 of {IMAGES} images were assessed before" in capsys.readouterr().err
+    assert f"3 of {IMAGES} images were already assessed" in capsys.readouterr().err
     assert json_lines(file)[:3] == kept
     assert sorted(Path(row["image"]).name for row in json_lines(file)) == sorted(path.name for path in album.iterdir())
 

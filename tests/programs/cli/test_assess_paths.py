@@ -198,7 +198,7 @@ def test_an_image_with_a_name_that_is_not_utf_8_is_assessed_and_written_escaped(
     assert f"album/{ESCAPED}" in {row.get("image") for row in json_lines(Path("log.jsonl"))}
     assert sorted(os.listdir("maps/album")) == ["a.png", ESCAPED]
     again = command("album", "--jsonl", "scores.jsonl", "--resume")
-    assert again.stderr.splitlines() == ["2 of 2 images were assessed before", "0 assessed, saved in scores.jsonl"]
+    assert again.stderr.splitlines() == ["2 of 2 images were already assessed", "0 assessed, saved in scores.jsonl"]
 
 
 @pytest.mark.parametrize("output", [[], ["--json"], ["--jsonl", "-"]], ids=["lines", "document", "jsonl"])
@@ -293,7 +293,7 @@ def test_an_image_is_read_from_stdin(
     assert first["image_sha256"] == second["image_sha256"]
     assert first["quality_score"] == second["quality_score"]
     assert sorted(map(str, Path("m").rglob("*.png"))) == ["m/album/a.png", "m/stdin.png"]
-    assert "2 of 2 images were assessed before" in capsys.readouterr().err
+    assert "2 of 2 images were already assessed" in capsys.readouterr().err
 
 
 def test_stdin_that_is_no_image_is_one_line(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_other_answer_options_are_assessed_and_the_same_are_skipped(
 ) -> None:
     asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
     assert assess(*asked) == assess(*asked) == 0
-    assert "1 of 1 images were assessed before" in shown(capsys)
+    assert "1 of 1 images were already assessed" in shown(capsys)
     assert assess("album/a.png", "--query", "Which is it?", "--option", "Noise", "--option", "Blur") == 0
     assert [row["options"] for row in rows()] == [{"A": "Blur", "B": "Noise"}, {"A": "Noise", "B": "Blur"}]
     assert {row["options"][row["final_answer"]] for row in rows()} == {"Blur"}
@@ -64,7 +64,7 @@ def test_rows_of_a_jobs_file_are_assessed_and_resumed(album: Path, capsys: pytes
     choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
     (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
     assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
-    assert "2 of 2 images were assessed before" in shown(capsys)
+    assert "2 of 2 images were already assessed" in shown(capsys)
     assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
 
 
@@ -73,7 +73,7 @@ def test_assessed_images_are_skipped(album: Path, capsys: pytest.CaptureFixture[
     before = Path("scores.jsonl").read_bytes()
     shown(capsys)
     assert assess(album) == 0
-    assert shown(capsys).splitlines() == ["2 of 2 images were assessed before", "0 assessed, saved in scores.jsonl"]
+    assert shown(capsys).splitlines() == ["2 of 2 images were already assessed", "0 assessed, saved in scores.jsonl"]
     assert Path("scores.jsonl").read_bytes() == before
 
 
@@ -82,7 +82,7 @@ def test_a_second_file_with_the_same_bytes_is_assessed(album: Path, capsys: pyte
     shutil.copy(album / "a.png", album / "copy.png")
     assert assess(album / "a.png", album / "copy.png") == 0
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "copy.png"]
-    assert "1 of 2 images were assessed before\n1 assessed" in shown(capsys)
+    assert "1 of 2 images were already assessed\n1 assessed" in shown(capsys)
 
 
 def test_an_image_with_changed_bytes_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,7 +90,7 @@ def test_an_image_with_changed_bytes_is_assessed_again(album: Path, capsys: pyte
     picture(album / "b.png", 9)
     assert assess(album) == 0
     error = shown(capsys)
-    assert "1 of 2 images were assessed before; assessed again: 1 of an image or reference that has changed" in error
+    assert "1 of 2 images were already assessed; assessed again: 1 of an image or reference that has changed" in error
     assert "1 assessed, saved in scores.jsonl; 1 outdated rows were moved to scores.jsonl.replaced" in error
     assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png"], "one row for each image"
     (replaced,) = map(json.loads, Path("scores.jsonl.replaced").read_text().splitlines())
@@ -106,7 +106,7 @@ def test_an_image_whose_reference_changed_is_assessed_again(album: Path, capsys:
     first = json.loads(Path("scores.jsonl.replaced").read_text())
     assert (first["image"], first["reference"]) == (second["image"], second["reference"])
     assert first["reference_sha256"] != second["reference_sha256"]
-    assert "0 of 1 images were assessed before; assessed again: 1 of an image or reference that has changed" in shown(
+    assert "0 of 1 images were already assessed; assessed again: 1 of an image or reference that has changed" in shown(
         capsys
     )
 
@@ -127,7 +127,7 @@ def test_another_configuration_is_assessed_again_but_not_after_switching_back(
     assert assess(album) == 0
     assert assess(album, *config(text)) == 0
     assert len(rows()) == 4
-    assert "0 of 2 images were assessed before; assessed again: 2 of another configuration" in shown(capsys)
+    assert "0 of 2 images were already assessed; assessed again: 2 of another configuration" in shown(capsys)
     assert assess(album) == 0
     assert len(rows()) == 4
 
@@ -164,7 +164,7 @@ def test_images_of_older_rows_are_assessed_again_and_the_rows_kept(
     assert assess(album) == 0
     assert rows()[:2] == older
     assert len(rows()) == 4
-    assert "0 of 2 images were assessed before; assessed again: 2 without a record of their configuration" in shown(
+    assert "0 of 2 images were already assessed; assessed again: 2 without a record of their configuration" in shown(
         capsys
     )
 

@@ -112,7 +112,7 @@ def test_resuming_assesses_only_the_missing_images(album, tmp_path, capsys, monk
     assert main(["assess", str(album), "--jsonl", str(file), "--resume"]) == 0
     assert len(json_lines(file)) == 3
     shown = capsys.readouterr().err
-    assert "2 of 3 images were assessed before" in shown
+    assert "2 of 3 images were already assessed" in shown
     assert f"1 assessed, saved in {file}" in shown
     assert main(["assess", str(album), "--jsonl", str(file), "--resume", "--query", "Is it blurry?"]) == 0
     assert len(json_lines(file)) == 6, "another question is another judgement"

@@ -137,7 +137,7 @@ def test_verdicts_are_written_as_a_table_as_lines_and_as_a_sheet(
     [
         ("", "it has no condition"),
         ("# min_score: 3\ndistortions: {}", "it has no condition"),
-        ("aspect: [3, 0.5]", "aspect is [3.0, 0.5]"),
+        ("aspect: [3, 0.5]", "got [3.0, 0.5]"),
         ("{min_short_side: 900, max_long_side: 800}", "min_short_side exceeds max_long_side"),
         ("{min_short_side: 9, distortions: {blur: sever}}", "'sever'"),
         ("min_size: 3", "unknown key 'min_size', expected one of min_short_side"),

@@ -84,7 +84,5 @@ def test_assess_has_an_option_for_every_such_key() -> None:
 
 
 def test_backend_dspy_is_refused_on_the_command_line() -> None:
-    with pytest.raises(
-        UserError, match=r"^backend dspy is only for Python programs, which give DSPy a model: name a model"
-    ):
+    with pytest.raises(UserError, match=r"^backend dspy works only in Python, after dspy"):
         models_from(Namespace(backend="dspy", api_base=None, config=None))

@@ -97,7 +97,7 @@ def test_the_sheet_shows_results_of_an_earlier_run(
     assert main(["assess", ".", *asked]) == OK
     shown = capsys.readouterr()
     assert [line.split("\t")[1] for line in shown.out.splitlines()[1:]] == ["soft.png", "sharp.png"]
-    assert "1 of 2 images were assessed before" in shown.err
+    assert "1 of 2 images were already assessed" in shown.err
     assert Path("sheet.html").read_text().count('<img src="sheet_files/') == 2
 
 

@@ -95,7 +95,7 @@ def test_images_without_a_score_or_answer_are_reported_and_assessed_again(
     assert assess(server, "--query", query, "--resume") == UNSCORED
     assert len(server.requests) == asked + 3 * IMAGES, "three attempts each; the other stages are replayed"
     assert (
-        "0 of 3 images were assessed before; assessed again: 3 without a score or an answer" in capsys.readouterr().err
+        "0 of 3 images were already assessed; assessed again: 3 without a score or an answer" in capsys.readouterr().err
     )
 
     ill.get_well()
@@ -109,7 +109,7 @@ def test_images_without_a_score_or_answer_are_reported_and_assessed_again(
     asked = len(server.requests)
     assert assess(server, "--query", query, "--resume") == OK
     assert len(server.requests) == asked
-    assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
+    assert "3 of 3 images were already assessed\n" in capsys.readouterr().err
 
 
 def test_a_failed_image_decides_the_status_over_an_unscored_one(album: Path, server: Server) -> None:
@@ -149,7 +149,7 @@ def test_incomplete_results_are_assessed_again_once(
     asked = len(server.requests)
     assert assess(server, "--resume") == OK
     assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
-    assert "3 of 3 images were assessed before\n" in capsys.readouterr().err
+    assert "3 of 3 images were already assessed\n" in capsys.readouterr().err
 
 
 def test_results_that_were_completed_are_skipped(
@@ -169,7 +169,7 @@ def test_another_max_side_assesses_again_and_sends_other_images(
     assert assess(server) == OK
     asked = len(server.requests)
     assert assess(server, "--resume", "--max-side", "32") == OK
-    assert "0 of 3 images were assessed before; assessed again: 3 of another configuration" in capsys.readouterr().err
+    assert "0 of 3 images were already assessed; assessed again: 3 of another configuration" in capsys.readouterr().err
     assert len(server.requests) > asked
     notes = [row["executor_evidence"]["notes"] for row in rows()]
     assert ["32x32 pixels" in str(note) for note in notes] == [False] * 3 + [True] * 3

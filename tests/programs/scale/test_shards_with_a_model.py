@@ -32,7 +32,7 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
         assert main([*in_shards, "--max-calls", "20"]) == 1
         message = capsys.readouterr().err
         assert "the limit of 20 calls is reached" in message
-        assert "the same command continues" in message
+        assert "run the same command again to continue" in message
         assert len(server.requests) <= 20
         assert len([row for row in shard_rows(out) if "error" not in row]) >= 6
         assert main(in_shards) == 0

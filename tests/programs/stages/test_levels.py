@@ -111,10 +111,10 @@ def test_a_server_that_cannot_continue_an_answer_is_refused(provider: str, monke
 
 
 def test_the_profile_needs_a_model(capsys: pytest.CaptureFixture[str], photo: Path) -> None:
-    with pytest.raises(ConfigError, match="name it with --backend"):
+    with pytest.raises(ConfigError, match="name one with --backend"):
         Config(profile="levels").in_profile()
     assert main(["assess", str(photo), "--profile", "levels"]) == 2
-    assert "profile levels needs a model" in capsys.readouterr().err
+    assert "--profile levels needs a model" in capsys.readouterr().err
 
 
 def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
