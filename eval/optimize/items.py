@@ -149,7 +149,8 @@ def split_by_content(
     contents = sorted({question.content for question in questions})
     if len(contents) < 2:
         raise UserError(
-            f"the labels have {len(contents)} scenes (column content or reference); at least 2 are needed, one of them held out"
+            f"the labels have {len(contents)} scenes (column content or reference); at least 2 are needed, one of them "
+            "held out"
         )
     random.Random(seed).shuffle(contents)
     reserved = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])

@@ -78,7 +78,7 @@ def test_a_broken_image_is_a_row_with_an_error_that_names_it_once(
 
 def test_a_question_without_a_score_is_refused() -> None:
     assert scoring_question(" Rate its quality. ") == "Rate its quality."
-    with pytest.raises(UserError, match="asks to rate"):
+    with pytest.raises(UserError, match="does not request a score"):
         scoring_question("What is in the picture?")
 
 
