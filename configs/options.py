@@ -113,9 +113,9 @@ class ModelKeys:
         Literal["full", "fast", "levels"],
         Option(
             "--profile",
-            "choose how often the model is called. full: in each stage. fast: at most twice per image; the other "
-            "stages use only measurements. levels: once, for the probabilities of the five quality levels (default: "
-            "full)",
+            "choose how often the model is called. With full, each stage calls it. With fast, there are at most two "
+            "calls per image, and the other stages use only measurements. With levels, one call returns the "
+            "probabilities of the five quality levels (default: full)",
         ),
     ] = "full"
     max_side: Annotated[

@@ -11,8 +11,8 @@ from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MO
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
     "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
-    "metadata.csv, or a folder saved with save_to_disk() of Hugging Face datasets, or hub:OWNER/NAME@REVISION, or the "
-    "NAME of a data set (see `agenticiqa datasets`)"
+    "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
+    "NAME of a public data set (see `agenticiqa datasets`)"
 )
 EVALUATE_EXAMPLES = """\
 examples:
@@ -71,8 +71,8 @@ data sets. Fit them to the MOS of your own images:
       tools for a single distortion need no MOS: the command distorts pristine photos step by step
 
 Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, run the same command again to continue.
-The curve of --base is kept for a tool if it measured fewer than 20 images, or if its values have no clear correlation
-with the MOS, or one with the wrong sign.
+The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
+correlate with the MOS, or with the wrong sign.
 A full-reference curve maps an undistorted image to 5 and extreme distortions to about 2 or less. This can pull the
 middle of the curve away from the points. Check the plot: if a curve misses its points, name only the other tools with
 --tool. Then name the profile in a configuration:
@@ -141,7 +141,7 @@ NAME = Option(
 LABELS: Options = (
     Option(
         "--root DIR",
-        "for a public data set, the folder into which you unpacked its archive; for your own table, the folder to "
+        "for a public data set, the folder into which you unpacked its archive. For your own table, the folder to "
         "which its image paths are relative (default: folder of the table)",
         Path,
     ),
@@ -156,8 +156,8 @@ LABELS: Options = (
             Option("--mos-column NAME", "column of the scores (default: mos, score, ...)"),
             Option(
                 "--lower-is-better",
-                "declare whether low scores mean good quality, as in most DMOS; such scores are mirrored (default: "
-                "higher is better; the command stops if a column named DMOS or the images contradict that)",
+                "declare whether low scores mean good quality, as in most DMOS. Low scores are then mirrored. By "
+                "default, higher is better; the command stops if a column named DMOS or the images contradict that",
                 BooleanOptionalAction,
             ),
             MOS_RANGE,

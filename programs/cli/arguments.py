@@ -230,9 +230,9 @@ ASSESS: Options = (
     ),
     Option(
         "--fuse",
-        "choose how tool scores and the model's rating are combined. With auto, the weights are fitted to the results "
-        "of this run (50 or more images, --jsonl or --parquet). quality_score is then the fitted score, and fusion has "
-        "both scores (default: default)",
+        "choose how tool scores and the model's rating are combined. With auto, the weights are fitted to the "
+        "results of this run (50 or more images, --jsonl or --parquet). quality_score is then the fitted score, and "
+        "`fusion` has both. The default is `default`",
         choices=("default", "auto"),
         default="default",
     ),
