@@ -178,7 +178,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
     if kind == "explanation":
         yield f"The judge scored the answers to {figures['described']} of {figures['questions']} questions"
         yield (
-            f"Judge: {figures['judge']}, {figures['rounds']} rounds. Unusable verdicts, excluded from all figures: "
+            f"Judge: {figures['judge']}, {figures['rounds']} rounds. Unusable verdicts, excluded from all results: "
             f"{figures['unusable_verdicts']}"
         )
         yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])}"

@@ -218,7 +218,7 @@ def _about_figures(figures: Figures) -> Iterator[str]:
     if chosen:
         yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over scenes (images: {chosen})"
     if figures["best_tool"]:
-        yield f"{figures['best_tool']} is the best single tool on these same images, so its figures are biased upward"
+        yield f"{figures['best_tool']} is the best single tool on these same images, so its results are biased upward"
     if figures.get("baselines"):
         yield (
             f"Baselines, measured on every whole image: {', '.join(figures['baselines'])}. Here their values are "
@@ -226,7 +226,7 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         )
     if any(system["partial"] for system in _of(figures)):
         yield (
-            "'selected images only': the tool ran only on images that it was chosen for, so its figures are not "
+            "'selected images only': the tool ran only on images that it was chosen for, so its results are not "
             "comparable with those of others"
         )
     yield from _undefined(figures)
@@ -269,7 +269,7 @@ def _about_run(figures: Figures) -> Iterator[str]:
         yield f"Time per image: median {median:.2f} s, mean {mean:.2f} s"
 
 
-NOTES = {"Read this first": _first, "About the figures": _about_figures, "About the run": _about_run}
+NOTES = {"Read this first": _first, "About the results": _about_figures, "About the run": _about_run}
 
 
 def _listed(counts: Mapping[str, int]) -> str:

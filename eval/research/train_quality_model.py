@@ -91,9 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AgenticIQAError as error:
         print(f"train_quality_model: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print(
-            f"train_quality_model: stopped; the same command continues with the features in {args.out}", file=sys.stderr
-        )
+        print(f"train_quality_model: stopped; run the same command again to continue from {args.out}", file=sys.stderr)
     return USAGE
 
 

@@ -106,7 +106,7 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     """
     shown, run = printable_path(folder), open_run(folder, name)
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
-        raise UserError(f"{shown}/report.json: another version wrote the figures; {UNFINISHED}")
+        raise UserError(f"{shown}/report.json: another version wrote the results; {UNFINISHED}")
     latest: dict[Any, Any] = {}
     needs = ("name", "rotation", "correct") if run.asks_questions else ("name", "image", "content", "mos")
     try:
