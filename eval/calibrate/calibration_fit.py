@@ -86,7 +86,9 @@ def fit_calibration(points: Points, tool: Tool) -> CurveFit:
     )
     curve = replace(curve, fitted_on=provenance)
     if not curve.is_monotone():
-        raise ToolError(f"the fitted curve is not monotone over {tool.raw_range}: check the plot of the points")
+        raise ToolError(
+            f"the fitted curve is not monotone over {tool.raw_range}: check the plot for outliers, or exclude the tool"
+        )
     return CurveFit(curve, found, residual, _held_out_error(points, tool))
 
 
@@ -112,7 +114,7 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     if found.value is not None and found.value >= COMPLETE:
         return found
     if found.value is None or found.low is None or found.high is None:
-        raise ToolError(f"the SRCC with the MOS is undefined: {found.note}")
+        raise ToolError(f"the SRCC with the MOS is undefined ({found.note}): use more images, or exclude the tool")
     shown = f"SRCC with 95 % interval {found:.2f}"
     if found.high < 0:
         better = "higher" if tool.higher_is_better else "lower"

@@ -118,5 +118,5 @@ def _draw_anchors(panel: "Axes", points: Points, raw_range: tuple[float, float])
             markeredgecolor="black",
             markersize=12 if is_ceiling else 7,
             linestyle="none",
-            label="undistorted: 5" if is_ceiling else "extreme distortion: at most 2",
+            label="undistorted: quality 5" if is_ceiling else "extreme distortion: quality at most 2",
         )

@@ -103,7 +103,10 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
         reach = {kind: _reach(rated, kind) for kind in kinds if _follows(tool, rated, kind)}
         followed = [kind for kind, way in reach.items() if way >= MIN_REACH * next(iter(reach.values()))]
         if not followed:
-            raise ToolError(f"the tool follows the level of none of its distortions ({', '.join(kinds)}): exclude it")
+            raise ToolError(
+                "the tool does not correlate with the level of any distortion that it is made for "
+                f"({', '.join(kinds)}): exclude it"
+            )
         rated = {sample: value for sample, value in rated.items() if sample.kind in (None, *followed)}
         origin = f"{origin} ({', '.join(followed)})"
         raw = rated
@@ -112,7 +115,8 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
     worst_kinds = sorted({str(sample.kind) for sample in at_worst})
     if perfect and not kinds:
         origin = (
-            f"{origin}, anchored by {len(perfect)} references undistorted and under extreme {', '.join(worst_kinds)}"
+            f"{origin}, with {len(perfect)} undistorted references and their extreme distortions "
+            f"({', '.join(worst_kinds)}) as end points"
         )
     worst = [median(value for s, value in at_worst.items() if s.kind == kind) for kind in worst_kinds]
     if worst and not tool.good_at:  # a tool without particular distortions: a quantile over all kinds together

@@ -65,12 +65,15 @@ def from_photos(paths: Sequence[Path], *, tool_names: Sequence[str] = (), name: 
     tools_of: dict[samples.Sample, list[Tool]] = {}
     for tool in named or [tool for tool in TOOLS.values() if not tool.rates_overall]:
         if tool.rates_overall:
-            raise UserError(f"{tool.name} measures overall quality: fit it to labeled images, not to photos")
+            raise UserError(
+                f"{tool.name} measures overall quality: fit it to images with MOS (labels.csv), not to photos that "
+                "this command distorts"
+            )
         for sample in samples.level_samples(tool, photos):
             tools_of.setdefault(sample, []).append(tool)
     shown = name or paths[0].resolve().name
     return SamplesToMeasure(
-        tools_of, f"synthetic distortion levels, quality 5 - 0.8 level, of {len(photos)} pristine photos, {shown}"
+        tools_of, f"{len(photos)} pristine photos with synthetic distortions (quality = 5 - 0.8 x level), {shown}"
     )
 
 

@@ -100,7 +100,7 @@ def of_level_scores(tool: Tool, path: Path) -> Figures:
     except (OSError, KeyError, ValueError, csv.Error) as error:
         raise UserError(f"{path}: expected a CSV with the columns kind, level and score ({error!r})") from error
     if missing := KINDS.keys() - pairs.keys():
-        raise UserError(f"{path}: no rows of {', '.join(sorted(missing))} found; add them")
+        raise UserError(f"{path}: no rows with the kind {', '.join(sorted(missing))} found; measure these kinds, too")
     pairs = {kind: pairs[kind] for kind in KINDS}
     pairs[OVERALL] = [pair for rows in pairs.values() for pair in rows]
     return {kind: found for kind, rows in pairs.items() if (found := directed_srcc(tool, rows))}

@@ -37,9 +37,9 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 
 HEADER = """\
-# "categories" has the SRCC of each tool by category of distortion and source of images. It is computed with the level
-# of distortion (mean over its kinds) or with the MOS of labeled sets. It is positive if the tool changes in its
-# declared direction. n counts images (undistorted photos once per kind). Tools are selected by the mean over sources.
+# "categories" has the SRCC of each tool, by distortion category and image source. The reference is the distortion level
+# (mean SRCC over the kinds of the category) or, for labeled sets, the MOS. A positive SRCC means that the tool changes
+# in its declared direction. n counts images (undistorted photos once per kind). The mean over sources selects tools.
 # Written by python -m agenticiqa.eval.calibrate.tool_table --write.
 # "errors" gives the weights of the tool mean, by source and tool. The first number of a tool is the standard deviation
 # of the MOS around its scores, in levels. The others are the correlations with the errors of the tools before it.
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
-    parser.add_argument("--split", help="only the rows of this split, in files that have it")
+    parser.add_argument("--split", help="use only the rows of this split; a file without them is used whole")
     parser.add_argument("--tool", nargs="+", metavar="NAME", help="measure only these tools")
     parser.add_argument("--write", type=Path, metavar="YAML", help="write the table by which tools are selected")
     parser.add_argument(
@@ -121,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar=("TOOL", "LABELS", "SCORES"),
-        help="with --write: a tool's held-out predictions (columns image and score) on a set that it was trained on",
+        help="with --write: scores of a set that the tool was trained on, each from training without the image "
+        "(columns image and score)",
     )
     parser.add_argument(
         "--level-scores",
@@ -129,7 +130,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar=("TOOL", "LEVELS"),
-        help="with --write: a tool's held-out scores (columns kind, level and score) of distorted photos",
+        help="with --write: scores of the distorted photos, if the tool was trained on them, each from training "
+        "without the photo (columns kind, level and score)",
     )
     args = parser.parse_args(argv)
     try:

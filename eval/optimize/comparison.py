@@ -143,7 +143,9 @@ def compare(
         targets = [1.0] * len(questions)
     figures |= {name: _compared(questions, *both, targets) for name, both in values.items() if set(both[0]) != {None}}
     kept, why = (
-        verdict(figures[next(iter(values))]) if next(iter(values)) in figures else (False, "no question has a value")
+        verdict(figures[next(iter(values))])
+        if next(iter(values)) in figures
+        else (False, "no held-out question could be scored")
     )
     return {**figures, "kept": kept, "why": why}
 
@@ -192,7 +194,7 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
     """
     unscored = figures["unscored"]
     if unscored["after"] > unscored["before"]:
-        return False, f"{unscored['after']} images have no value after tuning, {unscored['before']} before"
+        return False, f"{unscored['after']} images could not be scored after tuning, {unscored['before']} before"
     changes = {name: figures[name]["change"] for name in MEASURES}
     shown = []
     for name, change in changes.items():

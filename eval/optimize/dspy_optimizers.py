@@ -192,7 +192,7 @@ def tuned_by_dspy(
     elif not found.proposals and outage.error and not isinstance(outage.error, LimitReached):
         raise outage.error
     elif not found.proposals and found.ended == ended:
-        found.ended = f"{ended} without a usable instruction"
+        found.ended = f"{ended}; it proposed no usable instruction"
     return copy, found
 
 
@@ -228,7 +228,7 @@ def _compiled(
         bootstrap = dspy.BootstrapFewShot(metric, max_bootstrapped_demos=FEW_SHOT, max_labeled_demos=0)
         return bootstrap.compile(student, trainset=train[: max(assessments, 1)])
     if reflection is None:
-        raise UserError(f"{optimizer} needs a model that writes instructions: pass it as reflection")
+        raise UserError(f"{optimizer} needs a model that writes instructions: name it with reflection=")
     if optimizer == "gepa":
         batch = min(BATCH, len(train))
         gepa = dspy.GEPA(

@@ -184,8 +184,8 @@ def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> Agen
     return copy
 
 
-NEVER_ASKED = "as it sent no request for the {n} images of the first pass"
-NEVER_VALID = "as it had no valid answer in the first pass"
+NEVER_ASKED = "because it sent no request for the {n} images of the first pass"
+NEVER_VALID = "because it had no valid answer in the first pass"
 
 
 def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequence[Assessed]) -> dict[str, str]:

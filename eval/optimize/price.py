@@ -44,7 +44,11 @@ class Cost:
 
     def line(self) -> str:
         """Return the cost in words."""
-        money = "USD unknown, as no price is set" if self.usd is None else f"about {self.usd:.2f} USD"
+        money = (
+            "cost unknown: set price in the configuration, and --reflection-price"
+            if self.usd is None
+            else f"about {self.usd:.2f} USD"
+        )
         return (
             f"about {self.calls:,} calls of the model ({self.input_tokens:,} input and {self.output_tokens:,} output "
             f"tokens), {self.reflections} of the reflection model ({self.reflection_input:,} and "

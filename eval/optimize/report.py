@@ -18,9 +18,9 @@ from agenticiqa.programs.saving import PROMPTS_FILE, save
 
 PROFILE_FILE, PAGE_FILE = "fusion.yaml", "report.html"
 PACKAGE = "agenticiqa.eval.optimize"
-TITLES = {FUSED: "fused score", MODEL: "model alone (expected level)", MARK: "marks of the answers"}
+TITLES = {FUSED: "fused score", MODEL: "model alone (expected level)", MARK: "scores of the answers (0 to 1)"}
 FIGURES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error, on 1 to 5"}
-OF_MARKS = {"mean_absolute_error": "1 - mean mark"}
+OF_MARKS = {"mean_absolute_error": "1 - mean score"}
 
 
 def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
@@ -40,13 +40,13 @@ def summary(tuned: Tuned) -> Iterator[str]:
     """Yield the outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
     found, figures = tuned.found, tuned.figures
     measured = [step for step in found.steps if step.looked is not None]
-    again = f", {sum(s.again is not None for s in measured)} measured again on fresh questions" if measured else ""
+    again = f", {sum(s.again is not None for s in measured)} measured again on other questions" if measured else ""
     yield (
         f"Search: {found.spent} assessments, {found.proposals} proposals{again}, {sum(s.taken for s in found.steps)} "
         f"accepted. End of the search: {found.ended}"
     )
     if found.used < tuned.counts.get("to tune on", 0):
-        yield f"Used {found.used} of {tuned.counts['to tune on']} questions to tune on. A larger budget uses more"
+        yield f"{found.used} of the {tuned.counts['to tune on']} tuning questions were used. A larger budget uses more"
     for reason in dict.fromkeys(found.refused):
         yield f"Refused ({found.refused.count(reason)}): {reason}"
     if tuned.exemplars:
@@ -76,8 +76,8 @@ def about_profile(tuned: Tuned) -> str:
     gain, which = tuned.figures["profile"], "tuned" if tuned.kept else "original"
     before, after = (f"{gain[name]:.3f}" if gain[name] is not None else "unknown" for name in ("before", "after"))
     return (
-        f"{PROFILE_FILE} is a fusion fitted to your labels with the {which} prompts; it changes the score: "
-        f"SRCC {before} -> {after} on {gain['n']} held-out images"
+        f"{PROFILE_FILE} is a fusion profile fitted to your labels with the {which} prompts. It is applied with "
+        f"them: SRCC {before} -> {after} on {gain['n']} held-out images"
     )
 
 
@@ -89,8 +89,8 @@ def attempts(tuned: Tuned) -> str:
         tried = f"{found.tried} instructions were tried, and none was accepted"
     elif found.steps or found.refused:
         tried = (
-            f"{len(found.refused)} proposals were refused, {len(found.steps)} were measured, and {again} of these "
-            "again on fresh questions. None was better there"
+            f"{len(found.refused)} proposals were refused and {len(found.steps)} measured. {again} of these were "
+            "measured again on other questions, and none improved the result"
         )
     else:
         tried = "No instruction was proposed"

@@ -24,7 +24,7 @@ GAINLESS = 15  # proposals in a row without a gain end the search
 GIVE_UP = 5  # reflections in a row without a usable instruction end it, too
 KEPT_BACK = 0.1  # share of the budget reserved to measure the best on further questions for the fusion
 
-KEPT_MONEY = "the remaining budget is reserved for the held-out comparison"
+KEPT_MONEY = "the calls and cost that remain within the limits are reserved for the held-out comparison"
 
 Texts = Mapping[str, str]  # instructions by the names of their predictors
 Measure = Callable[[Texts, Sequence[int]], list[Any]]
@@ -178,7 +178,7 @@ class Search:
         ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda each: each.looked or 0, default=None)
         for step in steps:
             if ahead and step is not ahead and (step.looked or 0) > 0:
-                step.why = "another of the first proposals had a larger gain"
+                step.why = "another proposal of the same round had a larger gain"
         if ahead:
             self._look_again(ahead, best, looked_at)
         return (ahead if ahead and ahead.taken else None), len(steps)
@@ -192,7 +192,7 @@ class Search:
         step.why = "not measured again: the budget was spent"
         step.again = self.gain(step.texts, best, places) if places else 0.0
         step.taken = self.gain(step.texts, best, [*looked_at, *places]) > 0
-        step.why = "gain confirmed on fresh questions" if step.taken else "gain not confirmed on fresh questions"
+        step.why = "gain confirmed on other questions" if step.taken else "gain not confirmed on other questions"
         step.spent = self.spent
 
     def _of(self, texts: Texts) -> dict[int, Any]:

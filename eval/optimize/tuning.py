@@ -157,7 +157,7 @@ def optimize(
 
         if optimizer == "reflect":
             if reflection is None:
-                raise UserError("the search needs a model that writes instructions: pass it as reflection")
+                raise UserError("the search needs a model that writes instructions: name it with reflection=")
             reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
             found = bench.run(originals)
@@ -179,7 +179,7 @@ def optimize(
                 try:
                     candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
                 except LimitReached as limit:
-                    note = f"not finished: {limit}"
+                    note = f"not added: {limit}"
         changed = found.tuned or note.startswith("kept")
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
@@ -198,7 +198,10 @@ def optimize(
         if not changed:
             kept, why = False, "no better prompts were found"
         elif len(compared) < FEWEST_COMPARED:
-            kept, why = False, f"only {len(compared)} held-out questions could be compared within the limits"
+            kept, why = (
+                False,
+                f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels",
+            )
         final, places = (candidate, seen[1]) if kept else (program, seen[0])
         profile = _profile(final, stage, [pool[place] for place in places], measured)
         if profile:
@@ -265,7 +268,7 @@ def _bench(
     ) -> Proposal:
         answered = Counter(name for one in assessed for name in one.calls if name in texts)
         if not answered:
-            return Proposal(None, refused=("there was no answer of the model to reflect on",))
+            return Proposal(None, refused=("the model gave no valid answer that the reflection model could use",))
         turns = Counter(step.predictor for step in tried)
         name = min(sorted(answered), key=lambda each: turns[each])
         shown = [

@@ -34,7 +34,10 @@ def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
         options = tuple(given[letter] for letter in letters) if letters else tuple(given)
         mode, reference = row["reference_mode"], row.get("reference_path")
         if mode not in ("FR", "NR") or (mode == "FR") != bool(reference):
-            raise ValueError(f"question {number} has reference_mode {mode!r}, but reference_path {reference!r}")
+            raise ValueError(
+                f"question {number}: expected reference_mode FR with a reference_path, or NR without one, found "
+                f"{mode!r} with {reference!r}"
+            )
         yield Item(
             name=str(row.get("id", number)),
             image=folder / row["image_path"],
@@ -70,7 +73,7 @@ AGENTICIQA_EVAL = QuestionTask(
     name="agenticiqa-eval",
     title="AgenticIQA-Eval, four tracks",
     kind="choice",
-    source="its questions from the paper's authors (arXiv 2509.26006; not published so far)",
+    source="the question files from the authors of arXiv 2509.26006 (the files are not public yet)",
     folder="AgenticIQA-Eval",
     read=_read,
     count=1000,

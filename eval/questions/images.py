@@ -68,5 +68,8 @@ def _small(path: Path) -> RGB:
     photo = Image.fromarray(load_pixels(path))
     photo.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
     if min(photo.size) < SHORTEST:
-        raise ImageError(f"{path}: scaled to {photo.width} x {photo.height} pixels; each side needs {SHORTEST}")
+        raise ImageError(
+            f"{path}: scaled to {photo.width} x {photo.height} pixels, but each side must have at least {SHORTEST}; "
+            "use another photo"
+        )
     return np.asarray(photo)

@@ -62,7 +62,7 @@ def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wording
     Raises ImageError for a photo that cannot be read, and UserError for a folder that already has such a set.
     """
     if present := [name for name in FILES if (out / name).exists()]:
-        raise UserError(f"{out} already contains {present[0]}: name another folder, or move the file")
+        raise UserError(f"{out} already contains a set ({present[0]}); name another folder")
     rows: dict[str, list[Row]] = {name: [] for name in FILES}
     for number, images in enumerate(render.progress(image_makers(photos, out, seed, wordings), len(photos))):
         for name, maker in FILES.items():
@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--wordings",
         choices=WORDINGS,
         default="first",
-        help="set of wordings of the questions with options; the offline reader was developed on the first",
+        help="wordings of the questions with options: first was used to develop the offline program, second evaluates it",
     )
     args = parser.parse_args(argv)
     try:

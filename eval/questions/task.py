@@ -128,8 +128,8 @@ def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Item
         items = list(task.read(folder, split or task.splits[0]))
     except FileNotFoundError as error:
         raise UserError(
-            f"{task.name}: {error} not found in {root} or {root / task.folder}; get {task.source}, unpack it to "
-            f"{root / task.folder}, and name its parent folder with --root"
+            f"{task.name}: {error} not found in {root} or {root / task.folder}. Get {task.source}, unpack it to "
+            f"{root / task.folder}, then pass --root {root}"
         ) from error
     except (OSError, KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
         raise UserError(
@@ -139,7 +139,7 @@ def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Item
     if not items:
         raise UserError(f"{task.name}: no questions found in {folder}; get {task.source}")
     if task.kind == "choice" and all(item.correct is None for item in items):
-        raise UserError(f"{task.name}: the answers of this split are not published; name another with --split")
+        raise UserError(f"{task.name}: the answers of this split are not published; choose another split with --split")
     _refuse_missing_images(task, items)
     return _usable(items, task.kind)
 

@@ -146,11 +146,12 @@ def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> In
     The curve fit biases PLCC upward, so two runs at chance would differ: for them the raw PLCC is compared.
     """
     if all(_holds_0(interval(plcc, run, mos, contents)) for run in (a, b)):
-        return replace(difference_interval(plcc, a, b, mos, contents), note="raw PLCC, as both may be at chance")
+        note = "PLCC without a curve fit, because a fit is biased upward when both runs are near chance"
+        return replace(difference_interval(plcc, a, b, mos, contents), note=note)
     first, second = fit_logistic(a, mos), fit_logistic(b, mos)
     on_curves = first.directed(a) if first else a, second.directed(b) if second else b
     found = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
-    return found if first and second else replace(found, note="raw scores of a run without a curve")
+    return found if first and second else replace(found, note="raw scores of a run, because no logistic curve fits it")
 
 
 def _holds_0(found: Interval) -> bool:

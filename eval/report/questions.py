@@ -113,7 +113,8 @@ def question_headline(figures: Figures) -> str:
         return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} answers are correct{chance}."
     if figures["kind"] == "planning":
         return f"{_percent(figures['whole'])} % of {figures['questions']:,} plans are correct in all fields."
-    return f"The judge scores {figures['described']:,} descriptions with {figure(figures['sum']['mean'], '.2f')} of 6."
+    mean = figure(figures["sum"]["mean"], ".2f")
+    return f"The mean judge score of {figures['described']:,} descriptions is {mean} out of 6."
 
 
 def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
@@ -193,7 +194,7 @@ def _sentences(figures: Figures) -> Iterator[str]:
     if kind == "choice":
         yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
         if figures["circular"]:
-            yield "circular: a question is right only if it is answered correctly in every rotation of its options"
+            yield "circular: a question counts as correct only if it is answered correctly in every rotation"
     if kind == "planning":
         yield "majority: accuracy of always giving the most frequent value of the field"
     if skipped := figures.get("skipped", figures.get("left_out")):  # "left_out" as earlier versions wrote it

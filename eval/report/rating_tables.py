@@ -185,8 +185,8 @@ def _first(figures: Figures) -> Iterator[str]:
     yield counts + (f" ({reasons})" if reasons else "")
     if (ours["srcc"]["high"] or 0) < 0:
         yield (
-            f"The SRCC of {ours['name']} is negative, with its whole interval. If lower labels mean better quality, as "
-            "for DMOS, add --lower-is-better"
+            f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "
+            "as for DMOS, add --lower-is-better"
         )
     if fitted := _not_held_out(figures):
         yield (
@@ -206,14 +206,14 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         "are fitted to all images"
     )
     yield (
-        "pairwise accuracy: share of the image pairs in the order of their MOS. If the labels have deviations, only "
-        "pairs count with a MOS difference above the standard deviation of the difference"
+        "pairwise accuracy: share of the image pairs in the order of their MOS. If the labels have standard "
+        "deviations, a pair counts only if its MOS difference exceeds the standard deviation of that difference"
     )
     if figures["scale"]:
         ends = "{low:g} to {high:g}".format(**figures["scale"])
         yield f"RMSE is on the scale of the labels, {ends}. RMSE raw maps 1..5 linearly to this scale, without a fit"
     else:
-        yield "RMSE raw is missing, as the ends of the labels' scale are unknown; give them with --mos-range"
+        yield "RMSE raw needs the range of the MOS scale: give it with --mos-range LOW HIGH"
     chosen = next((system["about"] for system in _of(figures) if system["name"] == BEST_TOOL), None)
     if chosen:
         yield f"Best single tool: chosen by SRCC in {FOLDS}-fold cross-validation over scenes (images: {chosen})"
@@ -221,13 +221,13 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         yield f"{figures['best_tool']} is the best single tool on these same images, so its results are biased upward"
     if figures.get("baselines"):
         yield (
-            f"Baselines, measured on every whole image: {', '.join(figures['baselines'])}. Here their values are "
-            "calibrated and limited to 1..5. The runs baseline-NAME have their raw values"
+            f"Baselines, measured on all images: {', '.join(figures['baselines'])}. This table has their calibrated "
+            "values, clipped to 1..5. The raw values are in the runs baseline-NAME"
         )
     if any(system["partial"] for system in _of(figures)):
         yield (
-            "'selected images only': the tool ran only on images that it was chosen for, so its results are not "
-            "comparable with those of others"
+            "'selected images only': the tool ran only on the images that it was selected for, so do not compare its "
+            "results with other rows"
         )
     yield from _undefined(figures)
 

@@ -50,7 +50,7 @@ def summarize(
 ) -> dict[str, Any]:
     """Compute every figure of a run from its rows, which are read once and not kept.
 
-    - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the ends of the labels' scale
+    - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the range of the MOS scale
     - ``systems``, one entry per predictor as in ``_system``, each measured on the images that it has a value for: our
       score first (or that of the scorer that the rows name), then its components and the usual combinations of them,
       and single tools last
@@ -127,7 +127,7 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
     """Return how often the 80 % and 95 % ``score_interval`` of the rows contains the MOS, on 1..5.
 
     Each has ``n`` (images with an interval), ``inside``, ``value`` (their share, 0..1), ``low`` and ``high`` (its 95 %
-    interval, as in ``accuracy``). The result is empty if the ends of the labels' scale are unknown.
+    interval, as in ``accuracy``). The result is empty if the range of the MOS scale is unknown.
     """
     if scale is None:
         return {}
@@ -199,7 +199,7 @@ def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: M
 def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | None) -> Interval:
     """Return the RMSE on the data's own scale, with 1 and 5 mapped to its ends and without a fit."""
     if scale is None:
-        return Interval(None, None, None, len(x), "the ends of the labels' scale are unknown")
+        return Interval(None, None, None, len(x), "the range of the MOS scale is unknown")
     if len(x) and (x.min() < 1 or x.max() > 5):
         return Interval(None, None, None, len(x), "the predictions are not on the scale 1..5")
     return rmse_interval(scale.low + (x - 1) / 4 * (scale.high - scale.low), mos, contents)

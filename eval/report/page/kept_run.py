@@ -106,7 +106,7 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     """
     shown, run = printable_path(folder), open_run(folder, name)
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
-        raise UserError(f"{shown}/report.json: another version wrote the results; {UNFINISHED}")
+        raise UserError(f"{shown}/report.json was written by another version; {UNFINISHED}")
     latest: dict[Any, Any] = {}
     needs = ("name", "rotation", "correct") if run.asks_questions else ("name", "image", "content", "mos")
     try:
@@ -121,7 +121,10 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
         raise UserError(f"{error}; expected a run of {'questions' if run.asks_questions else 'images'}") from error
     except (ValueError, KeyError, TypeError) as error:
         kind = "a run of questions" if run.asks_questions else "a rating run"
-        raise UserError(f"{shown}/results.jsonl: a row does not belong to {kind} ({type(error).__name__})") from error
+        raise UserError(
+            f"{shown}/results.jsonl: a row does not have the values of {kind} ({type(error).__name__}); "
+            "evaluate into a new folder"
+        ) from error
     (run.questions if run.asks_questions else run.points).extend(latest.values())
     return run
 

@@ -63,7 +63,7 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
     if not points:
         return {"why": "no image has level probabilities"}
     if not ends:
-        return {"why": "the ends of the labels' scale are unknown; give them with --mos-range LOW HIGH"}
+        return {"why": "the range of the MOS scale is unknown; give it with --mos-range LOW HIGH"}
     scale = MosScale(*ends)
     shares = np.array([point.probabilities for point in points], float)
     level, confidence = shares.argmax(axis=1) + 1, shares.max(axis=1)
@@ -217,7 +217,7 @@ def spent(run: KeptRun) -> ReportTable | None:
 
 def command(run: KeptRun) -> str:
     """Return the command that made a run, with the version, or the reason why it is unknown."""
-    command = run.figures.get("command") or "# unknown: made in Python, or by a version that did not record it"
+    command = run.figures.get("command") or "# command unknown: the run was started from Python, or by an older version"
     return f"{command}  # version {run.made_with.get('version', 'unknown')}"
 
 

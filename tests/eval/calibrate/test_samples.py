@@ -73,7 +73,9 @@ def test_the_anchors_of_a_tool_are_the_medians_by_kind() -> None:
     points = points_of(FULL, anchored({"white_noise": [0.1, 0.2, 0.6], "jpeg": [0.3]}), "somewhere")
     assert (points.raw.tolist(), points.quality.tolist(), points.perfect) == ([0.5, 0.8], [2, 4], 0.98)
     assert points.worst == (0.3, 0.2)
-    assert "anchored by 3 references undistorted and under extreme jpeg, white_noise" in points.origin
+    assert (
+        "with 3 undistorted references and their extreme distortions (jpeg, white_noise) as end points" in points.origin
+    )
 
 
 @pytest.mark.parametrize(("higher_is_better", "floor"), [(True, 0.475), (False, 0.175)])
@@ -100,5 +102,5 @@ def test_only_kinds_that_a_tool_follows_with_enough_range_become_points() -> Non
     assert sorted(points.raw) == sorted(
         [0, *(10 * n / 5 for n in DISTORTION_LEVELS), *(7 * n / 5 for n in DISTORTION_LEVELS)]
     )
-    with pytest.raises(ToolError, match="follows the level of none of its distortions"):
+    with pytest.raises(ToolError, match="does not correlate with the level of any distortion"):
         points_of(NOISE, climbing(**{first: -10}), "photos")

@@ -173,7 +173,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{labels}", "{labels}"], "one labels file"),
         (["{alone}", "--tool", "SSIM"], "has none: add a column reference"),
         (["{wide}", "--tool", "SSIM"], "give the ends of the scale with --mos-range"),
-        (["{photos}", "--tool", "SSIM"], "fit it to labeled images"),
+        (["{photos}", "--tool", "SSIM"], "fit it to images with MOS"),
         (["{photos}", "--split", "test"], "--split is for labels; remove it"),
         (["{photos}", "{labels}"], "not to both: remove"),
         (["nowhere.csv"], "nowhere.csv"),
@@ -221,7 +221,7 @@ def test_a_tool_for_one_distortion_is_fitted_on_distorted_photos(tmp_path, capsy
     noise = usable("NOISE-SIGMA", str(out))
     assert noise(0.0) >= 4.5
     assert noise(TOOLS["NOISE-SIGMA"].measure(AT_LEVEL["noise"](5, scene(96, 128, 9)))) <= 2
-    for part in ("synthetic distortion levels", "4 pristine photos", "white_noise", "n="):
+    for part in ("with synthetic distortions", "4 pristine photos", "white_noise", "n="):
         assert part in noise.fitted_on
     blocks = usable("BLOCKINESS", str(out))
     assert "(jpeg)" in blocks.fitted_on, "other compression hardly changes its grid"

@@ -207,7 +207,7 @@ def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
     assert PHRASE in instruction(tmp_path)
     (reported,) = map(float, re.findall(r"about ([\d.]+) USD", printed))
     assert reported == pytest.approx(header(tmp_path)["search"]["spent"]["usd"], rel=0.25)
-    assert "Not tuned: replan.judge.predict, as it sent no request for the 17 images of the first pass" in printed
+    assert "Not tuned: replan.judge.predict, because it sent no request for the 17 images of the first pass" in printed
     page = (tmp_path / "tuned" / "report.html").read_text()
     for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
         assert name in page, "each prompt was tuned"
@@ -279,7 +279,7 @@ def test_without_a_usable_proposal_the_originals_are_saved_and_the_status_says_s
     assert "No improvement was shown, so the original prompts are saved: no better prompts were found" in printed
     saved = printed.splitlines()[-1]
     assert saved.startswith(
-        f"Saved in {tmp_path / 'tuned'} (fusion.yaml is a fusion fitted to your labels with the orig"
+        f"Saved in {tmp_path / 'tuned'} (fusion.yaml is a fusion profile fitted to your labels with the orig"
     )
     gain = header(tmp_path)["held_out"]["profile"]
     assert f"SRCC {gain['before']:.3f} -> {gain['after']:.3f} on {gain['n']} held-out images" in saved

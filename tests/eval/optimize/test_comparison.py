@@ -47,7 +47,7 @@ def test_the_fused_score_decides_and_not_the_model_alone() -> None:
         (GOOD, BAD, "got worse by"),
         ([1.1, 2.1, 3.1, 4.1, 4.0, 1.4], GOOD, "no change is significant"),
         (GOOD, GOOD, "no change is significant"),
-        (BAD, [None, *GOOD[1:]], "1 images have no value after tuning, 0 before"),
+        (BAD, [None, *GOOD[1:]], "1 images could not be scored after tuning, 0 before"),
         ([1, 2, 3, 4, 4.9, 1.9], [1.02, 2.01, 3.01, 4.01, 4.95, 2.02], "the SRCC fell by"),
     ],
 )

@@ -162,7 +162,7 @@ def test_a_writer_without_a_usable_answer_is_one_line_and_an_outage_is_no_outcom
     pytest.importorskip("optuna")
     done = run(optimizer, lambda request: "yes")
     assert done.status == 1
-    assert f"End of the search: {optimizer} ended without a usable instruction" in done.printed
+    assert f"End of the search: {optimizer} ended; it proposed no usable instruction" in done.printed
     assert "the original prompts are saved" in done.printed
     assert "Traceback" not in done.err
     assert len(done.printed.splitlines()) < 22
@@ -180,4 +180,4 @@ def test_a_limit_of_calls_holds_and_leaves_an_outcome(run: Callable[..., Outcome
     assert done.judging + done.writing <= limit
     assert re.search(rf"End of the search: (the limit of {limit} calls is reached|{KEPT_MONEY})", done.printed)
     assert "Saved in" in done.printed
-    assert "could be compared within the limits" not in done.printed, "calls for the comparison are kept back"
+    assert "held-out questions could be compared" not in done.printed, "calls for the comparison are kept back"

@@ -54,12 +54,12 @@ OUTCOMES = {
     ),
     "refused": (
         searched(refused=["it quotes a file"] * 2),
-        ["2 proposals were refused, 0 were measured", "2: it quotes a file"],
+        ["2 proposals were refused and 0 measured", "2: it quotes a file"],
         ["<svg", "What changed", "<th>#"],
     ),
     "measured": (
         searched(BEFORE, step(taken=False)),
-        ["1 were measured, and 1 of these again on fresh questions", "Look for blocks.", "<svg"],
+        ["1 measured. 1 of these were measured again on other questions", "Look for blocks.", "<svg"],
         ["What changed", "<ins>", "Refused"],
     ),
     "not kept": (
@@ -81,8 +81,8 @@ def test_without_an_outcome_the_page_shows_what_was_tried_and_no_empty_part(
 
 def test_a_profile_beside_the_original_prompts_is_named_with_what_it_does_to_the_score() -> None:
     text = about_profile(tuned(searched(), profile=PROFILE))
-    assert text.startswith("fusion.yaml is a fusion fitted to your labels with the original prompts")
-    assert text.endswith("changes the score: SRCC 0.768 -> 0.821 on 6 held-out images")
+    assert text.startswith("fusion.yaml is a fusion profile fitted to your labels with the original prompts")
+    assert text.endswith("It is applied with them: SRCC 0.768 -> 0.821 on 6 held-out images")
     assert text.replace(">", "&gt;") in page(tuned(searched(), profile=PROFILE))
     assert "with the tuned prompts" in about_profile(tuned(searched(), kept=True, profile=PROFILE))
     assert about_profile(tuned(searched())) == ""

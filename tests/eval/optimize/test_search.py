@@ -45,7 +45,7 @@ def test_useful_proposals_are_accepted_and_those_that_follow_the_tools_or_add_no
     assert found.best == {"s": ALL}
     assert found.steps[-1].taken
     assert not found.steps[0].taken, "a parrot"
-    assert "gain confirmed on fresh questions" in found.steps[-1].why
+    assert "gain confirmed on other questions" in found.steps[-1].why
     assert found.spent == bench.measured <= 400
 
 
@@ -108,7 +108,9 @@ def test_a_limit_in_money_ends_it_with_the_best_so_far() -> None:
     assert found.best == {"s": ALL}
     assert found.ended == "the limit of 1 USD is reached"
     bench = Bench(ALL, may_go_on=lambda: False)
-    assert bench.run().ended == "the remaining budget is reserved for the held-out comparison"
+    assert (
+        bench.run().ended == "the calls and cost that remain within the limits are reserved for the held-out comparison"
+    )
     assert bench.measured == 0
 
 

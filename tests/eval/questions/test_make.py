@@ -108,7 +108,7 @@ def test_a_set_is_never_overwritten_and_bad_photos_are_reported(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(made / "photo0.png"), str(made / "own")]) == 2
-    assert "already contains own_mcq.json" in capsys.readouterr().err
+    assert "already contains a set (own_mcq.json)" in capsys.readouterr().err
     Image.fromarray(scene(32, 32)).save(tmp_path / "tiny.png")
     assert main([str(tmp_path / "tiny.png"), str(tmp_path / "out")]) == 2
-    assert "each side needs 96" in capsys.readouterr().err
+    assert "each side must have at least 96" in capsys.readouterr().err

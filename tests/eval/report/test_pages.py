@@ -131,7 +131,7 @@ def test_probabilities_without_a_scale_give_a_reason(run_folder: Path) -> None:
     assert probabilities(run)["scale"] == "1 to 5"
     assert probabilities(run, (0, 100))["scale"] == "0 to 100"
     run.figures["scale"] = None
-    assert "give them with --mos-range" in probabilities(run)["why"]
+    assert "give it with --mos-range" in probabilities(run)["why"]
 
 
 def test_runs_are_compared_by_the_same_tables_as_by_compare(run_folder: Path, tmp_path: Path) -> None:
@@ -170,7 +170,9 @@ def test_a_run_shows_the_command_that_made_it_without_folders_of_the_disk_and_pa
 
 
 def test_a_run_without_a_recorded_command_is_reported(run_folder: Path) -> None:
-    assert command(read_run(run_folder)).startswith("# unknown: made in Python, or by a version that did not record it")
+    assert command(read_run(run_folder)).startswith(
+        "# command unknown: the run was started from Python, or by an older version"
+    )
 
 
 def test_equal_lines_and_bars_are_merged() -> None:
