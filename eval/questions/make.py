@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--wordings",
         choices=WORDINGS,
         default="first",
-        help="wordings of the questions with options: first was used to develop the offline program, second evaluates it",
+        help="question wordings: the offline program was developed with first, so evaluate it with second",
     )
     args = parser.parse_args(argv)
     try:
