@@ -80,7 +80,7 @@ def test_baselines_are_saved_and_resumed_and_need_the_option(
     assert {path.name for path in run.glob("baseline-*")} == {f"baseline-{name}" for name in baselines}
     report = (run / "report.md").read_text()
     assert "Baselines, measured on all images: " in report
-    assert "The runs baseline-NAME have their raw values" in report
+    assert "The raw values are in the runs baseline-NAME" in report
     (run / "baseline-PIQE" / "results.jsonl").unlink()  # as if it had been interrupted before this metric
     appended: list[str] = []
     append = ResultsFile.append

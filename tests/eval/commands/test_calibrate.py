@@ -77,7 +77,7 @@ def test_a_profile_and_its_plot_are_written_and_used_in_a_configuration(labels, 
     curve = usable("SSIM", str(out))
     assert curve(1.0) == pytest.approx(5, abs=1e-4)
     assert curve(0.3) < 2.5
-    for part in ("blurred scenes", "n=24", "4 references", "residual 0.", "SRCC 0.9", "20"):
+    for part in ("blurred scenes", "n=24", "4 undistorted references", "residual 0.", "SRCC 0.9", "20"):
         assert part in curve.fitted_on
     base = load_profile("default")
     assert {name: value for name, value in load_profile(str(out)).items() if name not in ("SSIM", "GMSD")} == {
