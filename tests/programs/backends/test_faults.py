@@ -536,7 +536,12 @@ REFUSED: dict[str, tuple[Dialect, Make, type[Exception], str]] = {
     "credit of Anthropic": (ANTHROPIC, kind("quota"), dspy.LMBillingError, "credit balance"),
     "model of OpenAI": (OPENAI, kind("no_model"), dspy.LMUnsupportedModelError, "does not exist"),
     "model of Ollama": (OLLAMA, kind("no_model"), dspy.LMUnsupportedModelError, "not found"),
-    "no such address": (VLLM, says(404, "Not Found"), dspy.LMUnsupportedModelError, "check api_base .most servers need /v1 at its end"),
+    "no such address": (
+        VLLM,
+        says(404, "Not Found"),
+        dspy.LMUnsupportedModelError,
+        "check api_base .most servers need /v1",
+    ),
 }
 
 
