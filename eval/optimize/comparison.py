@@ -208,7 +208,8 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
     if (changes["srcc"]["value"] or 0.0) < 0:
         return False, f"the {TITLES['srcc']} fell by {-changes['srcc']['value']:.3f}"
     if not shown and all(change["low"] is None for change in changes.values()):
-        return False, f"the interval of the change is unknown: {changes['mean_absolute_error']['note'] or 'nothing changed'}"
+        reason = changes["mean_absolute_error"]["note"] or "nothing changed"
+        return False, f"the 95 % interval of the change could not be computed: {reason}"
     if not shown:
         return False, "no change is significant"
     return True, " and ".join(shown)
