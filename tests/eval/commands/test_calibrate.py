@@ -178,7 +178,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["{photos}", "{labels}"], "not to both: remove"),
         (["nowhere.csv"], "nowhere.csv"),
         (["nowhere.parquet"], "nowhere.parquet"),
-        (["kadid10k"], "kadid10k: name the folder that contains kadid10k with --root"),
+        (["kadid10k"], "kadid10k: add --root DIR, the folder that contains kadid10k"),
         (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "remove the options for your own data"),
     ],
 )
