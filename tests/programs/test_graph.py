@@ -298,7 +298,7 @@ def test_wrong_arguments_are_refused_when_the_graph_is_built(arguments: Any, mes
         ({"query": "Is it sharp?"}, "the state has no image_path"),
         ({"query": " ", "image_path": "x.png"}, "the question is empty"),
         ({"query": "x" * 5000, "image_path": "x.png"}, "the question has 5000 characters"),
-        ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is a bytes"),
+        ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is of type bytes"),
         ({"query": "Is it sharp?", "image_path": "x.png", "max_replan_iterations": "2"}, "iterations is '2'"),
         (
             {"query": "Which?", "image_path": "x.png", "options": "A. Blur"},

@@ -266,7 +266,7 @@ def test_on_a_full_disk_finished_results_are_printed_and_the_run_ends(album: Pat
     done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    shown = "agenticiqa: scores.jsonl: cannot be written (File too large); what is finished now is printed to stdout"
+    shown = "agenticiqa: scores.jsonl: cannot be written (File too large); results are printed to stdout from here on"
     assert done.stderr.count(shown) == 1
     kept = json_lines(Path("scores.jsonl"))
     printed = [json.loads(line) for line in done.stdout.splitlines()]

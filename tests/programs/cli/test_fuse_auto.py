@@ -68,7 +68,7 @@ def test_the_same_folder_gives_the_same_digits_after_workers_order_limits_and_ct
     assert main(["assess", str(album), *options, "--jsonl", str(whole), "--workers", "1"]) == 0
     said = capsys.readouterr().err
     assert f"fusion: a fusion profile for vllm.test and LEARNED-IQA was fitted to {IMAGES} images" in said
-    assert "the fitted score is shown; the profile is in" in said
+    assert "the fitted score is shown; the profile was written to" in said
     before = scores_of(whole)
     assert {row[4] for row in before.values()} == {"fitted"}
     assert len({row[5] for row in before.values()}) == 1, "one profile"
@@ -114,7 +114,7 @@ def test_the_same_folder_gives_the_same_digits_after_workers_order_limits_and_ct
     without = [each for each in in_parts if each not in ("--fuse", "auto")]
     capsys.readouterr()
     assert main([*without, "--resume"]) == 0
-    assert f"{IMAGES} rows show the default's score again" in capsys.readouterr().err
+    assert f"{IMAGES} rows were changed back to the default score" in capsys.readouterr().err
     assert len(server.requests) == asked
     shown = rows_of(parts)
     assert all(row["quality_score"] == row["fusion"]["score_default"] for row in shown.values())

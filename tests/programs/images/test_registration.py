@@ -76,9 +76,9 @@ def test_no_distortion_is_a_shift_or_another_picture(kind: str, pixels: np.ndarr
     ("image", "reference", "relation", "shown"),
     [
         (*shifted(COFFEE, 3, 2), "shifted", "shifted by 3 px right, 2 px down relative to its reference"),
-        (*shifted(COFFEE, 0, -4), "shifted", "shifted by 4 px up against"),
+        (*shifted(COFFEE, 0, -4), "shifted", "shifted by 4 px up relative to"),
         (CAT, CAT.copy(), "identical", ""),
-        (255 - CAT, CAT, "in place", "Compared with the reference, all colors are inverted (a negative); the score"),
+        (255 - CAT, CAT, "in place", "the reference, all colors are inverted (a negative); this lowers the score"),
         (ROCKET, np.ascontiguousarray(ROCKET[:, ::-1]), "another picture", "shows the image mirrored"),
         (CAT, np.full_like(CAT, 90), "unknown", ""),
         (CAT[:8, :8].copy(), CAT[40:48, :8].copy(), "unknown", ""),

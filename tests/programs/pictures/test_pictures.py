@@ -308,7 +308,7 @@ def test_a_failed_picture_changes_the_status_but_keeps_the_result(album, tmp_pat
     row = json.loads(printed.out)
     assert row["quality_score"]
     assert row["map"] is None
-    warning = [line for line in printed.err.splitlines() if "no picture was drawn" in line]
+    warning = [line for line in printed.err.splitlines() if "could not be drawn" in line]
     assert len(warning) == 1
     assert "no ink left" in warning[0]
 
