@@ -71,13 +71,13 @@ BUDGET = {
     "signatures": 1_674,
     "signatures/answers": 1_194,  # one package reads what a model wrote, for files of four packages
     "configs": 623,  # options are declared here, as keys of the configuration inherit them; docstrings for help()
-    "programs": 2_110,  # fields of a result are declared here; each key of a row is an attribute; docstrings for help()
+    "programs": 2_110,  # fields of a result are declared here and are attributes; docstrings for help()
     "programs/stages": 3_062,  # adapters for a model's tools; the text of an empty answer; docstrings for help()
     "programs/questions": 692,
     "programs/fusion": 1_159,  # the interval by a user's labels; docstrings for help()
     "programs/backends": 4_131,  # security, deadlines and safety against kills; rounds of provider batches
     "programs/offline": 3_993,
-    "programs/tools": 6_356,  # adapters; why MS-SSIM and BRISQUE differ from other releases; pyiqa metrics by name; help()
+    "programs/tools": 6_356,  # adapters; differences from other releases; pyiqa by name; docstrings for help()
     "programs/images": 3_417,  # HDR and gamma; pictures behind thumbnails; paths of other systems; docstrings for help()
     "programs/batch": 2_800,  # strict CSV, one row for each image; docstrings for help()
     "programs/scale": 1_485,
