@@ -78,7 +78,7 @@ BUDGET = {
     "programs/backends": 4_131,  # security, deadlines and safety against kills; rounds of provider batches
     "programs/offline": 3_993,
     "programs/tools": 6_356,  # adapters; differences from other releases; pyiqa by name; docstrings for help()
-    "programs/images": 3_417,  # HDR and gamma; pictures behind thumbnails; paths of other systems; docstrings for help()
+    "programs/images": 3_417,  # HDR and gamma; pictures behind thumbnails; other systems; docstrings for help()
     "programs/batch": 2_800,  # strict CSV, one row for each image; docstrings for help()
     "programs/scale": 1_485,
     "programs/cli": 3_632,  # outputs are checked first; gate writes tables and pages; help that teaches
