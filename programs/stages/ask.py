@@ -52,7 +52,7 @@ ALL_THOUGHTS = (
     "the answer was empty, because all text was in {field}; end it, then return the JSON object. (For the user: if the "
     "object is there, check the server's option: --reasoning-parser, llama.cpp's --reasoning-format, Ollama's think)"
 )
-CUT_OFF = "the answer was cut off at max_tokens; use fewer words. (For the user: or raise max_tokens)"
+CUT_OFF = "the answer was cut off at max_tokens; use fewer words."
 
 IMAGE_OR_NONE = dspy.Image | None
 # How DSPy writes an image into a saved state.
