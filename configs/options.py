@@ -131,8 +131,8 @@ class ModelKeys:
         str | None,
         Option(
             "--prompts FILE",
-            "use tuned prompts. Name the folder that `optimize` wrote, to use its fusion profile, too, or only its "
-            "prompts.json",
+            "use tuned prompts: the folder that `optimize` wrote, with its prompts and its fusion profile. With "
+            "prompts.json in that folder, use only the prompts",
         ),
         MinLen(1),
     ] = None

@@ -17,7 +17,7 @@ COMMANDS: dict[str, Command] = {
     ),
     **commands.COMMANDS,
     "evaluate": Command(
-        "measure how well scores agree with labeled images",
+        "measure how well scores agree with the MOS of labeled images",
         arguments.EVALUATE,
         "agenticiqa.eval.commands.evaluate",
         arguments.EVALUATE_EXAMPLES,

@@ -72,7 +72,7 @@ data sets. Fit them to the MOS of your own images:
 
 Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, run the same command again to continue.
 The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
-correlate with the MOS, or with the wrong sign.
+correlate with the MOS, or if their correlation has the wrong sign.
 A full-reference curve maps an undistorted image to 5 and extreme distortions to about 2 or less. This can pull the
 middle of the curve away from the points. Check the plot: if a curve misses its points, name only the other tools with
 --tool. Then name the profile in a configuration:

@@ -30,7 +30,7 @@ def run(args: Namespace) -> int:
     unsuitable = options_given(args, CURVES if fits_fusion else OF_FUSION)
     if unsuitable and fits_fusion:
         raise UserError(
-            f"{unsuitable[0]} is for tool curves; remove it, or remove --backend, --config and .jsonl files"
+            f"{unsuitable[0]} is for tool curves, but a model or saved results fit the fusion: remove {unsuitable[0]}"
         )
     if unsuitable:
         raise UserError(

@@ -289,7 +289,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--wordings",
         choices=WORDINGS,
         default="first",
-        help="question wordings: the offline program was developed with first, so evaluate it with second",
+        help="set of question wordings; evaluate the offline program with 'second', as 'first' was used to develop it",
     )
     args = parser.parse_args(argv)
     try:

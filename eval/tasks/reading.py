@@ -70,10 +70,10 @@ def labeled_images(
         if not (data.exists() or holds_labels(data)):
             raise UserError(f"{data}: there is no such file or folder, and {unknown_text(str(data), TASKS)}")
         if partial:
-            raise UserError(f"--partial applies only to public data sets, but {data} is your own data: remove it")
+            raise UserError(f"--partial applies only to public data sets, not to {data}: remove --partial")
         return _own(data, root, split, declared or Declared())
     if declared not in (None, Declared()):
-        raise UserError(f"{task.name} has fixed columns, direction and scale: remove the options for your own data")
+        raise UserError(f"the columns, direction and scale of {task.name} are fixed: remove the options that set them")
     if root is None:
         raise UserError(
             f"{task.name}: add --root DIR, the folder that contains {task.folder} (download: {task.source})"

@@ -65,8 +65,8 @@ examples:
 
 an example of a policy, mine.yaml (conditions that it does not name are not checked):
   min_short_side: 800          # pixels
-  min_effective_side: 1000     # longer side in pixels, before any enlargement (estimated from the detail)
-  min_jpeg_quality: 60         # also of earlier JPEG compression, for example of a PNG made from a JPEG
+  min_effective_side: 1000     # pixels of the longer side, estimated from the detail: finds enlarged photos
+  min_jpeg_quality: 60         # quality 1 to 100; also finds earlier JPEG compression of a PNG
   min_score: 3                 # this and the next two need a full assessment, which takes longer
   distortions: {blur: severe, noise: moderate}    # refuse this severity and worse
   refuse_kinds: [page, graphic]
@@ -194,8 +194,8 @@ ASSESS: Options = (
             ),
             Option(
                 "--jsonl FILE",
-                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. With -, print "
-                "the lines to stdout, also for failed images, which get no line in FILE",
+                "append one JSON line to FILE as each image finishes, and write FILE.summary.json. FILE gets no lines "
+                "of failed images. With -, print all lines to stdout, including those of failed images",
             ),
             Option(
                 "--parquet DIR",

@@ -65,9 +65,7 @@ def run(args: Namespace) -> int:
         raise UserError("--resume needs --jsonl FILE: name the file to continue")
     if args.fuse == "auto":
         if not file:
-            raise UserError(
-                "--fuse auto computes the final scores after all images are assessed: save them with --jsonl FILE"
-            )
+            raise UserError("--fuse auto saves its scores at the end of the run: add --jsonl FILE")
         if args.save_maps:
             raise UserError("--fuse auto changes scores after --save-maps has drawn them: leave out one of the two")
     if args.batch and not file:

@@ -40,7 +40,7 @@ def run(args: Namespace) -> int:
         if len(shards) < len(args.images):
             raise UserError("name either images or results of assess (--jsonl, --parquet), not both")
         if args.html or args.csv or args.jsonl:
-            raise UserError("for results of assess, gate only prints: leave out --html, --csv and --jsonl")
+            raise UserError("gate only prints verdicts on saved results: leave out --html, --csv and --jsonl")
         if args.adapter:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)

@@ -147,9 +147,9 @@ def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:
     if match is None:
         return f"{refused}; give one of that size, or set resize_reference"
     if relation.turn:
-        return f"{refused}, which shows the image {relation.turn}; rotate or mirror one of them"
+        return f"{refused}; the reference shows the image {relation.turn}: rotate or mirror one of them"
     if kind == "another picture":
-        return f"{refused}, which shows another picture; give the image's own reference"
+        return f"{refused}; the reference shows another picture: give the image's own reference"
     place = place_in_words(kind, match)
     refused = f"{refused}: {place[0].lower()}{place[1:]}"
     if kind == "scaled":

@@ -194,7 +194,7 @@ def test_an_unreachable_hub_is_reported_in_one_line(monkeypatch: pytest.MonkeyPa
 def test_column_options_are_refused_for_data_sets_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.kadid10k(tmp_path)
     assert main(["evaluate", "kadid10k", "--root", str(tmp_path), "--lower-is-better"]) == 2
-    assert "kadid10k has fixed columns, direction and scale" in capsys.readouterr().err
+    assert "the columns, direction and scale of kadid10k are fixed" in capsys.readouterr().err
 
 
 def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:

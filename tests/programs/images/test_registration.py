@@ -142,8 +142,8 @@ def zoomed_part(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             r"the image shows only the part \[50, 40, 450, 296\] of its reference at 1.25 times its size; set align",
         ),
         (lambda pixels: crop_of(pixels)[::-1], r"the reference shows only the part \[56, 40, 400, 280\] of the image"),
-        (lambda pixels: (pixels, resized(CAT, 300, 300)), r"which shows another picture; give the image's own"),
-        (lambda pixels: (pixels, np.rot90(pixels).copy()), r"which shows the image rotated by 90 degrees"),
+        (lambda pixels: (pixels, resized(CAT, 300, 300)), r"the reference shows another picture: give the image's own"),
+        (lambda pixels: (pixels, np.rot90(pixels).copy()), r"the reference shows the image rotated by 90 degrees"),
     ],
 )
 def test_a_reference_of_another_size_is_refused_with_the_relation_found(
