@@ -151,7 +151,7 @@ def test_fewer_than_fifty_images_are_reported_and_keep_the_default_scores(
     ("arguments", "said"),
     [
         (["--fuse", "auto"], "--fuse auto saves its scores at the end of the run"),
-        (["--fuse", "auto", "--jsonl", "-"], "save them with --jsonl FILE"),
+        (["--fuse", "auto", "--jsonl", "-"], "add --jsonl FILE"),
         (["--fuse", "auto", "--jsonl", "x.jsonl", "--save-maps", "maps"], "after --save-maps has drawn them"),
     ],
 )
