@@ -179,7 +179,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(lab
         (["nowhere.csv"], "nowhere.csv"),
         (["nowhere.parquet"], "nowhere.parquet"),
         (["kadid10k"], "kadid10k: add --root DIR, the folder that contains kadid10k"),
-        (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "remove the options for your own data"),
+        (["kadid10k", "--root", "{photos}", "--mos-range", "1", "5"], "remove the options that set them"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_status_2(arguments, message, labels, tmp_path, capsys):
