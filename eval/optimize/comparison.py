@@ -142,11 +142,8 @@ def compare(
         values = {MARK: (marks(stage, before, questions), marks(stage, after, questions))}
         targets = [1.0] * len(questions)
     figures |= {name: _compared(questions, *both, targets) for name, both in values.items() if set(both[0]) != {None}}
-    kept, why = (
-        verdict(figures[next(iter(values))])
-        if next(iter(values)) in figures
-        else (False, "no held-out question could be scored")
-    )
+    first = figures.get(next(iter(values)))
+    kept, why = verdict(first) if first is not None else (False, "no held-out question could be scored")
     return {**figures, "kept": kept, "why": why}
 
 

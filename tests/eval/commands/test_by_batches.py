@@ -39,6 +39,12 @@ def labels(tmp_path: Path) -> Path:
     return table
 
 
+def batched(command: list[str], server: BatchServer, folder: Path) -> list[str]:
+    """Return the command with --batch, a configuration for the server, and the run in ``folder``/batch."""
+    settings = ["--config", str(configuration(folder, server.url)), "--out", str(folder / "batch")]
+    return [*command, *settings, "--batch"]
+
+
 def test_a_benchmark_has_the_same_rows_with_and_without_batches(
     labels: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,14 +52,7 @@ def test_a_benchmark_has_the_same_rows_with_and_without_batches(
     with provider_server(OPENAI, script(), key=KEY) as at_once:
         plain = configuration(tmp_path, at_once.url)
         assert main([*command, "--config", str(plain), "--out", str(tmp_path / "plain")]) == 0
-    with_batches = [
-        *command,
-        "--config",
-        str(configuration(tmp_path, server.url)),
-        "--out",
-        str(tmp_path / "batch"),
-        "--batch",
-    ]
+    with_batches = batched(command, server, tmp_path)
     assert main([*with_batches, "--dry-run"]) == 0
     assert "With --batch: 12 requests" in capsys.readouterr().out
     assert main([*with_batches, "--max-calls", "3"]) == 2
@@ -91,14 +90,7 @@ def test_questions_are_answered_as_without_batches(
     with provider_server(OPENAI, answers, key=KEY) as at_once:
         plain = configuration(tmp_path, at_once.url)
         assert main([*command, "--config", str(plain), "--no-cache", "--out", str(tmp_path / "plain")]) == 0
-    with_batches = [
-        *command,
-        "--config",
-        str(configuration(tmp_path, server.url)),
-        "--out",
-        str(tmp_path / "batch"),
-        "--batch",
-    ]
+    with_batches = batched(command, server, tmp_path)
     capsys.readouterr()
     assert main([*with_batches, "--dry-run"]) == 0
     assert "With --batch: " in capsys.readouterr().out
