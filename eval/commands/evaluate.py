@@ -16,7 +16,6 @@ from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing, shown
-from agenticiqa.eval.commands.values import without_mos, write_values
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
@@ -71,8 +70,6 @@ def run(args: Namespace) -> int:
     parts = parts_named(args.ablate or "")
     if parts and (args.scorer or args.prompts or config.profile == "levels"):
         raise UserError("--ablate cannot be combined with --scorer, --prompts or --profile levels: remove one")
-    if args.scorer and any(without_mos(task, args) for task in args.tasks):
-        return write_values(_scorer(args), args)
     sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
     if repeated := {name for name in names if names.count(name) > 1}:

@@ -71,7 +71,7 @@ class Declared:
     reference: str | None = None
 
 
-def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: bool = True) -> Mapping[str, str]:
+def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str]:
     """Return the column for image, mos and each one of ``OTHERS`` that exists, in any spelling of the names.
 
     ``cells`` are those of the first row. Raises UserError, with the columns found, if image or mos has no column, and
@@ -97,16 +97,15 @@ def columns_of(title: str, cells: Cells, declared: Declared, *, with_scores: boo
             raise UserError(f"{title}: no column {given!r} found (columns: {', '.join(found)}); correct the name")
         if given or names:
             columns[wanted] = given or names[0]
-    absent = [name for name in ("image", "mos")[: 1 + with_scores] if name not in columns]
+    absent = [name for name in ("image", "mos") if name not in columns]
     if absent:
         hint = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
         it = "them" if len(absent) > 1 else "it"
         raise UserError(
             f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(found)}){hint}. "
             f"Add {it}, or name {it} with {' and '.join(f'--{name}-column' for name in absent)}"
-            f"{'' if with_scores else ' (and the scores, if there are any, with --mos-column)'}"
         )
-    if with_scores and columns["mos"].lower() == DMOS and declared.lower_is_better is None:
+    if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
         raise UserError(f"{title}: the direction of column {columns['mos']} is unclear; {DECLARE}")
     return columns
 
@@ -140,18 +139,16 @@ def is_like_image(cell: Any) -> bool:
     return bool(READ.fullmatch(PureWindowsPath(text_of(cell)).suffix.lower()))
 
 
-def read_own(
-    source: Source, declared: Declared, split: str | None = None, *, with_scores: bool = True
-) -> list[LabeledImage]:
+def read_own(source: Source, declared: Declared, split: str | None = None) -> list[LabeledImage]:
     """Return the labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
 
     Labels declared as lower is better are mirrored in the scale: ``mos_range``, or the usual scale that holds the
-    labels of all splits. Without scores, MOS are 0. Embedded images are written to the cache folder. Raises UserError,
+    labels of all splits. Embedded images are written to the cache folder. Raises UserError,
     in one line, as ``read_labels`` does, for scores beyond ``mos_range``, and for another column of images that may be
     the references.
     """
     images: dict[str, Paths] = {}
-    rows = list(_named(source, declared, split, images, with_scores=with_scores))
+    rows = list(_named(source, declared, split, images))
     if not rows:
         raise UserError(f"{source.title}: expected at least one labeled image, found none; add rows")
     scored = levels_as_scores(source.title, rows)
@@ -174,8 +171,6 @@ def _named(
     declared: Declared,
     split: str | None,
     images: dict[str, Paths],
-    *,
-    with_scores: bool,
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each row as texts under the column names of ``labels.csv``, without absent cells.
 
@@ -186,15 +181,13 @@ def _named(
     for place, cells in source.rows:
         found = tuple(filter(None, cells))
         if found not in columns:
-            columns[found] = columns_of(source.title, cells, declared, with_scores=with_scores)
+            columns[found] = columns_of(source.title, cells, declared)
             for sentence in unread(found, columns[found]):
                 logger.warning("%s: %s", source.title, sentence)
         if not any(cell not in (None, "") for cell in cells.values()):
             continue
         named = {name: cells.get(column) for name, column in columns[found].items()}
         row = {name: text for name in ("mos", *OTHERS) if (text := text_of(named.get(name)))}
-        if not with_scores:
-            row["mos"] = "0"
         if split is None or row.get("split") == split:
             if not isinstance(named.get("reference"), dict | bytes):
                 named["reference"] = text_of(named.get("reference"))

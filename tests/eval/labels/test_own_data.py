@@ -371,7 +371,7 @@ def test_a_table_without_a_score_column_suggests_the_option(
     command = ["evaluate", str(folder / "labels.csv"), "--scorer", "PIQE", "--out", str(tmp_path / "run")]
     assert main(command) == 2
     shown = capsys.readouterr().err
-    assert "no image column found (columns: photo, liked)" in shown
+    assert "no image and no mos column found (columns: photo, liked)" in shown
     assert "--mos-column" in shown
-    assert main([*command, "--image-column", "photo"]) == 0
-    assert "no MOS column found (columns: photo, liked)" in capsys.readouterr().err
+    assert main([*command, "--image-column", "photo"]) == 2
+    assert "no mos column found (columns: photo, liked)" in capsys.readouterr().err

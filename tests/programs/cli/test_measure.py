@@ -114,17 +114,3 @@ def test_it_starts_without_dspy(pairs: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[1:] == ["set()"], done.stderr
-
-
-def test_a_scorer_without_mos_writes_values(pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("pairs.csv").write_text("image,reference\nout/a.jpg,ref/a.png\nout/b.jpg,ref/b.png\n")
-    assert main(["evaluate", "pairs.csv", "--scorer", "SSIM"]) == OK
-    shown = capsys.readouterr()
-    rows = [*csv.DictReader(io.StringIO(shown.out))]
-    assert "no MOS column found" in shown.err
-    assert float(rows[0]["SSIM"]) == ssim(pixels("out/a.jpg"), pixels("ref/a.png"))
-    assert main(["evaluate", "pairs.csv", "--scorer", "SSIM", "--out", "kept"]) == OK
-    assert Path("kept/values.csv").read_text().splitlines() == shown.out.splitlines()
-    Path("pairs.csv").write_text("image,reference\nout/a.jpg,ref/none.png\n")
-    assert main(["evaluate", "pairs.csv", "--scorer", "SSIM"]) == USAGE
-    assert "missing" in capsys.readouterr().err
