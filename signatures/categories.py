@@ -66,7 +66,8 @@ class Category:
     """One category of distortion.
 
     ``everyday`` is a photographer's name for it. ``signs`` is for the prompt of a model that detects it; a sign that
-    could belong to two categories is listed in only one. ``kinds`` are the kinds of ``tools.distort`` that create it.
+    could belong to two categories is listed in only one. ``kinds`` are those of ``eval.research.distort`` that create
+    it.
     ``too_much`` and ``too_little`` name both ends of a property, as in ``words`` and ``subtypes``. If not
     ``is_detectable``, only questions and tools name it, and images are not searched for it.
 

@@ -15,12 +15,12 @@ import numpy as np
 from agenticiqa.eval.calibrate.calibration_fit import Points
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import LoadedImage, load, load_pair
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.tools import Tool
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL

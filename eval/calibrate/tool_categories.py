@@ -11,12 +11,12 @@ from PIL import Image
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import load_pair
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools import Tool
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.programs.tools.tool import raw_value

@@ -28,10 +28,10 @@ from agenticiqa.eval.calibrate import tool_categories
 from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
-from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.training_images import trained_on_count
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
@@ -217,8 +217,7 @@ def _write(
     stamps: dict[str, Any] = {tool: old.get("measured", {}).get(tool) for tool in TOOLS}
     stamps |= {name: dict(stamp) for name in names}
     provenance = {
-        LEVELS_SOURCE: f"the {len(KINDS)} kinds of programs/tools/distort.py at levels 0 to 5 of "
-        + ", ".join(pristine),
+        LEVELS_SOURCE: f"the {len(KINDS)} kinds of eval/research/distort.py at levels 0 to 5 of " + ", ".join(pristine),
         "sets": {name: len(items) for name, items in sets.items()},
         "measured": {tool: each for tool, each in stamps.items() if each},
     }

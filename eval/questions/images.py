@@ -8,11 +8,11 @@ import numpy as np
 from PIL import Image
 
 from agenticiqa.eval.questions.wordings import FIRST, Wordings
+from agenticiqa.eval.research.distort import distort
+from agenticiqa.eval.research.planted import named_box, plant
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pixels
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.planted import named_box, plant
 from agenticiqa.signatures.types import Box
 
 LONGEST = 384  # pixels of the longer side: scaled down, a photo loses most of its own noise, blur and coding

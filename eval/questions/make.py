@@ -17,13 +17,13 @@ from typing import Any
 from agenticiqa.eval.questions.images import ImageMaker, image_makers
 from agenticiqa.eval.questions.self_made import CHOICES, DESCRIPTIONS, PLANS
 from agenticiqa.eval.questions.wordings import FIRST, WORDINGS, Wordings, in_turn
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.stages.plan_rules import expected_flags
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.types import GLOBAL
 from agenticiqa.signatures.vocabulary import Distortion
 

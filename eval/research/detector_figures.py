@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.signatures.categories import BLURS, COMPRESSION
 from agenticiqa.signatures.vocabulary import DETECTABLE, Distortion
 

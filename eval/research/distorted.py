@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
 from agenticiqa.eval.research.styles import ONE_HUE, STYLES
 from agenticiqa.programs.errors import UserError
@@ -25,7 +26,6 @@ from agenticiqa.programs.offline.measured.curves import findings_from
 from agenticiqa.programs.offline.measured.detector import SUBTYPES
 from agenticiqa.programs.offline.measured.features import features
 from agenticiqa.programs.offline.measured.findings import Finding
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.by_name import all_statistics
 from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, CONTRAST, NOISE

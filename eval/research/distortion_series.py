@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.isotonic import IsotonicRegression
 
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.offline.measured.detector import TONE
 from agenticiqa.programs.tools import fr_fusion
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.programs.tools.metrics.learned_iqa import as_input
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.parts import in_working_size

@@ -26,12 +26,12 @@ from sklearn.linear_model import LogisticRegression
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.intervals import wilson
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.distort import KINDS as DISTORTIONS
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.eval.research.drawn_pictures import KINDS, drawn
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.images.loading import load
-from agenticiqa.programs.tools.distort import KINDS as DISTORTIONS
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics.learned_iqa import last_stage
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.numerics.weights import read_weights

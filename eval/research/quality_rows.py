@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.research import DATA
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.eval.research.distortion_series import (
     PART,
     PRISTINE_SCORE,
@@ -25,7 +26,6 @@ from agenticiqa.eval.research.distortion_series import (
 )
 from agenticiqa.eval.research.quality_head import NO_PANEL, Wanted
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.tools.distort import KINDS
 
 Floats = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.eval.research.distortion_series import SeriesImages
 from agenticiqa.eval.research.quality_head import SPANNING, Wanted, fit_networks, reduction, regressions
 from agenticiqa.eval.research.quality_network import (
@@ -20,7 +21,6 @@ from agenticiqa.eval.research.quality_network import (
     with_panels,
 )
 from agenticiqa.eval.research.quality_rows import Rows
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.eval.research.planted import FLAT, PLANTED, Planted, named_box, plant
 from agenticiqa.programs.tools.numerics.pixels import RGB
-from agenticiqa.programs.tools.planted import FLAT, PLANTED, Planted, named_box, plant
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
 from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion

@@ -29,11 +29,11 @@ from agenticiqa.eval.calibrate.tool_table import HEADER
 from agenticiqa.eval.datasets import mos_scale, read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.catalog import toolbox
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.srcc_table import Errors
 from agenticiqa.programs.tools.tool import Tool, raw_value

@@ -28,6 +28,7 @@ from agenticiqa.eval.research.detector_figures import (
     correct_shares,
     srcc_with_level,
 )
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.eval.research.distorted import PRISTINE, STYLED, Samples, listed_photos, read_samples, targets
 from agenticiqa.eval.research.small_networks import fit_networks
 from agenticiqa.programs.images.files import sha256_of, write_atomically
@@ -35,7 +36,6 @@ from agenticiqa.programs.offline.measured.curves import beyond_usual
 from agenticiqa.programs.offline.measured.detector import HEADS, SUBTYPES, head_outputs, severities_from_outputs
 from agenticiqa.programs.offline.measured.features import TEXTURE_FEATURES
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
-from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
 Values = NDArray[np.float64]

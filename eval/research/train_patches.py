@@ -25,6 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from agenticiqa.eval.datasets import read_labels
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
 from agenticiqa.eval.research.random_damage import (
     CORRECT,
@@ -40,7 +41,6 @@ from agenticiqa.programs.images.files import sha256_of, write_atomically
 from agenticiqa.programs.offline.measured.detector import head_outputs
 from agenticiqa.programs.offline.measured.local_damage import LEAST_CONFIDENCE, LEAST_SEVERITY, confidence, regions
 from agenticiqa.programs.offline.measured.patches import WORST, patch_grid
-from agenticiqa.programs.tools.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BRIGHTNESS, CONTRAST
 from agenticiqa.signatures.vocabulary import DETECTABLE

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools import TOOLS, toolbox
 from agenticiqa.programs.tools.calibration import usable
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import OVERALL
 
 pytestmark = pytest.mark.slow

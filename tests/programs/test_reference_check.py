@@ -11,10 +11,10 @@ import skimage.data
 from PIL import Image
 
 from agenticiqa.configs import Config, load_config
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import AgenticIQA, Job, assess_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
-from agenticiqa.programs.tools.distort import distort
 from support.fake_server import by_stage, fake_server
 from support.scripted_answers import SCRIPT, program_for
 

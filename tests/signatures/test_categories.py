@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 
-from agenticiqa.programs.tools.distort import KINDS
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.signatures.categories import CATEGORIES
 
 ADDED = textwrap.dedent(

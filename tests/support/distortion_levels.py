@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from agenticiqa.programs.tools.distort import distort
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 
 ToLevel = Callable[[int, RGB], RGB]

@@ -14,9 +14,9 @@ from agenticiqa.eval.calibrate.samples import (
     rated_samples,
 )
 from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS
 from agenticiqa.signatures.types import OVERALL
 
 FULL = replace(TOOLS["SSIM"], good_at=(OVERALL,))

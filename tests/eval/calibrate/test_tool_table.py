@@ -11,8 +11,8 @@ import yaml
 from PIL import Image
 
 from agenticiqa.eval.calibrate import tool_categories, tool_table
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
-from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.programs.tools.srcc_table import Agreement
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS

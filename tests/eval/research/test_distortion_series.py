@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.eval.research.distortion_series import (
     NEUTRAL,
     distorted,
     kept_curves,
     kept_quality,
 )
-from agenticiqa.programs.tools.distort import KINDS, distort
 from tests.support.distortion_levels import scene
 
 pytestmark = pytest.mark.slow

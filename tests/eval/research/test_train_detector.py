@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.research import distorted
+from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.eval.research.distorted import (
     ALSO_SLIGHT,
     PLAIN,
@@ -24,7 +25,6 @@ from agenticiqa.eval.research.distorted import (
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.offline.measured.detector import HEADS, SUBTYPES, head_outputs
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE
-from agenticiqa.programs.tools.distort import KINDS
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from agenticiqa.eval.research.planted import named_box
 from agenticiqa.eval.research.random_damage import NAMED
 from agenticiqa.programs.images.boxes import name_of_place, overlap
 from agenticiqa.programs.images.regions import place_in_frame
-from agenticiqa.programs.tools.planted import named_box
 
 
 def test_overlap_is_intersection_over_union():

@@ -8,9 +8,9 @@ import skimage.data
 from PIL import Image, ImageOps
 
 from agenticiqa import AgenticIQA
+from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.recolored import recoloring
-from agenticiqa.programs.tools.distort import KINDS, distort
 from support.images import loaded
 
 COFFEE = np.ascontiguousarray(skimage.data.coffee()[:240, 120:440])

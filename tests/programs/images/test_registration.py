@@ -8,11 +8,11 @@ import pytest
 import skimage.data
 from PIL import Image
 
+from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load, registration
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.reference_check import ReferenceCheck
-from agenticiqa.programs.tools.distort import KINDS, distort
 
 pytestmark = pytest.mark.slow
 

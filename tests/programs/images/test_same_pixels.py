@@ -96,7 +96,7 @@ MAY_OPEN = {
     "programs/images/colors.py": "it is part of the loader",
     "programs/images/arrays.py": "it is part of the loader",
     "programs/images/recolored.py": "changes colors of pixels in memory",
-    "programs/tools/distort.py": "reads what it has just encoded",
+    "eval/research/distort.py": "reads what it has just encoded",
 }
 OPENS = {"open", "convert", "exif_transpose", "imread", "frombytes", "frombuffer"}
 

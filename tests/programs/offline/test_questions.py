@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.programs.offline.answers.parts import with_local_damage
 from agenticiqa.programs.offline.measured.findings import Finding, LocalDamage
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import UNABLE
 from agenticiqa.signatures.vocabulary import DETECTABLE, DetectableDistortion
 from support.images import loaded

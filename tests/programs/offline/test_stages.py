@@ -2,9 +2,9 @@
 
 import pytest
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.stages import MeasuredAnalyst, MeasuredDetector
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import GLOBAL
 from support.distortion_levels import scene
 from support.images import loaded

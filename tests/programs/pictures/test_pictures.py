@@ -8,6 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from PIL import Image
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
@@ -18,7 +19,6 @@ from agenticiqa.programs.pictures.canvas import Canvas
 from agenticiqa.programs.pictures.draw import draw_assessment, picture_paths
 from agenticiqa.programs.pictures.heatmap import blend, drawn_damage, heatmaps
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.types import ToolCall
 from support.distortion_levels import scene
 

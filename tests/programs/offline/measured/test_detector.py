@@ -7,6 +7,7 @@ import pytest
 
 from agenticiqa.eval.datasets import LabeledImage, read_labels
 from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_level
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.measured import detector
@@ -19,7 +20,6 @@ from agenticiqa.programs.offline.measured.detector import (
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.features import MIN_SIDE, features
 from agenticiqa.programs.offline.measured.findings import NETWORK_SHARE, Prediction
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.offline.measured.features import MIN_SIDE, TEXTURE_FEATURES, features
-from agenticiqa.programs.tools.distort import distort
 from support.distortion_levels import scene
 from support.images import loaded
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.offline.measured import curves
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.findings import (
@@ -15,7 +16,6 @@ from agenticiqa.programs.offline.measured.findings import (
     in_part,
     with_source,
 )
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.signatures.categories import CATEGORIES, Curve
 from support.images import coffee, loaded
 

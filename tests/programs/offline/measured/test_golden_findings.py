@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.features import has_features
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import loaded

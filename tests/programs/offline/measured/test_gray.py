@@ -4,10 +4,10 @@ import pytest
 import skimage.data
 from PIL import Image, ImageOps
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import load
 from agenticiqa.programs.offline.measured.distortions import findings_of
-from agenticiqa.programs.tools.distort import distort
 from support.images import loaded
 
 # Loaded once, because the findings are cached in the image.

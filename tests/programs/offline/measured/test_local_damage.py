@@ -7,6 +7,8 @@ import pytest
 import skimage.data
 from PIL import Image
 
+from agenticiqa.eval.research.distort import distort
+from agenticiqa.eval.research.planted import named_box, plant
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.offline.answers.measured_image import VISIBLE
 from agenticiqa.programs.offline.measured import patches
@@ -15,8 +17,6 @@ from agenticiqa.programs.offline.measured.findings import severity_of_whole
 from agenticiqa.programs.offline.measured.local_damage import local_change, straight_edge
 from agenticiqa.programs.offline.measured.mos_estimate import estimate_mos, expected_level
 from agenticiqa.programs.offline.measured.patches import patch_grid, patch_severities
-from agenticiqa.programs.tools.distort import distort
-from agenticiqa.programs.tools.planted import named_box, plant
 from agenticiqa.signatures.vocabulary import DETECTABLE
 from support.distortion_levels import scene
 from support.images import coffee, loaded

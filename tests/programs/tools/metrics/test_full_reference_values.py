@@ -8,8 +8,8 @@ from scipy.ndimage import correlate1d
 from scipy.signal import convolve2d
 from skimage.metrics import peak_signal_noise_ratio
 
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.distort import distort
 from agenticiqa.programs.tools.metrics.deep_sim import deep_sim
 from agenticiqa.programs.tools.metrics.fr_fusion import MEMBERS, fr_fusion, fr_fusion_map, full_reference_quality
 from agenticiqa.programs.tools.metrics.fsim import fsim

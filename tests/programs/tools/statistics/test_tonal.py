@@ -7,7 +7,7 @@ import pytest
 import skimage.data
 from PIL import Image, ImageOps
 
-from agenticiqa.programs.tools.distort import distort
+from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.tools.statistics.by_name import statistic
 from agenticiqa.programs.tools.statistics.tonal import Tone, monochrome
 from support.distortion_levels import AT_LEVEL

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.programs.tools.numerics.wavelet import coarsen
+from agenticiqa.eval.research.wavelet import coarsen
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (7, 9), (33, 64)])

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import skimage.data
 
+from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.tools.metrics.haarpsi import haarpsi
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS

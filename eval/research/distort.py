@@ -1,6 +1,6 @@
 """Synthetic distortions: 22 kinds in five levels each, from slight to extreme, for tests, training and calibration.
 
->>> from agenticiqa.programs.tools.distort import KINDS, distort
+>>> from agenticiqa.eval.research.distort import KINDS, distort
 >>> worse = distort(pixels, "motion_blur", 3)  # doctest: +SKIP
 >>> KINDS["motion_blur"].category
 'Blurs'
@@ -19,9 +19,9 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
+from agenticiqa.eval.research.wavelet import coarsen
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, check_image
-from agenticiqa.programs.tools.numerics.wavelet import coarsen
 from agenticiqa.signatures.vocabulary import CATEGORY_OF_KIND, Distortion
 
 Values = NDArray[np.float64]

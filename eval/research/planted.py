@@ -6,7 +6,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from agenticiqa.programs.tools.distort import KINDS, distort
+from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.types import Box
 
