@@ -3,13 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 T = TypeVar("T")
 
 GROUPS = ("distortion", "level", "generator", "split")  # columns of labels by which figures are grouped
-Part = Literal["planner", "detection", "analysis", "replan", "regions"]  # parts of the program that --ablate leaves out
-PARTS: tuple[Part, ...] = get_args(Part)
 SCORER_FORMS = "the name of an embedded metric (see agenticiqa tools), pyiqa:METRIC, or module:function"
 MOS_RANGE_HELP = (
     "map LOW to 1 (bad) and HIGH to 5 (excellent). Default: the first of 0..1, 1..5 and 0..100 that contains all "

@@ -4,7 +4,7 @@ from argparse import BooleanOptionalAction
 from pathlib import Path
 
 from agenticiqa.configs.options import Group, Option, Options
-from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, PARTS, SCORER_FORMS, TUNED_STAGES
+from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
 
@@ -166,11 +166,7 @@ LABELS: Options = (
         "How to read your own table.",
     ),
 )
-ABLATE = Option(
-    "--ablate PARTS",
-    f"also run without one part at a time, for each part in PARTS (separated by commas): {', '.join(PARTS)}",
-)
-OF_THE_PROGRAM: Options = (QUERY, ABLATE, MODELS)  # options that a scorer does not use
+OF_THE_PROGRAM: Options = (QUERY, MODELS)  # options that a scorer does not use
 
 EVALUATE: Options = (
     Option(
@@ -202,7 +198,6 @@ EVALUATE: Options = (
         "papers. All images of one content (scene) are in the same part. A CSV FILE "
         'defines the splits: a column image, and one column per split with "test" for test images',
     ),
-    ABLATE,
     Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)", bool),
     MODELS,
     Option(

@@ -11,7 +11,6 @@ from typing import Any
 from agenticiqa.configs import Config
 from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
 from agenticiqa.eval.commands import evaluate_mcq
-from agenticiqa.eval.commands.ablate import ablate, print_price
 from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
@@ -32,7 +31,6 @@ from agenticiqa.eval.runs import (
     report_name,
     shown_path,
 )
-from agenticiqa.eval.scorers.ablated import parts_named
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -67,9 +65,6 @@ def run(args: Namespace) -> int:
         raise UserError("--scorer-lower-is-better and --shorter-side need --scorer: add it, or remove them")
     config = config_from(args)
     limits = limits_from(args, config)
-    parts = parts_named(args.ablate or "")
-    if parts and (args.scorer or args.prompts or config.profile == "levels"):
-        raise UserError("--ablate cannot be combined with --scorer, --prompts or --profile levels: remove one")
     sets = [labels_named(args, task) for task in args.tasks]
     names = [each.name for each in sets]
     if repeated := {name for name in names if names.count(name) > 1}:
@@ -84,15 +79,13 @@ def run(args: Namespace) -> int:
         except UserError as error:
             print_error(f"{task}: {error}; without --mos-range, RMSE and other results on 1..5 are omitted")
     jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
-    if args.batch and (args.scorer or parts):
-        raise UserError("--batch cannot be combined with --scorer or --ablate: remove one of them")
+    if args.batch and args.scorer:
+        raise UserError("--batch cannot be combined with --scorer: remove one of them")
     config = check_batches(args, config, limits, jobs)
     if args.dry_run and args.scorer:
         print(f"{len(jobs)} images, no calls to a model")
     elif args.dry_run:
         print_expected(args, config, jobs)
-    if args.dry_run or not config.is_offline:
-        print_price(config, parts, jobs)
     if args.baselines:
         labels = [label for each in sets for label in each.labels[: args.limit]]
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
@@ -183,8 +176,6 @@ def _evaluated(
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
     report.show([*report.tables[: 3 if splits else 2], *by], out / f"{name}.md")
     print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
-    if parts := parts_named(args.ablate or ""):
-        ablate(config, limits, parts, labels, data.digest, options, query, workers, rows, out, shown, about)
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         print_error(doubt)

@@ -48,7 +48,7 @@ def task_of(args: Namespace) -> QuestionTask | None:
         return None
     if len(args.tasks) > 1:
         raise UserError(f"{known[0].name} is a question benchmark: evaluate it separately from the other tasks")
-    for option in ("scorer", "ablate", "baselines", "splits", "partial"):
+    for option in ("scorer", "baselines", "splits", "partial"):
         if getattr(args, option):
             raise UserError(f"--{option} is for images with MOS, but {known[0].name} has questions: remove it")
     return known[0]

@@ -223,7 +223,6 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
         (["labels.csv", "--circular"], "for question benchmarks"),
         (["qbench", "abench", "--root", "."], "evaluate it separately"),
         (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
-        (["qbench", "--root", ".", "--ablate", "planner"], "has questions: remove it"),
         (["qbench", "--root", ".", "--baselines"], "has questions: remove it"),
         (["qbench2", "--root", "."], "qbench2 compares two images in a question, which is not supported"),
     ],
