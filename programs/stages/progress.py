@@ -205,11 +205,12 @@ def fell_back(stage: str, model: str, error: Exception) -> None:
 def done(result: dspy.Prediction, seconds: float) -> None:
     """Log the final answer, with the calls, tokens and time of all stages."""
     spent = total(result.usage_by_stage)
+    answer = result.final_answer
     _log(
         "done",
         "done: %s in %.2f s, %d calls, %d + %d tokens",
-        *(result.final_answer, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
-        answer=result.final_answer,
+        *(f"{answer:.2f}" if isinstance(answer, float) else answer, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
+        answer=answer,
         score=result.quality_score,
         iterations=result.iteration_count,
         seconds=round(seconds, 3),
