@@ -204,12 +204,12 @@ def fell_back(stage: str, model: str, error: Exception) -> None:
 
 def done(result: dspy.Prediction, seconds: float) -> None:
     """Log the final answer, with the calls, tokens and time of all stages."""
-    spent = total(result.usage_by_stage)
-    answer = result.final_answer
+    spent, answer = total(result.usage_by_stage), result.final_answer
+    shown = f"{answer:.2f}" if isinstance(answer, float) else answer
     _log(
         "done",
         "done: %s in %.2f s, %d calls, %d + %d tokens",
-        *(f"{answer:.2f}" if isinstance(answer, float) else answer, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
+        *(shown, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
         answer=answer,
         score=result.quality_score,
         iterations=result.iteration_count,
