@@ -6,7 +6,7 @@ from pathlib import Path
 from agenticiqa.configs.options import Group, Option, Options
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
-from agenticiqa.programs.cli.arguments import BATCH, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
+from agenticiqa.programs.cli.arguments import BATCHED, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
 
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
@@ -208,7 +208,7 @@ EVALUATE: Options = (
     ),
     WORKERS_OPTION,
     DRY_RUN,
-    *BATCH,
+    BATCHED,
     RAW_CSV,
     Group(
         (
@@ -294,7 +294,7 @@ CALIBRATE: Options = (
     Group(FUSION, "fusion profile"),
     WORKERS_OPTION,
     DRY_RUN,
-    *BATCH,
+    BATCHED,
     MODELS,
 )
 OPTIMIZE: Options = (

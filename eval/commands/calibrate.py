@@ -10,11 +10,11 @@ from agenticiqa.configs.options import Options
 from agenticiqa.eval.calibrate.selection import sorted_by_kind
 from agenticiqa.eval.commands import calibrate_adapter, calibrate_fusion, calibrate_tools
 from agenticiqa.eval.commands.arguments import CURVES, FUSION, LABELS
-from agenticiqa.programs.cli.arguments import BATCH, DRY_RUN, MODELS, WORKERS_OPTION
+from agenticiqa.programs.cli.arguments import BATCHED, DRY_RUN, MODELS, WORKERS_OPTION
 from agenticiqa.programs.cli.options import given as options_given
 from agenticiqa.programs.errors import UserError
 
-OF_FUSION: Options = (*FUSION, WORKERS_OPTION, DRY_RUN, *BATCH, MODELS)
+OF_FUSION: Options = (*FUSION, WORKERS_OPTION, DRY_RUN, BATCHED, MODELS)
 
 
 def run(args: Namespace) -> int:

@@ -179,11 +179,6 @@ def provider_of(stage: StageConfig) -> Provider:
     """
     name = stage.backend
     kind, _, model = name.partition(".")
-    if kind == "gguf":  # this message stays for one release
-        raise BackendError(
-            f"backend {name!r} was removed: start llama-server with the GGUF file, and use llamacpp.<model> with "
-            "api_base"
-        )
     provider = PROVIDERS.get(kind)
     if provider is None:
         expected = ", ".join(f"{known}.<model>" for known in PROVIDERS)
@@ -203,6 +198,14 @@ def require_address(stage: StageConfig, setting: str) -> None:
     provider = PROVIDERS.get(stage.backend.partition(".")[0])
     if provider and provider.key_env is None and stage.api_base is None:
         raise BackendError(f"backend {stage.backend!r} needs the address of its server: set {setting}")
+
+
+def refuse_without_batches(stage: StageConfig) -> None:
+    """Raise BackendError for a backend without a Batch API."""
+    provider = PROVIDERS.get(stage.backend.partition(".")[0])
+    if not stage.is_offline and not (provider and provider.has_batches):
+        able = " or ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.has_batches)
+        raise BackendError(f"backend {stage.backend!r} does not support --batch: use {able}, or run without --batch")
 
 
 def refuse_without_continuation(stage: StageConfig) -> None:

@@ -12,7 +12,7 @@ It uses public interfaces only: ``dspy.Image`` with an address, an engine of ``d
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,7 @@ from agenticiqa.programs.images.loaded import LoadedImage
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
 _MARK = b"agenticiqa held image "  # with a digest, its length is a multiple of three: base64 without padding
-_EVERY_MARK = re.compile(
-    rb"((?:%s)?%s[\w+/]{44})" % (re.escape(HOST.encode()), base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
-)
+_EVERY_MARK = re.compile(rb"(%s[\w+/]{44})" % base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
 
 
 class MissingImage(RuntimeError):
@@ -77,26 +75,7 @@ def marked(request: lm15.Request) -> lm15.Request:
             raise MissingImage
         return lm15.ImagePart(media_type=held[given.url].mime, data=_mark(given.url).decode())
 
-    return _with_parts(request, part)
-
-
-def by_address(request: lm15.Request) -> lm15.Request:
-    """Replace the images of a marked request by addresses, except images that are not sent as their own files.
-
-    Only the finished body gets the addresses, so its digest still depends on the content of the images.
-    """
-    served = {_mark(place).decode() for place, image in _held().items() if image.sent_sha256 == image.sha256}
-
-    def part(given: Any) -> Any:
-        if isinstance(given, lm15.ImagePart) and given.data in served:
-            return lm15.ImagePart(media_type=given.media_type, url=f"{HOST}{given.data}")
-        return given
-
-    return _with_parts(request, part)
-
-
-def _with_parts(request: lm15.Request, change: Callable[[Any], Any]) -> lm15.Request:
-    messages = [replace(message, parts=tuple(map(change, message.parts))) for message in request.messages]
+    messages = [replace(message, parts=tuple(map(part, message.parts))) for message in request.messages]
     return replace(request, messages=tuple(messages))
 
 
@@ -104,21 +83,13 @@ def _mark(place: str) -> bytes:
     return base64.b64encode(_MARK + hashlib.sha256(place.encode()).digest())
 
 
-def with_held_images(body: bytes, address_of: Callable[[str], str] | None = None) -> list[bytes]:
+def with_held_images(body: bytes) -> list[bytes]:
     """Return the pieces of a body, with the bytes of each held image in place of its mark.
 
-    ``address_of`` gives the address of an image by the name of its file: see ``by_address``. Raises MissingImage for a
-    mark of an image that is not held.
+    Raises MissingImage for a mark of an image that is not held.
     """
-    images = {_mark(place): image for place, image in _held().items()}
-
-    def sent(mark: bytes) -> bytes:
-        image = images[mark.removeprefix(HOST.encode())]
-        if address_of and mark.startswith(HOST.encode()):
-            return address_of(image.source).encode("ascii")
-        return image.base64
-
+    images = {_mark(place): image.base64 for place, image in _held().items()}
     try:
-        return [sent(piece) if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
+        return [images[piece] if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
     except KeyError:
         raise MissingImage from None

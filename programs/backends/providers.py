@@ -24,7 +24,7 @@ class Provider:
     ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``formats``: the media types that it
     decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if the model would
     begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens.
-    ``batches``: its Batch API, OpenAI's "files" or a file for "vllm run-batch"; ``None`` without one.
+    ``has_batches``: whether it has OpenAI's Batch API.
     ``models``: different values for some models, by a pattern that matches the beginning of their names.
     """
 
@@ -39,7 +39,7 @@ class Provider:
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
-    batches: Literal["files", "vllm run-batch"] | None = None
+    has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def of_model(self, model: str) -> "Provider":
@@ -53,7 +53,7 @@ PROVIDERS: dict[str, Provider] = {
     "openai": Provider(
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
-        batches="files",
+        has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
             r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # before structured outputs
@@ -72,9 +72,7 @@ PROVIDERS: dict[str, Provider] = {
     ),
     # Few models give log-probabilities; the others refuse (400).
     "google": Provider("GEMINI_API_KEY", route="gemini", reasoning_is_apart=True),
-    "vllm": Provider(
-        continues={"continue_final_message": True, "add_generation_prompt": False}, batches="vllm run-batch"
-    ),
+    "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
     "sglang": Provider(continues={"continue_final_message": True}),
     "ollama": Provider(),  # versions without log-probabilities ignore the request for them
     # It continues an answer without extra fields, but refuses to if the model would reason first.

@@ -12,7 +12,7 @@ Input tokens are counted in the actual prompts; content known only during a run 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, lru_cache
 from pathlib import Path
@@ -146,7 +146,7 @@ class StageCost(NamedTuple):
 _LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
 
 
-def bytes_in_request(image: ImageSource) -> int:
+def _bytes_in_request(image: ImageSource) -> int:
     """Return the bytes of an image in a request: base64 of its file, the usual form; 0 for an image in memory."""
     path = path_of(image)
     try:
@@ -155,12 +155,8 @@ def bytes_in_request(image: ImageSource) -> int:
         return 0
 
 
-def estimate(
-    config: Config, jobs: Iterable[Job], bytes_of: Callable[[ImageSource], int] = bytes_in_request
-) -> Estimate:
+def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     """Estimate the cost of a run over ``jobs`` with ``config``. Sends nothing and decodes no image.
-
-    ``bytes_of`` returns the bytes of an image in a request.
 
     Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
     """
@@ -192,7 +188,7 @@ def estimate(
             given = [job.image if name == "image" else job.reference or job.image for name in cost.images]
             model = section_of(config, stage).backend
             in_tokens = sum(tokens_of(model, sizes[name]) for name in cost.images)
-            sums[stage].update(cost.counts(in_tokens, sum(map(bytes_of, given))))
+            sums[stage].update(cost.counts(in_tokens, sum(map(_bytes_in_request, given))))
     found.images = len(images)
     for stage, counts in sums.items():
         if counts["calls_at_most"]:

@@ -116,17 +116,11 @@ DRY_RUN = Option("--dry-run", "print the expected calls, tokens and (if --config
 BATCHED = Option(
     "--batch",
     "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
-    "other servers that have the same API. For vllm, requests are written to files: run `vllm run-batch` on them. To "
-    "continue, also after Ctrl-C or a crash, run the same command again. `agenticiqa batches` lists the batches",
+    "other servers that have the same API. "
+    "To continue, also after Ctrl-C or a crash, run the same command again. `agenticiqa batches` lists the batches",
     bool,
 )
 RESUMED = replace(BATCHED, help=BATCHED.help.replace("run the same command again", "add --resume to the same command"))
-IMAGE_URLS = Option(
-    "--image-urls PREFIX",
-    "with --batch, send the address of each image instead of its bytes: PREFIX/album/a.jpg for album/a.jpg in the "
-    "current folder. The provider downloads the image from there. It must be identical to the local file",
-)
-BATCH: Options = (BATCHED, IMAGE_URLS)
 RAW_CSV = Option(
     "--raw-csv",
     "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
@@ -253,7 +247,6 @@ ASSESS: Options = (
     WORKERS_OPTION,
     DRY_RUN,
     RESUMED,
-    IMAGE_URLS,
 )
 COMPARE_IMAGES: Options = (  # for images; the command itself is in eval because it also compares runs
     Group(

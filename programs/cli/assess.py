@@ -79,7 +79,7 @@ def run(args: Namespace) -> int:
         print_error(line)
     if not found.jobs:
         return USAGE
-    if args.batch or args.dry_run or args.image_urls is not None:
+    if args.batch or args.dry_run:
         from agenticiqa.programs.cli import batching
 
         config = batching.check_batches(args, config, limits, found.jobs)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
-from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch
-from agenticiqa.programs.backends.provider_batches.supported import open_manifest
+from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest
 from agenticiqa.programs.cli.batching import batches_beside
 from agenticiqa.programs.cli.printable import print_note
 from agenticiqa.programs.cli.render import print_lines
@@ -28,7 +27,7 @@ def run(args: Namespace) -> int:
             batches.look()
         finally:
             batches.close()
-    manifest = open_manifest(folder, shared=True)
+    manifest = Manifest(folder, shared=True)
     try:
         show(manifest.batches(ALL), manifest.answered(), as_json=args.json)
     finally:

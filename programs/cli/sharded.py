@@ -23,9 +23,7 @@ from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
 from agenticiqa.programs.scale.table import ShardFolder
 
 # Options that need all images or results in memory, which a run in shards does not keep.
-NOT_WITH_SHARDS = (
-    "jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch", "image_urls",
-)  # fmt: skip
+NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch")
 
 
 def run(args: Namespace) -> int:

@@ -19,10 +19,14 @@ from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.ledger import LimitReached, Limits
-from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Request
-from agenticiqa.programs.backends.provider_batches.openai_files import framed
-from agenticiqa.programs.backends.provider_batches.services import TEMPORARY, BatchAnswer, Service, ServiceError
-from agenticiqa.programs.backends.provider_batches.supported import open_manifest, service_of
+from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest, Request
+from agenticiqa.programs.backends.provider_batches.openai_files import (
+    TEMPORARY,
+    BatchAnswer,
+    OpenAIFiles,
+    ServiceError,
+    framed,
+)
 from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:
@@ -53,22 +57,15 @@ class Batches:
     """The batches of a run; ``manifest`` is their state on disk.
 
     ``limits`` counts all requests of the manifest; those under way count with their highest price. ``report`` gets one
-    line about each event. With ``address_of``, which maps a file name to an address, requests contain addresses of
-    images instead of bytes. Raises UserError while another process uses the folder.
+    line about each event. Raises UserError while another process uses the folder.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        limits: Limits,
-        report: Callable[[str], None],
-        address_of: Callable[[str], str] | None = None,
-    ) -> None:
-        self.folder, self.limits, self.report, self.address_of = folder, limits, report, address_of
-        self.manifest = open_manifest(folder)
+    def __init__(self, folder: Path, limits: Limits, report: Callable[[str], None]) -> None:
+        self.folder, self.limits, self.report = folder, limits, report
+        self.manifest = Manifest(folder)
         self._lock, self._sending = RLock(), RLock()
         self._spools: dict[str, Spool] = {}
-        self._services: dict[tuple[str, str | None], Service] = {}
+        self._services: dict[tuple[str, str | None], OpenAIFiles] = {}
         self._failures, self._poll_seconds = 0, FIRST_POLL
         self._broken: Counter[int] = Counter()  # by batch, downloads with a line that cannot be parsed
         self.manifest.forget_errors()
@@ -125,7 +122,7 @@ class Batches:
         stage = _stage_of(model)
         service = self._service(stage)
         before, after = framed(id)
-        pieces = [before, *with_held_images(body, self.address_of), after, b"\n"]
+        pieces = [before, *with_held_images(body), after, b"\n"]
         size = sum(map(len, pieces))
         if size > service.most_bytes:
             self.limits.settle(highest, 0.0)
@@ -222,7 +219,7 @@ class Batches:
         """Return the batch as its provider reports it."""
         assert batch.handle is not None
         try:
-            progress = self._service_at(batch).progress(batch.handle, batch.requests)
+            progress = self._service_at(batch).progress(batch.handle)
         except ServiceError as error:
             if error.status != 404:
                 raise
@@ -344,14 +341,14 @@ class Batches:
     def _batch(self, n: int) -> Batch:
         return next(batch for batch in self.manifest.batches(ALL) if batch.n == n)
 
-    def _service_at(self, batch: Batch) -> Service:
+    def _service_at(self, batch: Batch) -> OpenAIFiles:
         return self._service(StageConfig(backend=batch.backend, api_base=batch.api_base, api_key_env=batch.key_env))
 
-    def _service(self, stage: StageConfig) -> Service:
+    def _service(self, stage: StageConfig) -> OpenAIFiles:
         key = stage.backend, stage.api_base and without_login(stage.api_base)
         with self._lock:
             if key not in self._services:
-                self._services[key] = service_of(stage.backend)(server_of(stage), self.folder)
+                self._services[key] = OpenAIFiles(server_of(stage))
             return self._services[key]
 
     def _delete_unused_files(self) -> None:

@@ -72,7 +72,7 @@ class Request:
         return zlib.decompress(self.answer or b"")
 
 
-FIELDS = ", ".join(field.name for field in fields(Batch))  # a file of an earlier version has one more column
+FIELDS = ", ".join(field.name for field in fields(Batch))
 
 
 class Manifest:
@@ -92,9 +92,6 @@ class Manifest:
         try:
             self._rows = sqlite3.connect(folder / "manifest.sqlite", check_same_thread=False, timeout=30)
             self._rows.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}")
-            if any(column == "told" for _, column, *_ in self._rows.execute("PRAGMA table_info(batch)")):
-                self._rows.execute("ALTER TABLE batch RENAME COLUMN told TO message")  # as earlier versions named it
-            self._rows.execute(f"SELECT {FIELDS} FROM batch LIMIT 0")  # raises where a column is missing
         except sqlite3.DatabaseError as error:
             raise UserError(f"{printable_path(folder)}: the list of batches cannot be read ({error})") from error
         (folder / "manifest.sqlite").chmod(0o600)

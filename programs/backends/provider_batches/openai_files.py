@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
 from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.failures import redacted
-from agenticiqa.programs.backends.provider_batches.services import BatchAnswer, Progress, Service, ServiceError
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import SENT, Server, openai_client
 
@@ -23,15 +22,49 @@ MOST_LISTED = 2000  # batches or files of an account that are searched, the newe
 FINISHED = frozenset({"completed", "failed", "expired", "cancelled"})
 LONGEST_MESSAGE = 300  # characters of a provider's message
 UPLOAD = 600.0  # seconds for the write or read of one piece
+TEMPORARY = frozenset({408, 409, 421, 425, 429})
+
+
+class BatchAnswer(NamedTuple):
+    """One line of results: the id of a request, and the HTTP status and body of its answer.
+
+    ``status`` is 0 for a request without an answer. ``id`` is empty for a line that cannot be parsed.
+    """
+
+    id: str
+    status: int = 0
+    body: bytes = b""
+
+
+class Progress(NamedTuple):
+    """The state of a batch. ``refused``: no request was accepted; ``full``: because too many are already under way."""
+
+    is_over: bool
+    message: str = ""
+    refused: bool = False
+    full: bool = False
+
+
+class ServiceError(Exception):
+    """Raised when a provider's request fails; ``status`` is ``None`` without a response."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def is_temporary(self) -> bool:
+        """Return whether the same request may succeed later."""
+        return self.status is None or self.status in TEMPORARY or self.status >= 500
 
 
 def framed(id: str) -> tuple[bytes, bytes]:
-    """Return the text before and after the body of a request in a line for OpenAI and vLLM."""
+    """Return the text before and after the body of a request in a line of a file."""
     return f'{{"custom_id":"{id}","method":"POST","url":"/v1/chat/completions","body":'.encode(), b"}"
 
 
 def answer_in(line: dict[str, Any]) -> BatchAnswer:
-    """Return the answer in a line of results from OpenAI or vLLM."""
+    """Return the answer in a line of results."""
     id, reply = line.get("custom_id"), line.get("response") or {}
     status = reply.get("status_code") if isinstance(reply, dict) else None
     if not isinstance(id, str):
@@ -52,17 +85,20 @@ def answers_in(lines: Iterable[str]) -> Iterator[BatchAnswer]:
             yield answer_in(found) if isinstance(found, dict) else BatchAnswer("")
 
 
-class OpenAIFiles(Service):
-    """OpenAI's Batch API as a ``Service``."""
+class OpenAIFiles:
+    """OpenAI's Batch API on a server. Every method may raise ServiceError.
+
+    A batch has at most ``most_requests`` requests and ``most_bytes`` bytes.
+    """
 
     most_requests, most_bytes = 50_000, 200_000_000
 
-    def __init__(self, server: Server, folder: Path) -> None:
-        super().__init__(server, folder)
+    def __init__(self, server: Server) -> None:
+        self.server = server
         self.client = openai_client(server, _http_client(server))
 
     def upload(self, path: Path, name: str) -> str:
-        """Upload the file, and return its id."""
+        """Upload the file to the provider under this name, and return its id."""
         with _as_service_error(self.server), path.open("rb") as file:
             return _id_of(self.client.files.create(file=(f"{name}.jsonl", file), purpose="batch"))
 
@@ -87,8 +123,8 @@ class OpenAIFiles(Service):
             batches = islice(self.client.batches.list(limit=100), MOST_LISTED)
             return next((str(batch.id) for batch in batches if (batch.metadata or {}).get(LABEL) == name), None)
 
-    def progress(self, handle: str, requests: int) -> Progress:
-        """Return the progress of a batch, by its status."""
+    def progress(self, handle: str) -> Progress:
+        """Return the progress of a batch with this handle, by its status."""
         with _as_service_error(self.server):
             batch = self.client.batches.retrieve(handle)
         errors = (batch.errors.data if batch.errors else None) or []
@@ -98,7 +134,7 @@ class OpenAIFiles(Service):
         return Progress(is_over, message or str(batch.status), batch.status == "failed", full)
 
     def results(self, handle: str) -> Iterator[BatchAnswer]:
-        """Yield the answers in both files of a batch: answered and failed requests."""
+        """Yield the answers in both files of a batch (answered and failed requests), in any order."""
         with _as_service_error(self.server):
             batch = self.client.batches.retrieve(handle)
             for file in filter(None, (batch.output_file_id, batch.error_file_id)):
@@ -111,7 +147,7 @@ class OpenAIFiles(Service):
                     yield BatchAnswer("")  # the file was deleted
 
     def cancel(self, handle: str) -> None:
-        """Cancel the batch."""
+        """End the batch early; answers that the provider already has are kept."""
         with _as_service_error(self.server):
             self.client.batches.cancel(handle)
 

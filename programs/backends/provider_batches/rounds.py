@@ -16,7 +16,6 @@ import dspy
 import httpx
 from dspy import lm15
 
-from agenticiqa.programs.backends.held_images import by_address
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import Request
@@ -64,8 +63,6 @@ class ImageRequests:
             kept = self._stored_answer(model, highest, body)
             return httpx.Response(kept.status or 0, content=kept.content)
 
-        if batches.address_of:
-            request = by_address(request)
         # The limits of the run count a request when it is collected for a batch, not here.
         with model.accounted(Limits(), 1, highest) as spent:
             try:

@@ -339,11 +339,6 @@ def test_usage_is_counted_over_every_attempt() -> None:
     assert math.isclose(spent["total_tokens"], 136)
 
 
-def test_a_model_file_needs_a_server() -> None:
-    with pytest.raises(BackendError, match="start llama-server with the GGUF file"):
-        connect(StageConfig(backend="gguf./no/such.gguf"))
-
-
 @pytest.mark.parametrize("around", ["{}\n", " {}", "{}\r\n", "\t{} "])
 def test_blanks_and_line_breaks_around_a_key_are_removed(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", around.format("sk-secret-4711"))

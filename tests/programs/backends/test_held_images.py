@@ -12,7 +12,6 @@ from agenticiqa.programs.backends.held_images import (
     HOST,
     MissingImage,
     address,
-    by_address,
     hold,
     marked,
     with_held_images,
@@ -59,27 +58,6 @@ def test_the_address_of_an_image_depends_on_its_content(large: Path, examples: P
     photo = examples / "coffee_jpeg.jpg"
     assert address(load(photo)) == address(load(photo.read_bytes()))
     assert address(load(photo)) != address(load(large))
-
-
-def test_a_served_image_is_sent_as_its_address(examples: Path) -> None:
-    """The prepared body has neither bytes nor address, so its digest does not depend on where the image is served."""
-
-    def request(part: lm15.ImagePart) -> lm15.Request:
-        message = lm15.Message.user([part, lm15.TextPart("What?")])
-        return lm15.Request(model="m", messages=(message,), config=lm15.Config(max_tokens=9))
-
-    image = load(examples / "coffee_jpeg.jpg")
-    part = '{"type":"image_url","image_url":{"url":"https://h/coffee_jpeg.jpg?s=1"}}'
-    with asking("scoring"):
-        served = by_address(marked(request(lm15.ImagePart(url=hold({"image": image})["image"].url))))
-        body = lm15.OpenAIChatLM(api_key="k").build_request(served, stream=False).body
-        assert b"coffee" not in body
-        whole = b"".join(with_held_images(body, lambda name: f"https://h/{Path(name).name}?s=1"))
-        assert part in whole.decode()
-    converted = image.sent_as({"image/png"})
-    with asking("scoring"):
-        served = by_address(marked(request(lm15.ImagePart(url=hold({"image": converted})["image"].url))))
-        assert served.messages[0].parts[0].data, "another file than the one that is served goes whole"
 
 
 def test_a_body_gets_the_bytes_of_held_images_only(examples: Path) -> None:

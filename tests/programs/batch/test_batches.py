@@ -1,12 +1,9 @@
 """``--batch`` gives the same results as without, also after faults, and nothing is sent or paid twice."""
 
 import json
-import re
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
 from PIL import Image
@@ -16,7 +13,6 @@ from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
 from support.distortion_levels import blur, scene
-from support.loopback import Arrived, Reply, loopback
 from support.providers import OPENAI, provider_server
 
 KEY = "sk-batch-key"
@@ -113,78 +109,6 @@ def test_a_fault_does_not_change_the_results(
     assert bool(server.sent_twice()) == (fault in RESENT or fault == "answer: 400")
 
 
-@pytest.fixture
-def served(album: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, list[str]]]:
-    """Serve the album to requests with a signature; return the images that were fetched."""
-    site, fetched = tmp_path / "site", list[str]()
-    shutil.copytree(album, site / "größe & 1")
-    monkeypatch.chdir(site)
-
-    def show(arrived: Arrived) -> Reply:
-        parts = urlsplit(arrived.path)
-        fetched.append(parts.path)
-        return Reply(
-            raw_body=(site / unquote(parts.path).lstrip("/")).read_bytes() if parts.query == "sig=x%2F" else b""
-        )
-
-    with loopback(show) as address:
-        yield f"{address}/?sig=x%2F", fetched
-
-
-def test_served_images_are_sent_as_addresses(
-    served: tuple[str, list[str]], plain: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    prefix, fetched = served
-    config, out = configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
-    given = ("--batch", "--image-urls", prefix)
-    begun = ["assess", "größe & 1", "--config", str(config), "--jsonl", str(out), "--batch", "--dry-run"]
-    assert main(begun) == 0
-    whole = _megabytes(capsys.readouterr().out)
-    assert main([*begun, "--image-urls", prefix]) == 0
-    message = capsys.readouterr().out
-    assert _megabytes(message) < whole / 2
-    assert "Check that the first one opens: http://127.0.0.1:" in message
-    assert "/gr%C3%B6%C3%9Fe%20%26%201/1.png?sig=x%2F" in message
-    assert assess(Path("größe & 1"), config, out, *given) == 0
-    assert unplaced(out) == unplaced(plain)
-    assert set(fetched) == {f"/gr%C3%B6%C3%9Fe%20%26%201/{n}.png" for n in (1, 2, 4)}
-    assert len(fetched) >= len(server.ids()) - 3, "all but those that decide about a replan show the image"
-    (out.with_name("again.jsonl")).touch()
-    shutil.copytree(f"{out}.batches", f"{out.with_name('again.jsonl')}.batches")
-    moved = prefix.replace("127.0.0.1", "localhost")  # the same images elsewhere: their answers stay
-    assert assess(Path("größe & 1"), config, out.with_name("again.jsonl"), "--batch", "--image-urls", moved) == 0
-    assert unplaced(out.with_name("again.jsonl")) == unplaced(plain)
-    assert not server.sent_twice()
-
-
-def unplaced(out: Path) -> dict[str, dict[str, object]]:
-    """Return the results without the paths of their images."""
-    return {name: {**row, "image": ""} for name, row in rows(out).items()}
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (("--image-urls", "http://h/"), "add --batch"),
-        (("--batch", "--image-urls", "ftp://h/"), "must be an address such as https://"),
-        (("--batch", "--image-urls", 'http://h/"x'), "must be an address such as https://"),
-        (("--batch", "--image-urls", "http://h/", "--max-side", "64"), "leave out --max-side or --image-urls"),
-        (("--batch", "--image-urls", "http://h/"), "run the command in the folder that is published at that address"),
-    ],
-)
-def test_images_without_an_address_are_reported_before_the_run(
-    more: tuple[str, ...],
-    message: str,
-    album: Path,
-    server: BatchServer,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert assess(album, configuration(tmp_path, server.url), tmp_path / "a.jsonl", *more) == 2
-    assert message in capsys.readouterr().err
-    assert not server.log
-
-
 def test_a_second_process_is_refused(album: Path, server: BatchServer, tmp_path: Path) -> None:
     from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 
@@ -218,13 +142,13 @@ def test_batches_under_way_are_listed_and_canceled(
     assert len(rows(out)) == 3
 
 
-REFUSED = "does not support --batch: use openai.<model> or vllm.<model>, or run without --batch\n"
+REFUSED = "does not support --batch: use openai.<model>, or run without --batch\n"
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--batch", "--backend", "ollama.x", "--api-base", "http://127.0.0.1:1/v1"), f"'ollama.x' {REFUSED}"),
+        (("--batch", "--backend", "vllm.x", "--api-base", "http://127.0.0.1:1/v1"), f"'vllm.x' {REFUSED}"),
         (("--batch", "--backend", "anthropic.claude-x"), f"'anthropic.claude-x' {REFUSED}"),
         (("--batch", "--backend", "google.gemini-x"), f"'google.gemini-x' {REFUSED}"),
         (("--batch",), "name one with --backend"),
@@ -263,12 +187,6 @@ def test_a_dry_run_shows_batches_and_bytes(
     full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, message))
     assert half == pytest.approx(full / 2, abs=1e-4)
     assert not server.log
-
-
-def _megabytes(message: str) -> float:
-    """Return the size of all requests in MB, as a dry run shows it."""
-    (size,) = re.findall(r"requests, ([\d,.]+) MB", message)
-    return float(size.replace(",", ""))
 
 
 def _totals(*shown: str) -> list[str]:

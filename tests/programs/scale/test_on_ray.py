@@ -1,7 +1,5 @@
 """Shards on a Ray cluster of this machine, and the limits of its workers."""
 
-import json
-import logging
 import os
 import signal
 import subprocess
@@ -15,14 +13,12 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import Limits
-from agenticiqa.programs.backends.provider_batches.openai_files import answer_in, framed
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitActor
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun
 from agenticiqa.programs.scale.table import shard_rows
 from support.instant import InstantIQA, instant
 from support.shards import QUESTION, png, run_of
-from support.snippets import snippets
 
 POISON = 255
 
@@ -115,79 +111,6 @@ def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_finish(album:
     assert ended.figures["assessed"] == 8
     (album / "5.png").write_bytes(png(100))
     assert on_ray("scores", 2, killed).figures["assessed"] == 10
-
-
-def engine(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace vLLM's stage: take the same columns, and add the same columns."""
-    sampling = row.pop("sampling_params")
-    image = next(part for part in row.pop("messages")[-1]["content"] if part["type"] == "image_url")
-    text = f"{sampling['structured_outputs']['json']} {image['image_url']['url'][-4:]}"
-    tokens = [*text[: sampling["max_tokens"]]]
-    seen = [
-        {
-            ord(t): {"logprob": -0.5, "rank": 1, "decoded_token": t},
-            0: {"logprob": -1.5, "rank": 2, "decoded_token": "?"},
-        }
-        for t in tokens
-    ]
-    return {
-        **row,
-        "generated_text": "".join(tokens),
-        "generated_tokens": [*map(ord, tokens)],
-        "logprobs": seen if sampling["logprobs"] else None,
-        "num_input_tokens": 7,
-        "num_generated_tokens": len(tokens),
-    }
-
-
-@pytest.mark.ray
-def test_the_script_in_the_docs_answers_a_file_of_requests_on_the_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ray = pytest.importorskip("ray", reason="the extra ray is not installed")
-    llm = pytest.importorskip("ray.data.llm")
-    page = Path(__file__).parents[3] / "docs" / "scale.md"
-    script = next(block.text for block in snippets(page) if block.text.startswith("# ray_llm.py"))
-    (tmp_path / "ray_llm.py").write_text(script)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    monkeypatch.setattr(
-        llm,
-        "build_processor",
-        lambda config, preprocess, postprocess: lambda rows: rows.map(preprocess).map(engine).map(postprocess),
-    )
-    photo = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    messages = [
-        {"role": "system", "content": "Judge."},
-        {"role": "user", "content": [{"type": "text", "text": "?"}, photo]},
-    ]
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True}}
-    long = {"model": "m", "messages": messages, "max_tokens": 100, "temperature": 0.0, "response_format": form}
-    short = {**long, "max_tokens": 3, "logprobs": True, "top_logprobs": 20}
-    requests = tmp_path / "b.in.jsonl"
-    lines = [
-        b"".join((before, json.dumps(body).encode(), after))
-        for id, body in (("a", long), ("b", short))
-        for before, after in [framed(id)]
-    ]
-    requests.write_bytes(b"\n".join(lines) + b"\n")
-    ray.init(address="local", num_cpus=1, include_dashboard=False, logging_level=logging.ERROR)
-    try:
-        import ray_llm
-
-        ray_llm.main(str(requests), "m")
-    finally:
-        ray.shutdown()
-    found = [answer_in(json.loads(line)) for line in (tmp_path / "b.out.jsonl").read_text().splitlines()]
-    said = {each.id: json.loads(each.body)["choices"][0] for each in found}
-    assert said["a"]["message"]["content"] == '{"type": "object"} AAAA'
-    assert (said["a"]["finish_reason"], said["b"]["finish_reason"]) == ("stop", "length")
-    first = said["b"]["logprobs"]["content"][0]
-    assert (first["token"], first["logprob"], [each["token"] for each in first["top_logprobs"]]) == (
-        "{",
-        -0.5,
-        ["{", "?"],
-    )
 
 
 @pytest.mark.ray
