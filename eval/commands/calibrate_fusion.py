@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.fit_fusion import FEWEST_FOR_AUTO, fit_rows, fitted_text, unusable
+from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text, unusable
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
@@ -70,10 +70,10 @@ def run(args: Namespace, given: Given) -> int:
     fit = fit_rows(rows, {} if args.no_labels else labels, fitted_on=date.today())
     write_fusion_profile(out, fit.profile)
     print(f"{out}: {fitted_text(fit)}.")
-    if fit.profile.images < FEWEST_FOR_AUTO:
+    if fit.profile.images < RELIABLE_FROM:
         print(
             "With so few images, the result depends strongly on a prior for typical models. Use "
-            f"{FEWEST_FOR_AUTO} or more images."
+            f"{RELIABLE_FROM} or more images."
         )
     print(f'To use it, add "fusion: {out}" to a configuration with {fit.subject.model} as summarizer.')
     return status

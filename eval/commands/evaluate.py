@@ -18,7 +18,7 @@ from agenticiqa.eval.commands.shared import configured_program, continuing, show
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
-from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITH_PROFILE, WITHOUT_PROFILE
+from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.report.splits import Splits, splits_named
 from agenticiqa.eval.runs import (
@@ -191,7 +191,7 @@ def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[Label
     images = tuned_on(config.prompts) if config.prompts else frozenset()
     if seen := sum(sha256_of(label.image) in images for label in labels) if images else 0:
         for system in measured["systems"]:
-            if system["name"] in (OURS, MODEL_ALONE, WITH_PROFILE, WITHOUT_PROFILE):
+            if system["name"] in (OURS, MODEL_ALONE, WITHOUT_PROFILE):
                 system["fitted_on"]["prompts"] = min(seen, system["n"])
 
 

@@ -25,7 +25,7 @@ OURS, TOOL_MEAN = "AgenticIQA", "tool mean"
 MODEL_ALONE, OFFLINE_SCORE = "model alone", "offline score alone"
 AVERAGE, PAPER = "average of both", "the paper's fusion"
 WITHOUT_MODEL = "AgenticIQA without the model"
-WITHOUT_PROFILE, WITH_PROFILE = "AgenticIQA without a profile", "AgenticIQA with a profile"
+WITHOUT_PROFILE = "AgenticIQA without a profile"
 LEARNED_TOOL = "LEARNED-IQA"  # the tool that makes offline level probabilities of the source "learned"
 UNIFORM = "uniform"  # probabilities that replace a missing answer
 
@@ -128,10 +128,9 @@ class Columns:
         if mean is not None:
             self._predict(AVERAGE, (mean + expectation) / 2)
             self._predict(PAPER, ScoreFusion().fuse_scores([mean], probabilities))
-        if fusion := row.get("fusion"):
+        if row.get("fusion"):
             whole = ExecutorOutput.model_validate(evidence)
             self._predict(WITHOUT_PROFILE, fused_score(default_fusion(), whole, probabilities, source).score)
-            self._predict(WITH_PROFILE, fusion.get("score_fitted"))
         return str(source)
 
     def _predict(self, name: str, value: float | None) -> None:

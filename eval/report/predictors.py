@@ -18,7 +18,6 @@ from agenticiqa.eval.report.columns import (
     OURS,
     PAPER,
     TOOL_MEAN,
-    WITH_PROFILE,
     WITHOUT_MODEL,
     WITHOUT_PROFILE,
     Columns,
@@ -28,7 +27,7 @@ Kind = Literal["ours", "baseline", "tool"]
 
 BEST_TOOL = "best single tool"
 FOLDS = 5
-IN_ORDER = (WITHOUT_PROFILE, WITH_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_SCORE, TOOL_MEAN, AVERAGE, PAPER)
+IN_ORDER = (WITHOUT_PROFILE, WITHOUT_MODEL, MODEL_ALONE, OFFLINE_SCORE, TOOL_MEAN, AVERAGE, PAPER)
 ENOUGH = 0.5  # share of the images that a tool must have measured to be chosen
 
 
@@ -56,9 +55,9 @@ def predictors(columns: Columns) -> list[Predictor]:
     found = columns.predictions
     ours = found[columns.first]
     values = {name: found[name] for name in (columns.first, *IN_ORDER) if name in found}
-    for name in (WITHOUT_PROFILE, WITH_PROFILE):
-        if name in values and np.allclose(values[name], ours, rtol=0, atol=1e-9, equal_nan=True):
-            del values[name]
+    default = values.get(WITHOUT_PROFILE)
+    if default is not None and np.allclose(default, ours, rtol=0, atol=1e-9, equal_nan=True):
+        del values[WITHOUT_PROFILE]
     listed: list[Predictor] = []
     for name, column in values.items():
         kind: Kind = "ours" if name == columns.first else "baseline"

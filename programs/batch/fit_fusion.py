@@ -1,12 +1,10 @@
-"""Fit a fusion profile to the rows of a run, and write the fitted scores into the rows.
+"""Fit a fusion profile to the rows of a run.
 
 ::
 
     to_row = rows_with_fit_inputs(program)
     rows = [row for _, row in assess_many(program, album, 4, to_row) if not isinstance(row, Exception)]
-    fit, message = fit_auto(rows)
-    fused = [fuse_row(row, fit, program.summarizer.fusion) for row in rows]
-    fused[0]["fusion"]["score_default"], fused[0]["quality_score"]
+    write_fusion_profile(Path("profile.yaml"), fit_rows(rows).profile)
 
 The result does not depend on the order of the rows.
 """
@@ -21,19 +19,16 @@ from typing import Any, NamedTuple, TypeAlias
 from agenticiqa.programs.batch.results_file import FROM_REJECTED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
-from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
-from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
+from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.stages.summarizer import on_stated_scale
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
 
 Row: TypeAlias = dict[str, Any]
 
-FEWEST_FOR_AUTO = 50  # rated images that a run needs to fit a profile to itself
-INPUTS = ("model", "prompts", "curves", "third_tools", "tuned")  # the keys that ``fit_inputs`` writes
+RELIABLE_FROM = 50  # rated images; with fewer, a fit depends strongly on the prior
 ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
 OTHER_KIND = "of a different image kind (photo or AI-generated) than most rows"
 ANOTHER = "with a different model, prompts or tools than most rows"
@@ -148,79 +143,6 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
     )
 
 
-def fit_auto(rows: Iterable[Row], fewest: int = FEWEST_FOR_AUTO) -> tuple[FusionFit | None, str]:
-    """Fit a profile to the ratings of a run, for ``fuse_row``.
-
-    Args:
-        rows: The rows of the run, with ``fusion`` (see ``rows_with_fit_inputs``).
-        fewest: The least number of usable images for a fit.
-
-    Returns:
-        The fit, or ``None`` with too few usable images (``fuse_row`` then shows the default score), and a one-line
-        message about it.
-    """
-    try:
-        fit = fit_rows(rows)
-        if fit.profile.images < fewest:
-            raise UserError(f"{fit.subject.model} rated {fit.profile.images} images, but a fit needs {fewest}")
-    except UserError as error:
-        return None, f"fusion: no profile was fitted, so the default score is shown: {error}"
-    return fit, f"fusion: {fitted_text(fit)}; the fitted score is shown"
-
-
-def fuse_row(row: Row, fit: FusionFit | None, default: ScoreFusion) -> Row:
-    """Return a row that shows the score of a fit, or the default score without a fit.
-
-    A rating by a model gets, in its key ``fusion``, ``score_default``, ``score_fitted`` (``None`` if the fit is for
-    another model, other prompts or other tools), ``shown`` ("default" or "fitted"), ``profile`` (a digest of the
-    profile), and ``sentence`` (the part of ``quality_reasoning`` about the shown score).
-
-    Args:
-        row: A row with ``fusion`` (see ``rows_with_fit_inputs``).
-        fit: The fit, or ``None``.
-        default: The fusion that the row's score was computed with.
-
-    Returns:
-        A copy with ``quality_score``, ``final_answer``, ``quality_level``, ``quality_reasoning`` and
-        ``summarizer_result`` for the shown score. Other rows, and rows with a score that ``default`` did not fuse, are
-        returned unchanged.
-    """
-    if unusable(row) or "fusion" not in row:
-        return row
-    evidence, p, source = _evidence(row), _probabilities(row), row["probability_source"]
-    before = fused_score(default, evidence, p, source)
-    sentence = row["fusion"].get("sentence", before.how)
-    if sentence not in row["quality_reasoning"]:
-        return row
-    after = None
-    if fit and subject_of(row) == fit.subject:
-        after = fused_score(default.with_profile(fit.profile), evidence, p, source)
-    shown = after or before
-    reasoning = row["quality_reasoning"].replace(sentence, shown.how)
-    inputs = {name: value for name, value in row["fusion"].items() if name in INPUTS}
-    about = {
-        "score_default": before.score,
-        "score_fitted": after.score if after else None,
-        "shown": "fitted" if after else "default",
-        "profile": profile_digest(fit.profile) if after and fit else None,
-        "sentence": shown.how,
-    }
-    final = on_stated_scale(shown.score, row["query"])
-    changed = {"final_answer": final, **_scores(shown), "quality_reasoning": reasoning}
-    return {
-        **row,
-        **changed,
-        "quality_level": level_name(shown.score),
-        "summarizer_result": {**row["summarizer_result"], **changed},
-        "fusion": {**inputs, **about},
-    }
-
-
-def profile_digest(profile: FusionProfile) -> str:
-    """Return 16 hex digits that identify the content of a profile."""
-    return digest(profile.model_dump(mode="json"))
-
-
 def fitted_text(fit: FusionFit) -> str:
     """Describe the fit: the model, the number of images, and the reliabilities found."""
     found, labels = fit.profile.reliability, fit.profile.labels
@@ -247,13 +169,3 @@ def _evidence(row: Row) -> ExecutorOutput:
 
 def _probabilities(row: Row) -> dict[int, float]:
     return {int(level): share for level, share in row["quality_probs"].items()}
-
-
-def _scores(fused: FusedScore) -> Row:
-    """Return the keys of a row and of its ``summarizer_result`` that depend on the fused score."""
-    return {
-        "quality_score": fused.score,
-        "score_interval": {share: [*ends] for share, ends in fused.interval.items()},
-        "score_without_model": fused.without_model,
-        "disagreement": fused.disagreement,
-    }

@@ -22,7 +22,7 @@ class Summary:
     missing files. ``unscored`` counts assessed images without a score or answer, because the model gave no usable one.
     ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason. ``skipped``
     counts files in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run
-    (see ``batch.plan_run``). ``fusion`` describes the profile that ``--fuse auto`` fitted; without one it is empty.
+    (see ``batch.plan_run``).
     """
 
     images: int
@@ -33,7 +33,6 @@ class Summary:
     failed: list[str] = field(default_factory=list)
     skipped: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    fusion: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def not_assessed(self) -> int:

@@ -220,14 +220,6 @@ ASSESS: Options = (
         "skip images that already have a result in the --jsonl FILE, for the same image content, question and settings",
         bool,
     ),
-    Option(
-        "--fuse",
-        "choose how tool scores and the model's rating are combined. With auto, the weights are fitted to the "
-        "results of this run (50 or more images, --jsonl or --parquet). quality_score is then the fitted score, and "
-        "`fusion` has both. The default is `default`",
-        choices=("default", "auto"),
-        default="default",
-    ),
     SAVE_MAPS,
     Group(
         (

@@ -52,7 +52,7 @@ from agenticiqa.programs.result import Assessment
 def run(args: Namespace) -> int:
     """Assess the images and print or append each result; the exit status says whether all were assessed.
 
-    Modules that one photo does not need (batches, pictures, another fusion) are imported only if an option needs them.
+    Modules that one photo does not need (batches, pictures) are imported only if an option needs them.
     """
     if args.parquet:
         from agenticiqa.programs.cli import sharded
@@ -63,11 +63,6 @@ def run(args: Namespace) -> int:
     file = None if args.jsonl in (None, STDIN) else Path(args.jsonl)
     if args.resume and not file:
         raise UserError("--resume needs --jsonl FILE: name the file to continue")
-    if args.fuse == "auto":
-        if not file:
-            raise UserError("--fuse auto saves its scores at the end of the run: add --jsonl FILE")
-        if args.save_maps:
-            raise UserError("--fuse auto changes scores after --save-maps has drawn them: leave out one of the two")
     if args.batch and not file:
         raise UserError("--batch takes hours and may need several runs: name a file for the results with --jsonl FILE")
     check_overview(args)
@@ -133,18 +128,11 @@ def run(args: Namespace) -> int:
         with hint_to_resume(results, summary):
             errors = [*found.problems, *assess_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
-        fusion_note = None
-        if kept:
-            from agenticiqa.programs.cli import fusing
-
-            fusion_note = fusing.show(args.fuse, kept, found.jobs, plan, summary)
         replaced = _compacted(found.jobs, kept) if kept else 0
         if wants_overview(args) and kept:
             entries |= entries_in(kept, found.jobs, plan)
     if kept:
         print_note(kept_text(kept, len(summary.failed), replaced))
-    if fusion_note:
-        print_note(fusion_note)
     if args.save_maps and summary.assessed:
         print_note(f"Pictures were saved in {args.save_maps}")
     status = show_overview(args, entries, summary.failed)

@@ -9,18 +9,15 @@ from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.fusing import fusion_of_program, why_not_fitted
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.scale.fusing import show_default, show_fitted
 from agenticiqa.programs.scale.plan_shards import SharedQuestion
 from agenticiqa.programs.scale.run_shards import RunOfShards, assess_here, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardOutcome, ShardRun
-from agenticiqa.programs.scale.table import ShardFolder
 
 # Options that need all images or results in memory, which a run in shards does not keep.
 NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "fail_under", "dry_run", "batch")
@@ -32,8 +29,7 @@ def run(args: Namespace) -> int:
         raise UserError(f"--{given[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl")
     config = config_from(args)
     check_outputs(args, filter(None, (args.config,)))
-    program = AgenticIQA.from_config(config)
-    settings = run_settings(program, config)
+    settings = run_settings(AgenticIQA.from_config(config), config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
     names, limits = tuple(args.images), limits_from(args, config)
     shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config), names)
@@ -53,14 +49,7 @@ def run(args: Namespace) -> int:
     else:
         with within(limits):
             ended = run_shards(shard_run, assess_here, args.shard_images, watch)
-    status = _reported(ended, args.parquet)
-    if fusion := fusion_of_program(program) if program.questions else None:
-        folder = ShardFolder(args.parquet)
-        if args.fuse == "default":
-            show_default(folder, fusion)
-        else:
-            print_note(why_not_fitted(program, ended.unfinished) or show_fitted(folder, fusion))
-    return status
+    return _reported(ended, args.parquet)
 
 
 def _reported(ended: RunOfShards, folder: str) -> int:

@@ -180,7 +180,7 @@ def assessed(
 
 
 def scored(result: Any, fusion: ScoreFusion) -> FusedScore | None:
-    """Return the score of a result by a fusion, as for ``assess --fuse auto``; ``None`` without a rating."""
+    """Return the score of a result by a fusion; ``None`` without a rating."""
     summary = result.summarizer_result
     if summary.quality_score is None:
         return None

@@ -155,17 +155,15 @@ def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> 
     assert {name: found[name].item() for name in made} == pytest.approx(made)
 
 
-def test_the_scores_with_and_without_a_profile_are_both_reported() -> None:
+def test_the_score_without_a_profile_is_reported_beside_that_with_one() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
     probabilities = {int(level): p for level, p in SURE.items()}
     default = fused_score(default_fusion(), evidence, probabilities, "logprobs").score
-    kept = {"executor_evidence": evidence.model_dump(), "fusion": {"model": "m", "score_fitted": 2.5}}
+    kept = {"executor_evidence": evidence.model_dump(), "fusion": {"model": "m"}}
     with_one = values([thought(0, quality_score=2.5, **kept)])
     assert with_one["AgenticIQA without a profile"] == pytest.approx([default])
-    assert "AgenticIQA with a profile" not in with_one, "it is the score itself"
     without = values([thought(0, quality_score=default, **kept)])
-    assert without["AgenticIQA with a profile"] == pytest.approx([2.5])
-    assert "AgenticIQA without a profile" not in without
+    assert "AgenticIQA without a profile" not in without, "it is the score itself"
 
 
 def test_sources_of_probabilities_are_listed_separately_and_missing_answers_have_none() -> None:

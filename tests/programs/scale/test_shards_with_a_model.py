@@ -1,4 +1,4 @@
-"""Shards assessed by a model: a limit, the requests of the next run, and --fuse, with the results of JSON lines."""
+"""Shards assessed by a model: a limit, and the requests of the next run, with the results of JSON lines."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
     qualities = make_album(album, IMAGES)
     with fake_server(Rater(album, qualities)) as server:
         config = str(rating_configuration(tmp_path, server.url))
-        asked = ["assess", str(album), "--config", config, "--no-cache", "--fuse", "auto"]
+        asked = ["assess", str(album), "--config", config, "--no-cache"]
         in_shards = [*asked, "--parquet", str(out), "--shard-images", "16"]
         assert main([*in_shards, "--max-calls", "20"]) == 1
         message = capsys.readouterr().err
@@ -36,7 +36,6 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
         assert len(server.requests) <= 20
         assert len([row for row in shard_rows(out) if "error" not in row]) >= 6
         assert main(in_shards) == 0
-        assert "fitted to 52 images" in capsys.readouterr().err
         requests = len(server.requests)
         assert main([*asked, "--jsonl", str(lines)]) == 0
         # An image whose calls the limit cut off begins anew, one for each of the 4 workers at most.
@@ -47,6 +46,3 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
         for name, rows in {"shards": out, "lines": lines}.items():
             assert main(["calibrate", str(rows), "--out", str(tmp_path / f"{name}.yaml")]) == 0
         assert (tmp_path / "shards.yaml").read_text() == (tmp_path / "lines.yaml").read_text()
-        assert main([*(word for word in in_shards if word not in ("--fuse", "auto"))]) == 0
-        assert {row["fusion"]["shown"] for row in shard_rows(out)} == {"default"}
-        assert not (out / "_fusion.yaml").exists()
