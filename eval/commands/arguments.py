@@ -302,7 +302,7 @@ OPTIMIZE: Options = (
     Option("--out DIR", "folder for the prompts, the fusion profile and the report", Path, required=True),
     Option(
         "--stage",
-        "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering or planning, it "
+        "stage to tune (default: %(default)s). With scoring or all, DATA needs MOS; with answering, it "
         "must be a question benchmark; with detection, it needs a column distortion",
         choices=TUNED_STAGES,
         default="scoring",

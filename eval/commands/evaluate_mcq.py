@@ -1,10 +1,10 @@
-"""``agenticiqa evaluate`` for question benchmarks: multiple choice, planning, and explanations scored by a model."""
+"""``agenticiqa evaluate`` for question benchmarks: multiple choice, and explanations scored by a model."""
 
 from argparse import Namespace
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.commands.shared import configured_program, continuing, shown
@@ -12,9 +12,8 @@ from agenticiqa.eval.names import named
 from agenticiqa.eval.questions.asking import ask, marked_choice, unmarked
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.descriptions import judge_all, judge_question
-from agenticiqa.eval.questions.planning import FirstPlan, marked_plan, plan_row
 from agenticiqa.eval.questions.task import AskedItem, QuestionTask, asked_of, items_sha256, read_items
-from agenticiqa.eval.report.questions import choice_figures, explanation_figures, plan_figures, question_report
+from agenticiqa.eval.report.questions import choice_figures, explanation_figures, question_report
 from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named, report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect, require_address
@@ -80,8 +79,8 @@ def run(args: Namespace, task: QuestionTask) -> int:
                 rows = _asked(task, program, questions, results, workers)
             if task.kind == "explanation":
                 figures = _judged(args, config, questions, rows, out, workers)
-    if task.kind != "explanation":
-        figures = choice_figures(rows) if task.kind == "choice" else plan_figures(rows)
+    if task.kind == "choice":
+        figures = choice_figures(rows)
     measured = {
         "kind": task.kind,
         "data": task.name,
@@ -127,9 +126,6 @@ def _asked(
     task: QuestionTask, program: AgenticIQA, questions: Sequence[AskedItem], results: ResultsFile, workers: int
 ) -> list[Row]:
     asking = partial(ask, questions=questions, results=results, workers=workers, watch=shown)
-    if task.kind == "planning":
-        planner = cast(AgenticIQA, FirstPlan(program))
-        return asking(planner, to_row=cast(Any, plan_row), marked=marked_plan)
     return asking(program, to_row=Assessment.to_dict, marked=marked_choice if task.kind == "choice" else unmarked)
 
 

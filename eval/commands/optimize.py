@@ -157,7 +157,7 @@ def _labels(
 ) -> tuple[Sequence[LabeledImage | Item | TuningQuestion], str, MosScale | None]:
     """Return the labels, their digest, and the scale of the MOS."""
     task = named(str(args.labels), QUESTION_TASKS)
-    if stage in ("answering", "planning"):
+    if stage == "answering":
         if task is None:
             raise UserError(
                 f"--stage {stage} needs a question benchmark: name one of {', '.join(sorted(QUESTION_TASKS))}"
@@ -165,6 +165,6 @@ def _labels(
         items = read_items(task, args.root, args.split).usable
         return items, items_sha256(items), None
     if task:
-        raise UserError(f"{task.name} is a question benchmark: use it with --stage answering or planning")
+        raise UserError(f"{task.name} is a question benchmark: use it with --stage answering")
     data = labels_named(args, args.labels)
     return data.labels, data.digest, data.any_scale() if stage in ("scoring", "all") else None

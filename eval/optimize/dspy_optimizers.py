@@ -23,7 +23,6 @@ from agenticiqa.eval.optimize.measurements import Measurements, assessed_of
 from agenticiqa.eval.optimize.objectives import feedback, marks
 from agenticiqa.eval.optimize.reflection import UNREADABLE, broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
-from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
@@ -105,7 +104,7 @@ class Student(dspy.Module):
         for _, part in copy.named_sub_modules():
             if not any(id(each) in tuned for each in part.predictors()):
                 part._compiled = True  # DSPy's mark for predictors that optimizers must not change
-        self.program = FirstPlan(copy) if stage == "planning" else copy
+        self.program = copy
         self.count = count
 
     def forward(self, **inputs: Any) -> dspy.Prediction:

@@ -13,28 +13,26 @@ from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
-Stage = Literal["scoring", "answering", "planning", "detection", "all"]
+Stage = Literal["scoring", "answering", "detection", "all"]
 PREDICTORS: dict[Stage, str] = {  # prefixes of the tuned predictors' names; "all" means those that a rating uses
     "scoring": "summarizer.score.",
     "answering": "summarizer.answer.",
-    "planning": "planner.",
     "detection": "executor.detect.",
 }
 LABELS: dict[Stage, str] = {
     "scoring": "images with MOS",
     "all": "images with MOS",
     "answering": "questions with options and answers",
-    "planning": "questions with true plans",
     "detection": "images with a named distortion",
 }
 
 
 @dataclass(frozen=True)
 class TuningQuestion:
-    """One labeled image with a question and its true answer, which is one of the last four fields.
+    """One labeled image with a question and its true answer, which is one of the last three fields.
 
     ``target`` is the MOS on 1 to 5 for a rating question, ``answer`` the letter of the right option in ``options``,
-    ``plan`` the true fields of the plan, and ``distortion`` the category of the image's only distortion. ``content``
+    and ``distortion`` the category of the image's only distortion. ``content``
     is the scene, as in ``datasets.LabeledImage``.
     """
 
@@ -45,7 +43,6 @@ class TuningQuestion:
     options: tuple[str, ...] = ()
     target: float | None = None
     answer: str | None = None
-    plan: dict[str, Any] | None = None
     distortion: str | None = None
 
     @property
@@ -61,7 +58,7 @@ class Assessed:
 
     ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
     ``None`` without them. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error`` their
-    stated deviation. ``plan`` and ``found``, the distortions of the whole image, are ``None`` if there are none.
+    stated deviation. ``found``, the distortions of the whole image, is ``None`` if there are none.
     ``evidence`` describes the findings and failures in words. ``rejected`` counts rejected answers. ``answered`` names
     the predictors with accepted answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
     last call by predictor. ``failure`` is the reason for a missing answer.
@@ -76,7 +73,6 @@ class Assessed:
     model: str = ""
     final_answer: str | None = None
     reasoning: str = ""
-    plan: dict[str, Any] | None = None
     found: tuple[str, ...] | None = None
     evidence: str = ""
     rejected: int = 0
@@ -126,12 +122,6 @@ def questions_of(
                 found.append(
                     TuningQuestion(item.image, item.query, item.content, item.reference, options, answer=asked.truth)
                 )
-    elif stage == "planning":
-        found += [
-            TuningQuestion(item.image, item.query, item.content, item.reference, item.options, plan=dict(item.plan))
-            for item in items
-            if item.plan
-        ]
     if not found:
         raise UserError(f"--stage {stage} needs {LABELS[stage]}, but the labels have none")
     return found

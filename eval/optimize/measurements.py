@@ -7,7 +7,6 @@ from typing import Any, cast
 import dspy
 
 from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of
-from agenticiqa.eval.questions.planning import FirstPlan
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
@@ -70,13 +69,13 @@ class Measurements:
     def _answers(
         self, program: AgenticIQA, questions: Mapping[tuple[str, str], TuningQuestion]
     ) -> Iterator[tuple[tuple[str, str], Assessed]]:
-        """Yield results by question key, as they come. ``planning`` asks for the first plan only."""
+        """Yield results by question key, as they come."""
         jobs = {
             key: Job(question.image, question.query, question.reference, options=options_of(question))
             for key, question in questions.items()
         }
         key_of = {id(job): key for key, job in jobs.items()}
-        asked = cast(AgenticIQA, Traced(FirstPlan(program) if self.stage == "planning" else program))
+        asked = cast(AgenticIQA, Traced(program))
         outcomes = assess_many(asked, jobs.values(), self.workers, _assessed, stop_when=_ends_the_run)
         for job, outcome in self.progress(outcomes, len(jobs)):
             if not isinstance(outcome, Exception):
@@ -123,17 +122,7 @@ def _assessed(traced: Any) -> Assessed:
 
 
 def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Assessed:
-    """Convert a result of the program, or of its planner alone, and the texts of its calls for tuning."""
-    rejected = sum(len(reasons) for reasons in result.rejected_answers.values())
-    common: dict[str, Any] = {
-        "rejected": rejected,
-        "answered": tuple(calls),
-        "asked": tuple(result.usage_by_stage),
-        "calls": calls,
-        "plan": result.plan.model_dump(mode="json") if result.get("plan") else None,
-    }
-    if "summarizer_result" not in result:  # of the planner alone
-        return Assessed(**common)
+    """Convert a result of the program and the texts of its calls for tuning."""
     summary, evidence = result.summarizer_result, result.executor_evidence
     stated = summary.probability_source not in (None, "uniform")
     probabilities = dict(summary.quality_probs or {}) if stated else {}
@@ -152,7 +141,10 @@ def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Ass
         found=None if whole is None else tuple(map(str, whole)),
         evidence=" ".join(_on_evidence(evidence, result.rejected_answers)),
         failure=result.quality_reasoning if result.final_answer == UNABLE else None,
-        **common,
+        rejected=sum(len(reasons) for reasons in result.rejected_answers.values()),
+        answered=tuple(calls),
+        asked=tuple(result.usage_by_stage),
+        calls=calls,
     )
 
 

@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
-from agenticiqa.eval.questions.planning import comparable, marked_plan
-from agenticiqa.eval.questions.task import AskedItem, Item
 from agenticiqa.programs.stages.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
@@ -67,24 +65,15 @@ def _rating(assessed: Assessed) -> float | None:
 
 
 def marks(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
-    """Return the mark of each answer, in [0, 1]: right option, share of right plan fields, or F1 of the distortion."""
+    """Return the mark of each answer, in [0, 1]: right option, or F1 of the distortion."""
     return [_mark(stage, one, question) for one, question in zip(assessed, questions, strict=True)]
 
 
 def _mark(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
     if stage == "answering":
         return float(assessed.final_answer == question.answer)
-    if stage == "planning":
-        fields = _plan_fields(assessed, question)
-        return sum(fields.values()) / len(fields) if fields else 0.0
     found = assessed.found or ()
     return 2.0 / (1 + len(found)) if question.distortion in found else 0.0
-
-
-def _plan_fields(assessed: Assessed, question: TuningQuestion) -> dict[str, bool]:
-    item = Item("", question.image, question.query, question.content, plan=question.plan)
-    fields: dict[str, bool] = marked_plan(AskedItem(item, 0, {}, ""), {"plan": assessed.plan})["fields"]
-    return fields
 
 
 def worst_first(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[int]:
@@ -130,14 +119,6 @@ def _verdict(stage: Stage, assessed: Assessed, question: TuningQuestion, gap: fl
             return f"The answer {question.answer} was right."
         said = f"The answer was {assessed.final_answer}, but {question.answer} is right."
         return f"{said} Its reason was: {assessed.reasoning}"
-    if stage == "planning":
-        true, made = comparable(question.plan or {}), comparable(assessed.plan or {})
-        wrong = [name for name, right in _plan_fields(assessed, question).items() if not right]
-        return (
-            "The plan was right."
-            if not wrong
-            else "Wrong: " + "; ".join(f"{name} was {made.get(name)!r} and has to be {true[name]!r}" for name in wrong)
-        )
     if stage == "detection":
         found = ", ".join(assessed.found or ()) or "nothing"
         return f"The image has {question.distortion} and nothing else; found was {found}."

@@ -15,7 +15,6 @@ from agenticiqa.programs.images import load
 ESTIMATED: dict[Stage, str] = {
     "scoring": "scoring",
     "answering": "answering",
-    "planning": "planner",
     "detection": "distortion_detection",
 }
 # Simulated searches of 100 to 400 assessments used 12.6 to 13.8 of them per proposal.
@@ -96,7 +95,7 @@ def expected(
     once = _estimated(config, [*held_out, *pool[:first]])
     tried = min(ASSESSED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
     again = max(assessments - first, 0) + len(held_out) + tried
-    whole = [s for s in once.stages if s.calls and (stage != "planning" or s.stage == "planner")]
+    whole = [s for s in once.stages if s.calls]
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
     count = proposals_of(assessments) if optimizer == "reflect" else assessments // ASSESSED_FOR_AN_INSTRUCTION

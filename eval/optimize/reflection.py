@@ -104,7 +104,7 @@ def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) ->
         return f"it names the file of an example ({name})"
     present, before = f" {_words(proposed)} ", _words(original)
     for question in questions:
-        if question.answer is None and question.plan is None:
+        if question.answer is None:
             continue  # the question for a rating is the same for all
         for text in (question.query, *question.options):
             words = _words(text).split()

@@ -110,7 +110,7 @@ def optimize(
 
     Args:
         program: The program to tune.
-        labels: Images with MOS, images with named distortions, or questions with answers or plans, as ``stage`` needs.
+        labels: Images with MOS, images with named distortions, or questions with answers, as ``stage`` needs.
         stage: The stage to tune.
         reflection: The model that writes instructions; "reflect" needs one.
         budget: The limits of the search.

@@ -1,1 +1,1 @@
-"""Read and run multiple choice, explanation and planning benchmarks, and mark the answers."""
+"""Read and run multiple choice and explanation benchmarks, and mark the answers."""

@@ -2,8 +2,8 @@
 
     python -m agenticiqa.eval.questions.make PHOTOS... OUT [--seed 0] [--limit 40] [--wordings first]
 
-PHOTOS are pristine photos, or folders of them. The command writes small copies with synthetic distortions and three
-files of questions to OUT. `agenticiqa evaluate own-mcq --root OUT` (also own-plans, own-descriptions) asks them. The
+PHOTOS are pristine photos, or folders of them. The command writes small copies with synthetic distortions and two
+files of questions to OUT. `agenticiqa evaluate own-mcq --root OUT` (also own-descriptions) asks them. The
 same photos, order and seed give the same set. Its figures are not comparable with those of a public benchmark.
 """
 
@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.eval.questions.images import ImageMaker, image_makers
-from agenticiqa.eval.questions.self_made import CHOICES, DESCRIPTIONS, PLANS
+from agenticiqa.eval.questions.self_made import CHOICES, DESCRIPTIONS
 from agenticiqa.eval.questions.wordings import FIRST, WORDINGS, Wordings, in_turn
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images import find_images
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.stages.plan_rules import expected_flags
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.signatures.types import GLOBAL
-from agenticiqa.signatures.vocabulary import Distortion
 
 Row = dict[str, Any]
 KEYS = tuple(FIRST.words)
@@ -42,17 +39,6 @@ QUARTERS = {
 OBJECTS = ("Mast", "Awning", "Handrail", "Gravel", "Signpost", "Hedge", "Doorstep", "Chimney")
 VERDICTS = {"Bad": 1, "Poor": 2, "Fair": 3, "Good": 4, "Excellent": 5}
 YES_NO = ("Yes", "No")
-# By kind: the query, and whether it names a region, a distortion or a tool. The last one is not about quality.
-QUERIES: dict[str, tuple[str, bool, bool, bool]] = {
-    "rating": ("Put a figure on the technical quality of this picture.", False, False, False),
-    "distortion": ("How far has {noun} gone in this picture?", False, True, False),
-    "region": ("Is the quality of the {thing} any good?", True, False, False),
-    "region and distortion": ("Has {noun} marred the {thing}?", True, True, False),
-    "tool": ("Take {tool} to put a figure on the quality of this picture.", False, False, True),
-    "tool and distortion": ("Measure the {noun} of this picture with {tool}.", False, True, True),
-    "other": ("Which mood does this scene put you in?", False, False, False),
-}
-OTHER = "other"
 DEGREES = {2: "A moderate amount of", 3: "Clearly visible", 4: "Severe", 5: "Extreme"}
 
 
@@ -227,35 +213,6 @@ def _row(
     }
 
 
-def plans(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Yield two queries with their true plans about one photo, one of them with the original."""
-    for turn in (0, 1):
-        name = tuple(QUERIES)[(2 * number + turn) % len(QUERIES)]
-        text, has_region, explicit, has_tool = QUERIES[name]
-        kind, thing = KEYS[(number + 4 * turn) % len(KEYS)], images.draw(OBJECTS)[0].lower()
-        tool = images.draw([tool.name for tool in TOOLS.values() if turn or tool.kind == "NR"])[0]
-        category: Distortion = KINDS[kind].category
-        flags = expected_flags("Other" if name == OTHER else "IQA", has_region, explicit, has_tool)
-        plan: dict[str, Any] = {
-            "query_type": "Other" if name == OTHER else "IQA",
-            "query_scope": [thing] if has_region else GLOBAL,
-            "distortion_source": "Explicit" if explicit else "Inferred",
-            "distortions": {thing if has_region else GLOBAL: [category]} if explicit else None,
-            "reference_mode": "Full-Reference" if turn else "No-Reference",
-            "required_tool": tool if has_tool else None,
-            "plan": flags.model_dump(),
-        }
-        yield {
-            "id": f"{images.content} {turn}",
-            "query": text.format(noun=images.wordings.words[kind][1], thing=thing, tool=tool),
-            "image_path": images.image(kind, 3),
-            "reference_path": images.image() if turn else None,
-            "kind": name,
-            "content": images.content,
-            "plan": plan,
-        }
-
-
 def descriptions(images: ImageMaker, number: int) -> Iterator[Row]:
     """Yield one distorted image of a photo with a reference text that describes its distortion."""
     kind, level = KEYS[(number + 2) % len(KEYS)], 2 + number % 4
@@ -271,7 +228,7 @@ def descriptions(images: ImageMaker, number: int) -> Iterator[Row]:
     }
 
 
-FILES = {CHOICES: choices, PLANS: plans, DESCRIPTIONS: descriptions}
+FILES = {CHOICES: choices, DESCRIPTIONS: descriptions}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

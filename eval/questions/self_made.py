@@ -1,12 +1,6 @@
 """Read self-made sets with known answers, as ``python -m agenticiqa.eval.questions.make PHOTOS OUT`` writes them.
 
 ``OUT/own_mcq.json`` is in the form of AgenticIQA-Eval (see ``agenticiqa_eval``) with ``id``, ``kind`` and ``content``.
-``OUT/own_plans.json`` has the true plan beside each question::
-
-    {"id": "7", "query": "Has JPEG coding marred the mast?", "image_path": "images/a.png", "reference_path": null,
-     "content": "a.jpg", "kind": "region and distortion",
-     "plan": {"query_type": "IQA", "query_scope": ["mast"], "distortion_source": "Explicit", ...}}
-
 ``OUT/own_descriptions.json`` has a reference text::
 
     {"id": "3", "query": "Describe ...", "image_path": "images/b.png", "content": "b.jpg", "kind": "Noise",
@@ -21,17 +15,12 @@ from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.questions.agenticiqa_eval import items_of
 from agenticiqa.eval.questions.task import Item, QuestionTask
 
-CHOICES, PLANS, DESCRIPTIONS = "own_mcq.json", "own_plans.json", "own_descriptions.json"
+CHOICES, DESCRIPTIONS = "own_mcq.json", "own_descriptions.json"
 MADE_BY = "a set made from your photos: python -m agenticiqa.eval.questions.make PHOTOS OUT"
 
 
 def _read_choices(folder: Path, split: str) -> Iterator[Item]:
     yield from items_of(_rows(folder, CHOICES), folder)
-
-
-def _read_plans(folder: Path, split: str) -> Iterator[Item]:
-    for row in _rows(folder, PLANS):
-        yield _open_item(row, folder, plan=row["plan"])
 
 
 def _read_descriptions(folder: Path, split: str) -> Iterator[Item]:
@@ -46,9 +35,7 @@ def _rows(folder: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _open_item(
-    row: dict[str, Any], folder: Path, plan: dict[str, Any] | None = None, golden: str | None = None
-) -> Item:
+def _open_item(row: dict[str, Any], folder: Path, golden: str | None = None) -> Item:
     reference = row.get("reference_path")
     return Item(
         name=str(row["id"]),
@@ -58,12 +45,10 @@ def _open_item(
         reference=folder / reference if reference else None,
         groups={"kind": row["kind"]},
         golden=golden,
-        plan=plan,
     )
 
 
 OWN_MCQ = QuestionTask("own-mcq", "self-made: questions with options", "choice", MADE_BY, "own", _read_choices)
-OWN_PLANS = QuestionTask("own-plans", "self-made: questions with true plans", "planning", MADE_BY, "own", _read_plans)
 OWN_DESCRIPTIONS = QuestionTask(
     "own-descriptions",
     "self-made: descriptions with reference texts",

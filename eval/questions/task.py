@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Literal
 
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.programs.batch.job import Job
@@ -14,7 +14,7 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.questions.options import read_options
 
-Kind = Literal["choice", "explanation", "planning"]
+Kind = Literal["choice", "explanation"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Item:
 
     ``name`` is unique in its set. ``content`` is the picture: questions about one content are not independent.
     ``options`` are in the order of the set, and ``correct`` is the index of the true one, ``None`` if it is not
-    published. ``golden`` is the reference text of an explanation. ``plan`` holds all or some true fields of a plan, by
-    their names in ``PlannerOutput``. ``groups`` are for breakdowns of the figures, such as ``{"type": "how"}``.
+    published. ``golden`` is the reference text of an explanation. ``groups`` are for breakdowns of the figures, such as
+    ``{"type": "how"}``.
     """
 
     name: str
@@ -36,7 +36,6 @@ class Item:
     reference: Path | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     golden: str | None = None
-    plan: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,8 +186,6 @@ def _usable(items: Sequence[Item], kind: Kind) -> Items:
 
 
 def _unusable(item: Item, kind: Kind) -> str:
-    if kind == "planning":
-        return "" if item.plan else "it has no true plan"
     if kind == "explanation":
         return "" if item.golden else "it has no reference text"
     try:

@@ -1,4 +1,4 @@
-"""Report a run of questions from its rows: accuracy of choices and plans, and the judge's scores of descriptions."""
+"""Report a run of questions from its rows: accuracy of choices, and the judge's scores of descriptions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,6 @@ import numpy as np
 
 from agenticiqa.eval.intervals import Interval, accuracy, contents_text, error_interval
 from agenticiqa.eval.questions.descriptions import RULES
-from agenticiqa.eval.questions.planning import FIELDS
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, figure, number, probability, title_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
@@ -48,22 +47,6 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
     return {**_counts(plain), **figures(), "by": by}
 
 
-def plan_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the accuracy of each field and of the whole plan, overall and by group; a missing plan is wrong.
-
-    ``always`` is the share of the most frequent true value of a field: the accuracy of a constant plan.
-    """
-    return {
-        **_counts(rows),
-        "whole": _share([row["correct"] for row in rows], rows),
-        "fields": {name: _field(name, rows) for name in FIELDS if any(name in row["fields"] for row in rows)},
-        "by": {
-            key: {name: _share([row["correct"] for row in inside], inside) for name, inside in groups.items()}
-            for key, groups in _groups(rows).items()
-        },
-    }
-
-
 def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[str, Any]:
     """Return the judge's scores of descriptions in ``rows``: the mean of each dimension, 0..2, and of their sum, 0..6.
 
@@ -98,9 +81,7 @@ def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[s
 
 def question_report(figures: Figures) -> Report:
     """Return the report of a run's figures, with its ``kind``, ``data``, ``backend`` and the number ``skipped``."""
-    rows, bold = {"choice": (_choice, 0), "planning": (_planning, 0), "explanation": (_explanation, len(RULES))}[
-        figures["kind"]
-    ]
+    rows, bold = {"choice": (_choice, 0), "explanation": (_explanation, len(RULES))}[figures["kind"]]
     table = ReportTable(title_of(figures), [*rows(figures)], bold)
     return Report(figures, [table], {"How to read it": [f"{line}." for line in _sentences(figures)]})
 
@@ -111,8 +92,6 @@ def question_headline(figures: Figures) -> str:
         vanilla = figures["vanilla"]
         chance = "" if vanilla["chance"] is None else f" (chance: {100 * vanilla['chance']:.1f} %)"
         return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} answers are correct{chance}."
-    if figures["kind"] == "planning":
-        return f"{_percent(figures['whole'])} % of {figures['questions']:,} plans are correct in all fields."
     mean = figure(figures["sum"]["mean"], ".2f")
     return f"The mean judge score of {figures['described']:,} descriptions is {mean} out of 6."
 
@@ -146,19 +125,6 @@ def _choice(figures: Figures) -> Rows:
             if circular
             else {}
         )
-
-
-def _planning(figures: Figures) -> Rows:
-    def row(name: str, share: Mapping[str, Any], always: float | None = None) -> Mapping[str, str]:
-        expected = number(None if always is None else 100 * always, ".1f")
-        return {"field": name, "n": number(share["n"], ",d"), "accuracy": _percent(share), "majority": expected}
-
-    yield row("whole plan", figures["whole"])
-    for name, field in figures["fields"].items():
-        yield row(name, field["accuracy"], field["always"])
-    for key, groups in figures["by"].items():
-        for name, share in sorted(groups.items()):
-            yield row(f"whole plan, {key}: {name}", share)
 
 
 def _explanation(figures: Figures) -> Rows:
@@ -195,8 +161,6 @@ def _sentences(figures: Figures) -> Iterator[str]:
         yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
         if figures["circular"]:
             yield "circular: a question counts as correct only if it is answered correctly in every rotation"
-    if kind == "planning":
-        yield "majority: accuracy of always giving the most frequent value of the field"
     if skipped := figures.get("skipped", figures.get("left_out")):  # "left_out" as earlier versions wrote it
         yield f"{skipped} unusable questions of the set were skipped"
 
@@ -243,16 +207,6 @@ def _compared(rows: Sequence[Row], hits: Sequence[bool], chances: Sequence[float
         "accuracy": _share(hits, rows),
         "chance": sum(chances) / len(chances) if chances else None,
         "p_of_chance": chance_of_as_many(sum(hits), chances),
-    }
-
-
-def _field(name: str, rows: Sequence[Row]) -> dict[str, Any]:
-    stated = [row for row in rows if name in row["fields"]]
-    plans = [row["true_plan"] for row in stated]
-    true = Counter(repr(plan[name] if name in plan else plan["plan"][name]) for plan in plans)
-    return {
-        "accuracy": _share([row["fields"][name] for row in stated], stated),
-        "always": true.most_common(1)[0][1] / len(stated),
     }
 
 

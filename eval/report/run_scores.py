@@ -16,7 +16,7 @@ OF_A_RUN = ("baseline-", "without-")  # prefixes of the runs inside the folder o
 
 @dataclass
 class RunScores:
-    """The values of a run by item. ``kind`` is "rating", "choice" (questions with options) or "plan".
+    """The values of a run by item. ``kind`` is "rating" or "choice" (questions with options).
 
     The value of a rating is the score; that of a question is 1 if it is right by ``count_alike``, else 0 (an unparsed
     answer is wrong). ``mos`` is empty for questions. ``unscored`` are the items without a value, which are excluded
@@ -92,7 +92,7 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     """Read a run; the last row of an item counts, but an error does not replace a result.
 
     Questions get their values by ``count_alike``. Raises UserError for a folder without results, and for results that
-    are neither ratings with MOS nor marked answers or plans.
+    are neither ratings with MOS nor marked answers.
     """
     if not is_run(folder):
         raise UserError(f"{folder}: no {RESULTS} found; name folders that `agenticiqa evaluate --out` wrote")
@@ -101,7 +101,7 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     for _, row in checked_rows(file, lambda row: ("name", "content", "mos" if _kind(row) == "rating" else "correct")):
         found = found or RunScores(name or folder.resolve().name, _kind(row), part=_reported(folder, "part"))
         if _kind(row) != found.kind:
-            raise UserError(f"{file}: has rows of ratings, choices and plans mixed; name a run of one kind")
+            raise UserError(f"{file}: has rows of ratings and choices mixed; name a run of one kind")
         _add(found, row)
     if found is None:
         raise UserError(f"{file}: no results found; finish the run first")
@@ -112,7 +112,7 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
 
 
 def _kind(row: dict[str, Any]) -> str:
-    return "choice" if "truth" in row else "plan" if "true_plan" in row else "rating"
+    return "choice" if "truth" in row else "rating"
 
 
 def _reported(folder: Path, key: str) -> str | None:

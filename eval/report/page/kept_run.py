@@ -19,7 +19,7 @@ from agenticiqa.signatures.types import LEVEL_KEYS
 UNFINISHED = "run the same `agenticiqa evaluate` command again"
 OF_A_QUESTION = (
     *("name", "rotation", "image", "image_sha256", "query", "options", "truth", "answer", "correct"),
-    *("unparsed", "fields", "error"),
+    *("unparsed", "error"),
 )
 
 

@@ -25,7 +25,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 PACKAGE = "agenticiqa.eval.report.page"
 SIDE, SIDE_OF_QUESTIONS = 160, 320  # pixels of a thumbnail
 SHOWN = 24  # questions with their images
-HEADINGS = {"choice": "Wrong answers", "planning": "Plans with wrong fields", "explanation": "Answers"}
+HEADINGS = {"choice": "Wrong answers", "explanation": "Answers"}
 
 
 def report_of(run: KeptRun) -> Report:
@@ -57,11 +57,11 @@ def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] |
 
 
 def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
-    """Return the first figure of each run, for the bars: SRCC, accuracy, or that of whole plans."""
+    """Return the first figure of each run, for the bars: SRCC or accuracy."""
     found = []
     for run in runs:
         if run.asks_questions:
-            figures = run.figures.get("vanilla", {}).get("accuracy") or run.figures.get("whole")
+            figures = run.figures.get("vanilla", {}).get("accuracy")
         else:
             figures = run.figures["systems"][0]["srcc"]
         if figures:
@@ -202,7 +202,6 @@ def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
 
 
 def _case(row: Mapping[str, Any], page: Path, files: Mapping[str, str | None]) -> dict[str, Any]:
-    wrong = [name for name, right in (row["fields"] or {}).items() if not right]
     return {
         "name": row["name"],
         "link": link_to(row["image"], page),
@@ -212,8 +211,7 @@ def _case(row: Mapping[str, Any], page: Path, files: Mapping[str, str | None]) -
             (letter, text, letter == row["truth"], letter == row["answer"])
             for letter, text in (row["options"] or {}).items()
         ],
-        "said": row["error"] or row["said"] or ("" if wrong else "no usable answer"),
-        "wrong": wrong,
+        "said": row["error"] or row["said"] or "no usable answer",
     }
 
 

@@ -104,19 +104,6 @@ def test_questions_are_answered_as_without_batches(
     assert {name: mark["unparsed"] for name, mark in found.items()} == {"0 00000.png": False, "1 00001.png": True}
 
 
-def test_plans_are_made_as_without_batches(server: BatchServer, tmp_path: Path) -> None:
-    wanted = {"query_type": "IQA", "query_scope": "Global"}
-    rows = [
-        {"id": n, "query": f"Rate {n}.", "image_path": f"{n}.png", "content": str(n), "kind": "k", "plan": wanted}
-        for n in range(3)
-    ]
-    archives.own(tmp_path, "own_plans.json", rows)
-    command = ["evaluate", "own-plans", "--root", str(tmp_path), "--out", str(tmp_path / "run"), "--batch"]
-    assert main([*command, "--config", str(configuration(tmp_path, server.url))]) == 0
-    assert [len(batch.requests) for batch in server.made()] == [3]
-    assert all(json.loads(line)["correct"] for line in (tmp_path / "run/results.jsonl").read_text().splitlines())
-
-
 @pytest.mark.slow
 def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path: Path) -> None:
     for number in range(10):  # the minimum for a profile

@@ -14,20 +14,6 @@ from support.fake_server import Server, bad_json, by_stage, fake_server, field_o
 from support.loopback import Body, Reply
 
 EVALUATE = ("evaluate", "--workers", "1")
-PLAN = {
-    "query_type": "IQA",
-    "query_scope": ["Global"],
-    "distortion_source": "Inferred",
-    "distortions": [],
-    "reference_mode": "No-Reference",
-    "required_tool": [],
-    "plan": {
-        "distortion_detection": True,
-        "distortion_analysis": True,
-        "tool_selection": True,
-        "tool_execution": True,
-    },
-}
 
 
 def answers(chosen: Callable[[str, dict[str, str]], str]) -> Callable[[Body], Any]:
@@ -114,33 +100,6 @@ def test_a_model_that_always_answers_a_is_at_chance_and_never_right_in_all_rotat
     assert report["vanilla"]["p_of_chance"] > 0.3
 
 
-def own_plan(number: int, query: str, **true: Any) -> dict[str, Any]:
-    plan = {**PLAN, "query_scope": "Global", "distortions": None, "required_tool": None, **true}
-    return {"id": number, "query": query, "image_path": f"{number}.png", "content": str(number), "kind": "k",
-            "plan": plan}  # fmt: skip
-
-
-def test_plans_are_graded_field_by_field(tmp_path: Path) -> None:
-    flags = {**PLAN["plan"], "tool_selection": False, "tool_execution": False}
-    rows = [own_plan(number, f"Rate picture {number}.") for number in range(4)]
-    rows.append(own_plan(4, "Rate the mast.", query_scope=["mast"], plan=flags))
-    archives.own(tmp_path, "own_plans.json", rows)
-    run = tmp_path / "run"
-    with fake_server(by_stage({"plan": PLAN})) as server:  # its plan has no mast
-        command = [*EVALUATE, "own-plans", "--root", str(tmp_path), "--out", str(run)]
-        assert main([*command, *config_for(server, tmp_path / "c.yaml", "planner")]) == 0
-        assert server.stages() == ["plan"] * 5  # nothing is measured or answered
-        assert main([*command, *config_for(server, tmp_path / "c.yaml", "planner")]) == 0
-        assert len(server.requests) == 5
-    report = report_of(run)
-    wrong = {name: each["accuracy"]["value"] for name, each in report["fields"].items()}
-    assert wrong.pop("query_scope") == wrong.pop("tool_selection") == wrong.pop("tool_execution") == 0.8
-    assert set(wrong.values()) == {1.0}
-    assert report["whole"]["value"] == 0.8
-    assert report["fields"]["query_scope"]["always"] == 0.8
-    assert "whole plan" in (run / "report.md").read_text()
-
-
 def verdict(scores: dict[str, int | None]) -> Callable[[Body], Any]:
     """Answer for the judge: a score for each rule, which is recognized by its words."""
 
@@ -216,7 +175,7 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
     [
         (["qbench"], "--root"),
         (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
-        (["own-plans", "--root", ".", "--circular"], "have none"),
+        (["own-descriptions", "--root", ".", "--circular"], "have none"),
         (["own-descriptions", "--root", "."], "--judge"),
         (["qbench", "--root", ".", "--judge", "vllm.x"], "does not use --judge"),
         (["own-descriptions", "--root", ".", "--judge", "vllm.x"], "set --judge-api-base"),

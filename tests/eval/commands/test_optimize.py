@@ -27,7 +27,7 @@ from agenticiqa.programs.graph import build_graph
 from agenticiqa.programs.saving import SCORER
 from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
-from support.simulated_tuning import ANALYSIS, PHRASE, PLAN, counted, model_at, simulated_models, simulation
+from support.simulated_tuning import ANALYSIS, PHRASE, counted, model_at, simulated_models, simulation
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
@@ -382,26 +382,17 @@ def lesson(request: Body) -> str:
     return json.dumps({"new_instruction": field_of(request, "current_instruction") + f"\nAlways {PHRASE}."})
 
 
-def test_answering_planning_and_detection_are_tuned_on_their_own_labels(labels: Path) -> None:
-    def plan(request: Body) -> dict[str, Any]:
-        right = PHRASE in text_of(request["messages"][0])
-        return {**PLAN, "query_scope": ["Global"] if right else ["The sky"]}
-
+def test_answering_and_detection_are_tuned_on_their_own_labels(labels: Path) -> None:
     def detection(request: Body) -> dict[str, Any]:
         found = "Noise" if PHRASE in text_of(request["messages"][0]) else "Compression"
         return {"distortion_set": [{"region": "Global", "distortions": [found]}]}
 
     rows = read_labels(labels)[:24]
     about = [(row.image, "Rate the quality.", row.name, row.reference) for row in rows]
-    planned = [TuningQuestion(*each, plan={"query_scope": ["Global"], "query_type": "IQA"}) for each in about]
     noisy = [TuningQuestion(*each, distortion="Noise") for each in about]
     answers: dict[str, Any] = {"answer": answer, "detection": detection, "new_instruction": lesson}
-    for stage, questions, more in (
-        ("answering", choices(labels), {}),
-        ("planning", planned, {"plan": plan}),
-        ("detection", noisy, {}),
-    ):
-        with simulated_models(labels, **answers, **more) as server, dspy.context(lm=model(server, "judge")):
+    for stage, questions in (("answering", choices(labels)), ("detection", noisy)):
+        with simulated_models(labels, **answers) as server, dspy.context(lm=model(server, "judge")):
             tuned = optimize(
                 AgenticIQA(), questions, stage, reflection=model(server, "reflection"), budget=Budget(40), workers=2
             )

@@ -48,17 +48,13 @@ def test_a_missing_answer_is_worse_than_any_answer() -> None:
     assert value("scoring", [Assessed(failure="no JSON")] * 20, questions) == -2
 
 
-def test_marks_of_answers_plans_and_detections() -> None:
+def test_marks_of_answers_and_detections() -> None:
     asked = TuningQuestion(Path("a.png"), "Which?", "a", answer="B")
     assert marks("answering", [Assessed(final_answer="B"), Assessed(final_answer="A"), Assessed()], [asked] * 3) == [
         1,
         0,
         0,
     ]
-    planned = TuningQuestion(Path("a.png"), "Which?", "a", plan={"query_type": "IQA", "reference_mode": "No-Reference"})
-    right = {"query_type": "IQA", "reference_mode": "No-Reference"}
-    half = right | {"query_type": "Other"}
-    assert marks("planning", [Assessed(plan=right), Assessed(plan=half), Assessed()], [planned] * 3) == [1, 0.5, 0]
     noisy = TuningQuestion(Path("a.png"), "Rate it.", "a", distortion="Noise")
     found = [
         Assessed(found=("Noise",)),
@@ -72,8 +68,6 @@ def test_marks_of_answers_plans_and_detections() -> None:
     assert (
         "has Noise and nothing else; found was Noise, Blurs, Contrast" in feedback("detection", found, [noisy] * 4)[1]
     )
-    shown = feedback("planning", [Assessed(plan=half)], [planned])
-    assert shown == ["Wrong: query_type was 'other' and has to be 'iqa'"]
 
 
 def shown(expectation: float | None, target: float = 4.0, tool: float | None = None, **more: Any) -> str:

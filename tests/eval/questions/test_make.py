@@ -15,7 +15,6 @@ from agenticiqa.eval.questions.make import MAKERS, QUARTERS, main, make_set
 from agenticiqa.eval.questions.task import items_sha256, read_items
 from agenticiqa.eval.questions.wordings import WORDINGS
 from agenticiqa.eval.research.wordings import wordings_file
-from agenticiqa.signatures.types import PlannerOutput
 from support.distortion_levels import scene
 
 
@@ -35,7 +34,7 @@ def rows(root: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_the_written_set_can_be_read(made: Path) -> None:
-    counts = {"own-mcq": 6 * len(MAKERS), "own-plans": 12, "own-descriptions": 6}
+    counts = {"own-mcq": 6 * len(MAKERS), "own-descriptions": 6}
     for name, count in counts.items():
         found = read_items(QUESTION_TASKS[name], made)
         assert (len(found.usable), found.skipped) == (count, [])
@@ -72,19 +71,12 @@ def test_the_distortion_is_in_the_region_of_the_answer(made: Path) -> None:
         assert true in QUARTERS or "half" in name
 
 
-def test_the_true_plans_are_whole_and_valid(made: Path) -> None:
-    for row in rows(made, "own_plans.json"):
-        PlannerOutput.model_validate(row["plan"])
-        assert (row["plan"]["reference_mode"] == "Full-Reference") == bool(row["reference_path"])
-
-
 def test_no_wording_is_one_of_the_offline_readers(made: Path) -> None:
     known = set()
     for split in ("dev", "heldout"):
         with wordings_file(split).open(encoding="utf-8", newline="") as file:
             known |= {row["text"].casefold() for row in csv.DictReader(file)}
     own = {row["question"].casefold() for row in rows(made, "own_mcq.json")}
-    own |= {row["query"].casefold() for row in rows(made, "own_plans.json")}
     assert not own & known
 
 

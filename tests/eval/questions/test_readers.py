@@ -1,15 +1,13 @@
-"""Each benchmark's reader, on a tiny archive in its true layout; its errors; plans marked field by field."""
+"""Each benchmark's reader, on a tiny archive in its true layout; and its errors."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
-from agenticiqa.eval.questions.planning import FLAGS, comparable, marked_plan
 from agenticiqa.eval.questions.qbench import type_names
-from agenticiqa.eval.questions.task import AskedItem, Item, asked_of, index_of, items_sha256, read_items
+from agenticiqa.eval.questions.task import Item, asked_of, index_of, items_sha256, read_items
 from agenticiqa.programs.errors import UserError
 from support import question_archives as archives
 
@@ -131,42 +129,3 @@ def test_the_hash_depends_on_the_questions_and_not_on_the_folder(tmp_path: Path)
     archives.qbench(tmp_path / "c", rows=archives.QBENCH_ROWS[:-1])
     first, second, third = (items_sha256(read("qbench", tmp_path / name)) for name in "abc")
     assert first == second != third
-
-
-PLAN: dict[str, Any] = {
-    "query_type": "IQA",
-    "query_scope": ["the mast", "Gate"],
-    "distortion_source": "Explicit",
-    "distortions": {"mast": ["Noise", "Blurs"]},
-    "reference_mode": "No-Reference",
-    "required_tool": None,
-    "plan": dict.fromkeys(FLAGS, True),
-}
-
-
-def asked(plan: dict[str, Any]) -> AskedItem:
-    return AskedItem(Item("1", Path("a.png"), "?", "a", plan=plan), 0, {}, "")
-
-
-def test_order_case_and_articles_do_not_count() -> None:
-    other = {**PLAN, "query_scope": ["gate", "Mast"], "distortions": {"The mast": ["blurs", "Noise"]}}
-    assert comparable(other) == comparable(PLAN)
-    assert comparable({"query_scope": []}) == comparable({"query_scope": "Global"})
-    assert comparable({"required_tool": "SSIM"}) == comparable({"required_tool": ["ssim"]})
-
-
-def test_each_field_and_flag_is_marked() -> None:
-    made = {**PLAN, "query_type": "Other", "plan": {**PLAN["plan"], "tool_selection": False}}
-    marks = marked_plan(asked(PLAN), {"plan": made})
-    assert [name for name, right in marks["fields"].items() if not right] == ["query_type", "tool_selection"]
-    assert len(marks["fields"]) == 10
-    assert not marks["correct"]
-    assert marked_plan(asked(PLAN), {"plan": PLAN})["correct"]
-
-
-def test_only_stated_fields_are_marked_and_no_plan_is_wrong() -> None:
-    marks = marked_plan(asked({"query_type": "Other"}), {"plan": PLAN})
-    assert marks["fields"] == {"query_type": False}
-    marks = marked_plan(asked(PLAN), {"error": "Unanswered"})
-    assert marks["unparsed"]
-    assert not any(marks["fields"].values())

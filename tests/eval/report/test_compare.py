@@ -138,13 +138,6 @@ def test_all_runs_are_compared_without_rotations_if_one_has_none(
     assert "Circular accuracy: a question is right if it is answered correctly" in capsys.readouterr().out
 
 
-def test_whole_plans_are_compared(tmp_path: Path) -> None:
-    plans = [{"name": str(n), "content": str(n), "true_plan": {}, "fields": {}, "correct": n > 2} for n in range(6)]
-    run = read_scores(write_run(tmp_path / "a", plans))
-    assert (run.kind, sum(run.values.values()), run.figure) == ("plan", 3, "accuracy")
-    assert differences([run, run])[0].p == 1.0
-
-
 @pytest.mark.parametrize(
     ("named", "options", "message"),
     [

@@ -28,7 +28,7 @@ from agenticiqa.eval.report.page.sections import (
     reliability,
     residual_fit,
 )
-from agenticiqa.eval.report.questions import choice_figures, plan_figures, question_report
+from agenticiqa.eval.report.questions import choice_figures, question_report
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import about_run
 from agenticiqa.programs.cli.status import OK, USAGE
@@ -382,20 +382,6 @@ def test_the_page_of_questions_shows_wrong_answers_and_loads_nothing(choices: Pa
     assert text.count("Blur &amp; noise <b>(correct)</b>") == 3
     assert "25.0 [" in text, "the headline"
     assert len([*(tmp_path / "page_files").glob("*.webp")]) == 3
-
-
-def test_the_page_names_the_wrong_fields_of_plans(images: list[Path], tmp_path: Path) -> None:
-    fields = {"query_scope": False, "query_type": True}
-    changes = {"fields": fields, "true_plan": {}, "correct": False, "unparsed": False, "options": {}}
-    changes |= {"final_answer": None, "groups": {}}
-    rows = [
-        {**row, "true_plan": {"query_scope": "mast", "query_type": "IQA"}} for row in question_rows(images, **changes)
-    ]
-    run, page = kept(tmp_path / "plans", "planning", rows, plan_figures(rows)), tmp_path / "page.html"
-    assert main(["report", str(run), "--html", str(page)]) == OK
-    text = page.read_text()
-    assert "Wrong fields: query_scope</p>" in text
-    assert "no usable answer" not in text
 
 
 def test_tables_of_questions(choices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
