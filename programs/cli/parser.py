@@ -43,43 +43,28 @@ exit status:
   130  interrupted by Ctrl-C
 """
 
-# Options that were removed, and what to use instead; an entry is kept for one release.
-REMOVED = {
-    "--adopt": "all batches are found automatically; to fetch their answers, run agenticiqa batches RESULTS --collect",
-    "--send-again": "all batches are found automatically; run the same command again to submit the other requests",
-    "--group": "sort a burst by eye or with a photo manager; scores do not show which frame is the best",
-    "--mlflow": "in Python, call mlflow.dspy.autolog() before the program; in a shell, log all steps with --log FILE",
-    "--xmp": "write the scores with --csv FILE and import them into a photo manager",
-}
-
-# Names of options in other programs, and the options to suggest here if the command has them.
+# Names of options in other programs, and the option to suggest if the command has it.
 ELSEWHERE = {
-    **dict.fromkeys(("--model", "--vlm", "--llm", "--lm", "--provider", "--engine"), ("--backend",)),
-    **dict.fromkeys(("--output", "--output-file", "--out", "--save", "-o"), ("--out", "--jsonl", "--csv")),
-    **dict.fromkeys(("--top", "--limit", "--head", "--first", "-n"), ("--worst",)),
-    **dict.fromkeys(("--base-url", "--api-url", "--url", "--endpoint", "--host", "--server"), ("--api-base",)),
-    **dict.fromkeys(("--question", "--prompt", "--ask"), ("--query",)),
-    **dict.fromkeys(("--threads", "--processes", "--num-workers", "--parallel", "-j"), ("--workers",)),
-    **dict.fromkeys(("--threshold", "--min-score", "--minimum"), ("--fail-under",)),
-    **dict.fromkeys(("--choices", "--answers"), ("--option",)),
+    "--model": "--backend",
+    "--output": "--jsonl",
+    "-o": "--jsonl",
+    "--top": "--worst",
+    "--base-url": "--api-base",
+    "--question": "--query",
+    "--prompt": "--query",
+    "--threads": "--workers",
+    "--threshold": "--fail-under",
 }
 
-_INVALID_CHOICE = re.compile(r"argument (\S+): invalid choice: '?([^' ]*)'? \(choose from (.*)\)")
-_ONE_OF = re.compile(r"one of the arguments (.+) is required$")
 _IMAGE = re.compile(r"\.(jpe?g|png|webp|tiff?|bmp|gif|heic|avif)$", re.IGNORECASE)
-_UNKNOWN = re.compile(r"unrecognized arguments: (.*)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an error in one line with the most similar name, without the usage."""
+    """A parser that reports an error in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with status 2."""
-        self.exit(USAGE, f"{self.prog}: {explained(message, self.options())}; see {self.prog} --help\n")
-
-    def options(self) -> set[str]:
-        """Return the options that the help shows."""
-        return set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", self.format_help()))
+        self.exit(USAGE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Namespace:
@@ -92,17 +77,18 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("-") and "." in word and os.path.exists(word):
             parser.error(f"{word} is a file, but its name begins with a dash like an option: write ./{word}")
-    if argv and not chosen and (os.path.exists(argv[0]) or _IMAGE.search(argv[0])):
-        parser.error(f"{argv[0]} is not a command; to assess it, run: {PROGRAM} assess {shlex.join(argv)}")
+    if argv and not argv[0].startswith("-") and argv[0] not in commands:
+        parser.error(_no_command(argv, commands))
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            parser.error(_unexpected(unknown, ["--version", "--print-completion", *_flags(LOGGED)]))
         parser.print_help(sys.stderr)
         parser.exit(USAGE)
+    options = _options_of(commands[args.command])
     if unknown:
-        subparsers[args.command].error(f"unrecognized arguments: {' '.join(unknown)}")
-    for option in flat(commands[args.command].options):
+        subparsers[args.command].error(_unexpected(unknown, _flags(options)))
+    for option in flat(options):
         value = getattr(args, option.name)
         if option.at_least is not None and value is not None and value < option.at_least:
             raise UserError(f"{option.flags[0]} must be at least {option.at_least:g}, got {value:g}")
@@ -116,34 +102,33 @@ def completion(shell: str, commands: Mapping[str, Command]) -> str:
     return str(shtab.complete(parser, shell=shell))
 
 
-def explained(message: str, options: Collection[str]) -> str:
-    """Return a message of argparse in plain words, with the name that the user probably meant."""
-    if choice := _INVALID_CHOICE.match(message):
-        argument, given, known = choice.groups()
-        names = re.findall(r"[\w.-]+", known)
-        what = "command" if argument == "COMMAND" else f"value of {argument}"
-        return f"unknown {what} {given!r}{did_you_mean(given, names)}: expected {', '.join(names)}"
-    if unknown := _UNKNOWN.match(message):
-        wrong = [word for word in unknown[1].split() if word.startswith("-")]
-        if not wrong:
-            return f"unexpected argument {unknown[1]!r}"
-        name = wrong[0].partition("=")[0]
-        if name in REMOVED:
-            return f"{name} was removed: {REMOVED[name]}"
-        if name in options:
-            return f"write {name} after the name of the command: {PROGRAM} COMMAND {name}"
-        return f"unknown option {name}{_meant(name, options)}"
-    if one_of := _ONE_OF.match(message):
-        return f"missing: {' or '.join(one_of[1].split())}"
-    return message.replace("the following arguments are required:", "missing:")
+def _no_command(argv: Sequence[str], commands: Collection[str]) -> str:
+    """Return the message for a first word that is no command."""
+    if os.path.exists(argv[0]) or _IMAGE.search(argv[0]):
+        return f"{argv[0]} is not a command; to assess it, run: {PROGRAM} assess {shlex.join(argv)}"
+    return f"unknown command {argv[0]!r}{did_you_mean(argv[0], commands)}: expected {', '.join(commands)}"
 
 
-def _meant(name: str, options: Collection[str]) -> str:
-    """Return ``, did you mean X?`` with the option that has this name in other programs, else the most similar one."""
-    if known := [option for option in ELSEWHERE.get(name, ()) if option in options]:
-        return f", did you mean {known[0] if '--out' in known else ' or '.join(known)}?"
-    spelled = did_you_mean(name.lstrip("-"), [option[2:] for option in options if option.startswith("--")])
-    return spelled.replace("mean ", "mean --")
+def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
+    """Return the message for words that the parser did not take, with the known flag that the user probably meant."""
+    wrong = [word for word in words if word.startswith("-")]
+    if not wrong:
+        return f"unexpected argument {' '.join(words)!r}"
+    name = wrong[0].partition("=")[0]
+    if name in known:
+        return f"write {name} after the name of the command: {PROGRAM} COMMAND {name}"
+    if (same := ELSEWHERE.get(name)) in known:
+        return f"unknown option {name}, did you mean {same}?"
+    return f"unknown option {name}{did_you_mean(name, [flag for flag in known if flag.startswith('--')])}"
+
+
+def _flags(options: Options) -> list[str]:
+    return [flag for option in flat(options) for flag in option.flags]
+
+
+def _options_of(command: Command) -> Options:
+    """Return the options of a command, with those for logging."""
+    return (*command.options, Group((QUIETLY,) if command.light else LOGGED, "logging"))
 
 
 class _Print(argparse.Action):
@@ -194,6 +179,7 @@ def _parsers(
         "--print-completion",
         metavar="SHELL",
         action=_Print,
+        type=_one_of(shtab.SUPPORTED_SHELLS),
         choices=shtab.SUPPORTED_SHELLS,
         const=lambda shell: completion(shell, commands),
         help=f"print a completion script for {', '.join(shtab.SUPPORTED_SHELLS)}. "
@@ -210,8 +196,7 @@ def _parsers(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if name in loaded:
-            logging = Group((QUIETLY,) if command.light else LOGGED, "logging")
-            add_options(found[name], (*command.options, logging))
+            add_options(found[name], _options_of(command))
     return parser, found
 
 
@@ -226,6 +211,19 @@ def add_options(parser: Any, options: Options) -> None:
             add_options(parser.add_argument_group(each.title, each.about), each.options)
 
 
+def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
+    """Return a function that checks a value, and names the most similar choice for a misspelled one."""
+
+    def checked(value: str) -> str:
+        if value not in choices:
+            raise argparse.ArgumentTypeError(
+                f"unknown value {value!r}{did_you_mean(value, choices)}: expected {', '.join(choices)}"
+            )
+        return value
+
+    return checked
+
+
 def _add_option(parser: Any, option: Option) -> None:
     names = option.flags or (option.name,)
     given: dict[str, Any] = {"help": option.help, "default": option.unset}
@@ -237,8 +235,13 @@ def _add_option(parser: Any, option: Option) -> None:
         words = tuple(option.metavar.split()) if option.flags else (option.metavar,)
         shown = words[0] if len(words) == 1 else words or None
         several = len(words) if len(words) > 1 else None
-        given |= {"type": option.type, "choices": option.choices or None, "metavar": shown}
-        given |= {"nargs": option.nargs or several, "action": "append" if option.several else "store"}
+        given |= {
+            "type": _one_of(option.choices) if option.choices else option.type,
+            "choices": option.choices or None,
+            "metavar": shown,
+            "nargs": option.nargs or several,
+            "action": "append" if option.several else "store",
+        }
     elif option.key:
         given |= {"action": "store_const", "const": not names[0].startswith("--no-")}
     else:
