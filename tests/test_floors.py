@@ -1,6 +1,6 @@
 """Check the layers of packages: imports only point to lower layers, and folders, files and import chains stay small.
 
-``pytest tests/test_floors.py -s`` prints the files of each folder and layer, the import depth and the longest chain.
+``pytest tests/test_floors.py -s`` prints the lines of code of each folder, the layers and the longest chain of imports.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from support.code_size import code_lines, dense_idioms
 from support.imports import Sources, sources
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +58,7 @@ ALSO = {
 PACKAGES = {package: layer for layer, packages in enumerate(LAYERS) for package in packages}
 
 MOST_FILES = {"programs": 8, "eval": 9}
-MOST_LINES = 500
+MOST_LINES = 420  # of code
 MOST_DEPTH = 15
 EQUAL_NAMES = {
     "Assessment": "one is written into the prompt, users import the other from the result",
@@ -65,29 +66,35 @@ EQUAL_NAMES = {
 }
 NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 
-# The most lines of Python in each folder; a file counts for the longest name that contains it. Lower the number when a
-# folder gets smaller. Raise it only with a reason that a user would accept, in a comment beside it.
+# The most lines of code in each folder. Docstrings, comments and blank lines do not count, so explain as much as a
+# reader needs. A file counts for the longest name that contains it. Lower a number when a folder gets smaller. Raise it
+# only with a reason that a user would accept, in a comment beside it.
 BUDGET = {
-    "signatures": 1_674,
-    "signatures/answers": 1_194,  # one package reads what a model wrote, for files of four packages
-    "configs": 623,  # options are declared here, as keys of the configuration inherit them; docstrings for help()
-    "programs": 2_110,  # fields of a result are declared here and are attributes; docstrings for help()
-    "programs/stages": 3_062,  # adapters for a model's tools; the text of an empty answer; docstrings for help()
-    "programs/questions": 692,
-    "programs/fusion": 1_159,  # the interval by a user's labels; docstrings for help()
-    "programs/backends": 4_131,  # security, deadlines and safety against kills; rounds of provider batches
-    "programs/offline": 3_993,
-    "programs/tools": 6_356,  # adapters; differences from other releases; pyiqa by name; docstrings for help()
-    "programs/images": 3_417,  # HDR and gamma; pictures behind thumbnails; other systems; docstrings for help()
-    "programs/batch": 2_800,  # strict CSV, one row for each image; docstrings for help()
-    "programs/scale": 1_485,
-    "programs/cli": 3_632,  # outputs are checked first; gate writes tables and pages; help that teaches
-    "programs/page": 400,  # two images over each other, with a slider
-    "programs/pictures": 738,  # a picture names its image, so that none replaces another's
-    "eval": 13_380,  # DSPy's optimizers are counted and stopped; adapters; docstrings for help()
-    "eval/research": 4_962,
-    "tests": 50_985,  # every message and every help text is listed and checked
+    "signatures": 1_830,
+    "configs": 370,
+    "programs": 1_230,  # with face
+    "programs/stages": 2_030,
+    "programs/questions": 450,
+    "programs/fusion": 640,
+    "programs/backends": 2_400,
+    "programs/offline": 2_530,
+    "programs/tools": 3_430,
+    "programs/images": 1_990,
+    "programs/batch": 1_720,
+    "programs/scale": 980,
+    "programs/cli": 2_400,
+    "programs/page": 290,
+    "programs/pictures": 490,
+    "eval": 2_150,  # with labels, scorers and tasks
+    "eval/calibrate": 560,
+    "eval/commands": 1_350,
+    "eval/optimize": 1_380,
+    "eval/questions": 480,
+    "eval/report": 1_900,
+    "eval/research": 4_600,
+    "tests": 32_500,
 }
+SLACK = 1.02  # a small change needs no new number
 
 # Known violations, with reasons; remove an entry that no longer breaks a rule.
 STILL: dict[str, str] = {}
@@ -143,10 +150,18 @@ def long_chains(code: Sources) -> Iterator[Violation]:
 
 
 def large_files(code: Sources) -> Iterator[Violation]:
-    """Yield files with too many lines."""
+    """Yield files with too many lines of code."""
     for name, path in code.files.items():
-        if (lines := lines_of(path)) > MOST_LINES:
+        if (lines := code_lines(path)) > MOST_LINES:
             yield Violation(file_of(code, name), f"{file_of(code, name)} has {lines} lines; the limit is {MOST_LINES}")
+
+
+def dense_code(code: Sources) -> Iterator[Violation]:
+    """Yield expressions that a plain statement would say more clearly."""
+    for name, path in code.files.items():
+        file = file_of(code, name)
+        for line, idiom in dense_idioms(path.read_text(encoding="utf-8")):
+            yield Violation(file, f"{file}:{line}: {idiom}")
 
 
 def equal_names() -> Iterator[Violation]:
@@ -182,19 +197,20 @@ def heavy_metric() -> Iterator[Violation]:
 
 
 def over_budget(lines: Mapping[str, int], budget: Mapping[str, int]) -> Iterator[Violation]:
-    """Yield folders with more lines than their budget."""
+    """Yield folders with more lines of code than their budget and its slack."""
     for package, found in lines.items():
-        if found > budget[package]:
-            yield Violation(package, f"{package} has {found:,} lines; the limit is {budget[package]:,}, see BUDGET")
+        limit = int(budget[package] * SLACK)
+        if found > limit:
+            yield Violation(package, f"{package} has {found:,} lines of code; the limit is {limit:,}, see BUDGET")
 
 
 def lines_per_package(files: Iterable[str], budget: Mapping[str, int]) -> dict[str, int]:
-    """Return the lines of each folder of the budget; a file counts for the longest name that contains it."""
+    """Return the lines of code of each folder of the budget; a file counts for the longest name that contains it."""
     found = dict.fromkeys(budget, 0)
     for file in files:
         packages = [package for package in budget if file.startswith(f"{package}/")]
         if packages:
-            found[max(packages, key=len)] += lines_of(ROOT / file)
+            found[max(packages, key=len)] += code_lines(ROOT / file)
     return found
 
 
@@ -209,6 +225,7 @@ RULES = {
     "no circular imports": lambda: circles(code()),
     "short chains of imports": lambda: long_chains(code()),
     "small files": lambda: large_files(code()),
+    "plain statements": lambda: dense_code(code()),
     "within the budget": lambda: over_budget(lines_per_package(python_files(), BUDGET), BUDGET),
     "few files in a top folder": full_folders,
     "class names are unique": equal_names,
@@ -303,7 +320,8 @@ def test_circular_imports_long_chains_and_long_files_are_found(tmp_path: Path) -
     )
     (long,) = long_chains(small_tree(tmp_path / "long", {**chain, f"programs.images.m{MOST_DEPTH}": ""}))
     assert long.message.startswith(f"{MOST_DEPTH + 1} modules")
-    lengths = {"programs.images.right": "\n" * MOST_LINES, "programs.images.long": "\n" * (MOST_LINES + 1)}
+    documented = '"""A docstring\n\nof three lines."""\n# a comment\n' + "x = 1\n" * MOST_LINES
+    lengths = {"programs.images.right": documented, "programs.images.long": documented + "x = 2\n"}
     (large,) = large_files(small_tree(tmp_path / "files", lengths))
     assert large.message == f"programs/images/long.py has {MOST_LINES + 1} lines; the limit is {MOST_LINES}"
 
@@ -312,15 +330,32 @@ def test_a_folder_over_its_budget_is_found() -> None:
     """A file counts for the longest name that contains it, and one line over the limit is a violation."""
     counted = lines_per_package(["tests/test_floors.py", "tests/docs/test_snippets.py"], {"tests": 1, "tests/docs": 1})
     assert counted == {
-        package: lines_of(ROOT / package / file)
+        package: code_lines(ROOT / package / file)
         for package, file in (("tests", "test_floors.py"), ("tests/docs", "test_snippets.py"))
     }
-    assert not list(over_budget({"tests": 7}, {"tests": 7}))
-    (over,) = over_budget({"tests": 8, "eval": 3}, {"tests": 7, "eval": 3})
-    assert over == ("tests", "tests has 8 lines; the limit is 7, see BUDGET")
+    assert not list(over_budget({"tests": 102}, {"tests": 100}))
+    (over,) = over_budget({"tests": 103, "eval": 3}, {"tests": 100, "eval": 3})
+    assert over == ("tests", "tests has 103 lines of code; the limit is 102, see BUDGET")
     assert sum(lines_per_package(python_files(), BUDGET).values()) == sum(
-        lines_of(ROOT / file) for file in python_files()
+        code_lines(ROOT / file) for file in python_files()
     )
+
+
+@pytest.mark.parametrize(
+    ("dense", "plain"),
+    [
+        ("first = (*xs, '')[0]", "first = next(iter(xs), '')"),
+        ("text += ' twice' * flag", "line = '-' * width"),
+        ("parts += [x] if x else []", "parts += [x, y]"),
+        ("print(y := f(x))", "while y := f(x): print(y)"),
+        ("x = a if (b\n or c\n or d\n) else e", "x = a if (b\n or c\n) else e"),
+    ],
+)
+def test_dense_idioms_are_found(tmp_path: Path, dense: str, plain: str) -> None:
+    """Each idiom is found with its file and line; the plain statement beside it is not."""
+    made = small_tree(tmp_path, {"programs.images.dense": f"\n{dense}", "programs.images.plain": plain})
+    (found,) = dense_code(made)
+    assert found.message.startswith("programs/images/dense.py:2: ")
 
 
 def test_the_modules_loaded_by_an_import_are_found() -> None:
@@ -335,16 +370,16 @@ def test_print_the_layers() -> None:
     """Print, with ``-s``, the files of each folder and layer, the import depth and the longest chain."""
     modules = code()
     folders = sorted({path.parent for path in modules.files.values()})
-    print(f"\n{'folder':34} {'files':>5} {'lines':>6}")
+    print(f"\n{'folder':34} {'files':>5} {'lines of code':>14}")
     for folder in folders:
-        lines = sum(lines_of(path) for path in folder.glob("*.py"))
-        print(f"{folder.relative_to(ROOT)!s:34} {len(files_in(folder)):5} {lines:6}")
+        lines = sum(code_lines(path) for path in folder.glob("*.py"))
+        print(f"{folder.relative_to(ROOT)!s:34} {len(files_in(folder)):5} {lines:14}")
     print("\nlayers, from the top (files, lines)")
     for layer in reversed(LAYERS):
         paths = {
             package: [path for name, path in modules.files.items() if package_of(name) == package] for package in layer
         }
-        print(" = ".join(f"{package} ({len(p)}, {sum(map(lines_of, p))})" for package, p in paths.items()))
+        print(" = ".join(f"{package} ({len(p)}, {sum(map(code_lines, p))})" for package, p in paths.items()))
     chain = modules.deepest()
     print(f"\nimport depth {len(chain)}\n" + "\n".join(f"  {name}" for name in chain))
     print(f"\n{len(modules.files)} modules; known violations: {json.dumps(STILL, indent=2)}")
@@ -381,11 +416,6 @@ def file_of(code: Sources, module: str) -> str:
 def files_in(folder: Path) -> list[str]:
     """Return the names of the files directly in a folder, data included."""
     return sorted(path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".pyc")
-
-
-def lines_of(path: Path) -> int:
-    """Return the number of lines of a file."""
-    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def modules_after(statement: str) -> set[str]:

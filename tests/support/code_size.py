@@ -1,0 +1,57 @@
+"""Count lines of code, and find idioms that save lines but have to be read twice."""
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+LONGEST_CHOICE = 3  # lines of a conditional expression
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cache
+def code_lines(path: Path) -> int:
+    """Return the lines of a file that hold code: docstrings, comments and blank lines do not count."""
+    source = path.read_text(encoding="utf-8")
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    lines = {line for token in tokens if token.type not in NO_CODE for line in _span(token.start[0], token.end[0])}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            lines -= set(_span(node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno))
+    return len(lines)
+
+
+def dense_idioms(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each dense idiom in a source."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Subscript(value=ast.Tuple(elts=parts) | ast.List(elts=parts)) if _has_starred(parts):
+                yield node.lineno, "(*values, default)[0]: use next(iter(values), default)"
+            case ast.BinOp(op=ast.Mult(), left=left, right=right) if _is_text(left) or _is_text(right):
+                yield node.lineno, '" text" * flag: use a condition'
+            case ast.AugAssign(value=ast.IfExp()):
+                yield node.lineno, "parts += [...] if x else []: use an if statement"
+            case ast.Call(args=args, keywords=named):
+                values = [*args, *(each.value for each in named)]
+                if any(isinstance(value, ast.NamedExpr) for value in values):
+                    yield node.lineno, "an assignment inside arguments: use a statement before the call"
+            case ast.IfExp() if len(_span(node.lineno, node.end_lineno or 0)) > LONGEST_CHOICE:
+                yield node.lineno, f"a conditional expression over more than {LONGEST_CHOICE} lines: use if and else"
+
+
+def _span(first: int, last: int) -> range:
+    return range(first, last + 1)
+
+
+def _has_starred(parts: list[ast.expr]) -> bool:
+    return any(isinstance(part, ast.Starred) for part in parts)
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Return whether an expression is a string with letters; "-" * 20 is a line, not a choice."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and any(map(str.isalpha, node.value))
+    return isinstance(node, ast.JoinedStr)
