@@ -217,11 +217,6 @@ EVALUATE: Options = (
                 "ask each question in all rotations of its options; it is correct only if all answers are correct",
                 bool,
             ),
-            Option("--judge B", "model that grades descriptions against reference texts"),
-            Option("--judge-api-base URL", "with --judge: the address of an OpenAI-compatible server"),
-            Option(
-                "--rounds N", "grade each description N times (default: %(default)s; Q-Bench: 5)", int, 1, at_least=1
-            ),
         ),
         "questions",
         "Only for question benchmarks; `agenticiqa datasets` lists them.",

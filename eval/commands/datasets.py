@@ -82,17 +82,15 @@ def _table(names: Iterable[str], *headings: str) -> Table:
 
 def _questions_listed() -> Table:
     """Return all question benchmarks, one per line."""
-    table = _table(QUESTION_TASKS, "questions about images", "kind", "questions", "splits")
+    table = _table(QUESTION_TASKS, "questions about images", "questions", "splits")
     for task in QUESTION_TASKS.values():
-        table.add_row(
-            task.name, task.title, task.kind, str(task.count or "-"), ", ".join(filter(None, task.splits)) or "-"
-        )
+        table.add_row(task.name, task.title, str(task.count or "-"), ", ".join(filter(None, task.splits)) or "-")
     return table
 
 
 def _print_questions(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
     """Describe a benchmark and, with ``root``, check a copy; status 1 if questions are skipped or missing."""
-    print(f"{task.name}: {task.title} ({task.kind})")
+    print(f"{task.name}: {task.title}")
     print(f"- download {task.source}; unpack it to DIR/{task.folder}")
     if root is None:
         return OK

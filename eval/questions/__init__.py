@@ -1,1 +1,1 @@
-"""Read and run multiple choice and explanation benchmarks, and mark the answers."""
+"""Read and run multiple-choice benchmarks, and mark the answers."""

@@ -72,7 +72,6 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
 AGENTICIQA_EVAL = QuestionTask(
     name="agenticiqa-eval",
     title="AgenticIQA-Eval, four tracks",
-    kind="choice",
     source="the question files from the authors of arXiv 2509.26006 (the files are not public yet)",
     folder="AgenticIQA-Eval",
     read=_read,

@@ -30,20 +30,18 @@ def ask(
     *,
     workers: int = 1,
     watch: Watch = unwatched,
-    to_row: Callable[[Assessment], Row] = Assessment.to_dict,
-    marked: Callable[[AskedItem, Row], Row],
 ) -> list[Row]:
     """Ask the questions that ``results`` does not hold yet, and return the row of every question, in their order.
 
-    A row is the answer converted by ``to_row`` (or ``error`` and the question), with the fields of ``marked`` and the
-    question's ``name``, ``rotation``, ``groups`` and ``content``. It is appended as it comes. ``watch`` wraps the new
+    A row is the answer (or ``error`` and the question), with the fields of ``marked_choice`` and the question's
+    ``name``, ``rotation``, ``groups`` and ``content``. It is appended as it comes. ``watch`` wraps the new
     rows, for progress. Raises the error that ended the run as ``benchmark.evaluate`` does.
     """
     wanted = {asked.key: _identity(asked) for asked in questions} if results.length else {}
     finished = resume(results.outlines(), wanted, _row_identity).finished
     rows = dict(zip(finished, results.rows(finished.values()), strict=True))
     todo = [asked for asked in questions if asked.key not in rows]
-    for row in watch(_new_rows(program, todo, results, workers, to_row, marked), len(rows), len(questions)):
+    for row in watch(_new_rows(program, todo, results, workers), len(rows), len(questions)):
         rows[f"{row['name']}#{row['rotation']}"] = row
     return [rows[asked.key] for asked in questions]
 
@@ -64,21 +62,14 @@ def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
     }
 
 
-def unmarked(asked: AskedItem, row: Mapping[str, Any]) -> Row:
-    """Return no marks: a judge model marks free-text answers (see ``descriptions``)."""
-    return {}
-
-
 def _new_rows(
     program: AgenticIQA,
     questions: Sequence[AskedItem],
     results: ResultsFile,
     workers: int,
-    to_row: Callable[[Assessment], Row],
-    marked: Callable[[AskedItem, Row], Row],
 ) -> NewRows:
     stop = StopRule(workers)
-    for asked, job, outcome in _outcomes(program, questions, workers, to_row, stop):
+    for asked, job, outcome in _outcomes(program, questions, workers, stop):
         if isinstance(outcome, LimitReached):
             continue
         made = _failed(job, outcome) if isinstance(outcome, Exception) else outcome
@@ -88,7 +79,7 @@ def _new_rows(
             "rotation": asked.rotation,
             "content": asked.item.content,
             "groups": dict(asked.item.groups),
-            **marked(asked, made),
+            **marked_choice(asked, made),
         }
         results.append(row)
         yield row
@@ -100,7 +91,6 @@ def _outcomes(
     program: AgenticIQA,
     questions: Sequence[AskedItem],
     workers: int,
-    to_row: Callable[[Assessment], Row],
     stop: StopRule,
 ) -> Iterator[tuple[AskedItem, Job, Row | Failure]]:
     waiting: dict[int, AskedItem] = {}  # by the job's id, as two questions of a set may be the same
@@ -115,7 +105,7 @@ def _outcomes(
         """Return the rule's decision, but go on if a tool that a question names cannot run."""
         return not isinstance(outcome, ToolError) and stop.should_stop(outcome)
 
-    for job, outcome in assess_many(program, jobs(), workers, to_row, should_stop):
+    for job, outcome in assess_many(program, jobs(), workers, Assessment.to_dict, should_stop):
         yield waiting.pop(id(job)), job, outcome
 
 

@@ -2,8 +2,8 @@
 
     python -m agenticiqa.eval.questions.make PHOTOS... OUT [--seed 0] [--limit 40] [--wordings first]
 
-PHOTOS are pristine photos, or folders of them. The command writes small copies with synthetic distortions and two
-files of questions to OUT. `agenticiqa evaluate own-mcq --root OUT` (also own-descriptions) asks them. The
+PHOTOS are pristine photos, or folders of them. The command writes small copies with synthetic distortions and a
+file of questions to OUT. `agenticiqa evaluate own-mcq --root OUT` asks them. The
 same photos, order and seed give the same set. Its figures are not comparable with those of a public benchmark.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.eval.questions.images import ImageMaker, image_makers
-from agenticiqa.eval.questions.self_made import CHOICES, DESCRIPTIONS
+from agenticiqa.eval.questions.self_made import CHOICES
 from agenticiqa.eval.questions.wordings import FIRST, WORDINGS, Wordings, in_turn
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.programs.cli import render
@@ -39,7 +39,6 @@ QUARTERS = {
 OBJECTS = ("Mast", "Awning", "Handrail", "Gravel", "Signpost", "Hedge", "Doorstep", "Chimney")
 VERDICTS = {"Bad": 1, "Poor": 2, "Fair": 3, "Good": 4, "Excellent": 5}
 YES_NO = ("Yes", "No")
-DEGREES = {2: "A moderate amount of", 3: "Clearly visible", 4: "Severe", 5: "Extreme"}
 
 
 def make_set(photos: Sequence[Path], out: Path, seed: int = 0, wordings: Wordings = FIRST) -> dict[str, int]:
@@ -213,22 +212,7 @@ def _row(
     }
 
 
-def descriptions(images: ImageMaker, number: int) -> Iterator[Row]:
-    """Yield one distorted image of a photo with a reference text that describes its distortion."""
-    kind, level = KEYS[(number + 2) % len(KEYS)], 2 + number % 4
-    noun = images.wordings.words[kind][1]
-    yield {
-        "id": images.content,
-        "query": "Describe in a few sentences which technical flaws this picture has, where, and how strong they are.",
-        "image_path": images.image(kind, level),
-        "kind": KINDS[kind].category,
-        "content": images.content,
-        "reference_text": f"{DEGREES[level]} {noun} lies over the whole picture, in all of its parts alike. Nothing "
-        "else was done to the photo, so there is no other strong flaw.",
-    }
-
-
-FILES = {CHOICES: choices, DESCRIPTIONS: descriptions}
+FILES = {CHOICES: choices}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -72,7 +72,6 @@ def _read_json(folder: Path, split: str) -> Iterator[Item]:
 QBENCH = QuestionTask(
     name="qbench",
     title="Q-Bench A1 (LLVisionQA), JSON and images.tar",
-    kind="choice",
     source="llvisionqa_dev.json and images.tar of nanyangtu/LLVisionQA-QBench (Hugging Face)",
     folder="LLVisionQA-QBench",
     read=_read_json,
@@ -129,7 +128,6 @@ def _rows(folder: Path, split: str) -> Iterator[tuple[dict[str, Any], Path]]:
 QBENCH_HF = QuestionTask(
     name="qbench-hf",
     title="Q-Bench A1 (LLVisionQA), Parquet",
-    kind="choice",
     source="the data/ folder of q-future/Q-Bench-HF (Hugging Face)",
     folder="Q-Bench-HF",
     read=_read_qbench,
@@ -139,7 +137,6 @@ QBENCH_HF = QuestionTask(
 ABENCH = QuestionTask(
     name="abench",
     title="A-Bench, AI-generated images, Parquet",
-    kind="choice",
     source="the data/ folder of q-future/A-Bench-HF (Hugging Face)",
     folder="A-Bench-HF",
     read=_read_abench,

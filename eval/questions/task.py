@@ -6,15 +6,12 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Literal
 
 from agenticiqa.eval.datasets import MISSING_SHOWN
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.questions.options import read_options
-
-Kind = Literal["choice", "explanation"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,7 @@ class Item:
 
     ``name`` is unique in its set. ``content`` is the picture: questions about one content are not independent.
     ``options`` are in the order of the set, and ``correct`` is the index of the true one, ``None`` if it is not
-    published. ``golden`` is the reference text of an explanation. ``groups`` are for breakdowns of the figures, such as
-    ``{"type": "how"}``.
+    published. ``groups`` are for breakdowns of the figures, such as ``{"type": "how"}``.
     """
 
     name: str
@@ -35,7 +31,6 @@ class Item:
     correct: int | None = None
     reference: Path | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
-    golden: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,6 @@ class QuestionTask:
 
     name: str
     title: str
-    kind: Kind
     source: str
     folder: str
     read: Callable[[Path, str], Iterable[Item]]
@@ -137,10 +131,10 @@ def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Item
         ) from error
     if not items:
         raise UserError(f"{task.name}: no questions found in {folder}; get {task.source}")
-    if task.kind == "choice" and all(item.correct is None for item in items):
+    if all(item.correct is None for item in items):
         raise UserError(f"{task.name}: the answers of this split are not published; choose another split with --split")
     _refuse_missing_images(task, items)
-    return _usable(items, task.kind)
+    return _usable(items)
 
 
 def items_sha256(items: Sequence[Item]) -> str:
@@ -174,20 +168,18 @@ def index_of(truth: str, options: Sequence[str]) -> int | None:
     raise ValueError(f"the true answer {truth!r} is not among the options {list(options)}")
 
 
-def _usable(items: Sequence[Item], kind: Kind) -> Items:
+def _usable(items: Sequence[Item]) -> Items:
     usable: dict[str, Item] = {}
     skipped: list[str] = []
     for item in items:
-        if why := _unusable(item, kind) or ("another question has the same name" if item.name in usable else ""):
+        if why := _unusable(item) or ("another question has the same name" if item.name in usable else ""):
             skipped.append(f"{item.name}: {why}")
         else:
             usable[item.name] = item
     return Items(list(usable.values()), skipped)
 
 
-def _unusable(item: Item, kind: Kind) -> str:
-    if kind == "explanation":
-        return "" if item.golden else "it has no reference text"
+def _unusable(item: Item) -> str:
     try:
         read_options(item.options)
     except UserError as error:

@@ -1,16 +1,14 @@
-"""Report a run of questions from its rows: accuracy of choices, and the judge's scores of descriptions."""
+"""Report a run of questions from its rows: accuracy by group, and the probability of guessing as well."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import prod
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 
-from agenticiqa.eval.intervals import Interval, accuracy, contents_text, error_interval
-from agenticiqa.eval.questions.descriptions import RULES
+from agenticiqa.eval.intervals import accuracy
 from agenticiqa.eval.report.model import Cell, Report, ReportTable, figure, number, probability, title_of
 from agenticiqa.signatures.types import PARSING_FAILED
 
@@ -47,53 +45,17 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
     return {**_counts(plain), **figures(), "by": by}
 
 
-def explanation_figures(rows: Sequence[Row], judgments: Sequence[Row]) -> dict[str, Any]:
-    """Return the judge's scores of descriptions in ``rows``: the mean of each dimension, 0..2, and of their sum, 0..6.
-
-    A description's score is the mean of its rounds, and has an interval over contents. ``shares`` are those of the
-    scores 0, 1 and 2 among all rounds. ``described`` counts the rows with a description. A description without any
-    score in a dimension is ``unscored`` there and excluded from its figures.
-    """
-    content = {row["name"]: row["content"] for row in rows}
-    scores: dict[str, dict[str, list[int]]] = {dimension: {} for dimension in RULES}
-    for row in judgments:
-        if row["score"] is not None:
-            scores[row["dimension"]].setdefault(row["name"], []).append(row["score"])
-    complete = [name for name in content if all(name in found for found in scores.values())]
-    sums = {name: sum(fmean(found[name]) for found in scores.values()) for name in complete}
-
-    def dimension(found: Mapping[str, list[int]]) -> dict[str, Any]:
-        given = [score for values in found.values() for score in values]
-        shares = {score: given.count(score) / len(given) if given else None for score in (0, 1, 2)}
-        means = _mean({name: fmean(values) for name, values in found.items()}, content)
-        return {"mean": means, "shares": shares, "unscored": len(rows) - len(found)}
-
-    return {
-        "questions": len(rows),
-        "contents": len(set(content.values())),
-        "described": len({row["name"] for row in judgments}),
-        "rounds": len({row["round"] for row in judgments}),
-        "unusable_verdicts": sum(row["score"] is None for row in judgments),
-        "dimensions": {name: dimension(found) for name, found in scores.items()},
-        "sum": {"mean": _mean(sums, content), "unscored": len(rows) - len(sums)},
-    }
-
-
 def question_report(figures: Figures) -> Report:
-    """Return the report of a run's figures, with its ``kind``, ``data``, ``backend`` and the number ``skipped``."""
-    rows, bold = {"choice": (_choice, 0), "explanation": (_explanation, len(RULES))}[figures["kind"]]
-    table = ReportTable(title_of(figures), [*rows(figures)], bold)
+    """Return the report of a run's figures, with its ``data``, ``backend`` and the number ``skipped``."""
+    table = ReportTable(title_of(figures), [*_choice(figures)], 0)
     return Report(figures, [table], {"How to read it": [f"{line}." for line in _sentences(figures)]})
 
 
 def question_headline(figures: Figures) -> str:
     """Return a run in one sentence."""
-    if figures["kind"] == "choice":
-        vanilla = figures["vanilla"]
-        chance = "" if vanilla["chance"] is None else f" (chance: {100 * vanilla['chance']:.1f} %)"
-        return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} answers are correct{chance}."
-    mean = figure(figures["sum"]["mean"], ".2f")
-    return f"The mean judge score of {figures['described']:,} descriptions is {mean} out of 6."
+    vanilla = figures["vanilla"]
+    chance = "" if vanilla["chance"] is None else f" (chance: {100 * vanilla['chance']:.1f} %)"
+    return f"{_percent(vanilla['accuracy'])} % of {figures['questions']:,} answers are correct{chance}."
 
 
 def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
@@ -127,50 +89,19 @@ def _choice(figures: Figures) -> Rows:
         )
 
 
-def _explanation(figures: Figures) -> Rows:
-    for name, each in {**figures["dimensions"], "sum (0 to 6)": figures["sum"]}.items():
-        shares = [*(each.get("shares") or dict.fromkeys(range(3))).values()]
-        yield {
-            "dimension (0 to 2)": name,
-            "n": number(each["mean"]["n"], ",d"),
-            "mean": figure(each["mean"], ".2f"),
-            **{f"% {k}": number(None if share is None else 100 * share, ".1f") for k, share in enumerate(shares)},
-            "unscored": number(each["unscored"], ",d"),
-        }
-
-
 def _sentences(figures: Figures) -> Iterator[str]:
     """Yield sentences beside the table: unparsed and skipped questions, and how the figures were computed."""
-    kind = figures["kind"]
-    if kind == "explanation":
-        yield f"The judge scored the answers to {figures['described']} of {figures['questions']} questions"
-        yield (
-            f"Judge: {figures['judge']}, {figures['rounds']} rounds. Unusable verdicts, excluded from all results: "
-            f"{figures['unusable_verdicts']}"
-        )
-        yield f"Brackets: 95 % intervals from a jackknife over {contents_text(figures['contents'])}"
-    else:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in figures["unparsed_reasons"].items())
-        unparsed = f"{figures['unparsed']} of {figures['questions']} answers are unparsed"
-        yield (
-            f"{unparsed}{f' ({reasons})' if reasons else ''}. They count as wrong"
-            f"{', but not in the accuracy of answered questions' if kind == 'choice' else ''}"
-        )
-        yield f"Brackets: 95 % Wilson intervals, adjusted for clustering by {figures['contents']} scenes"
-    if kind == "choice":
-        yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
-        if figures["circular"]:
-            yield "circular: a question counts as correct only if it is answered correctly in every rotation"
-    if skipped := figures.get("skipped", figures.get("left_out")):  # "left_out" as earlier versions wrote it
+    reasons = ", ".join(f"{reason} {count}" for reason, count in figures["unparsed_reasons"].items())
+    unparsed = f"{figures['unparsed']} of {figures['questions']} answers are unparsed"
+    if reasons:
+        unparsed += f" ({reasons})"
+    yield f"{unparsed}. They count as wrong, but not in the accuracy of answered questions"
+    yield f"Brackets: 95 % Wilson intervals, adjusted for clustering by {figures['contents']} scenes"
+    yield "chance: accuracy of guessing. p: exact probability of at least as many correct answers by guessing"
+    if figures["circular"]:
+        yield "circular: a question counts as correct only if it is answered correctly in every rotation"
+    if skipped := figures.get("skipped"):
         yield f"{skipped} unusable questions of the set were skipped"
-
-
-def _mean(values: Mapping[str, float], content: Mapping[str, str]) -> dict[str, Any]:
-    numbers = list(values.values())
-    if not numbers:
-        return asdict(Interval(None, None, None, 0, "no description was scored"))
-    contents = [content[name] for name in values]
-    return asdict(error_interval(lambda x, _: float(np.mean(x)), numbers, numbers, contents))
 
 
 def _counts(rows: Sequence[Row]) -> dict[str, Any]:

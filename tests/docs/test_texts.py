@@ -11,10 +11,7 @@ from support.prose import INSTEAD_IN_MESSAGES, offences
 from support.texts import VALUE, golden, helps, is_text, messages, of_python, of_script, of_template
 
 LONGEST = 30  # words of a sentence
-PROMPTS = (
-    "eval/optimize/reflection.py",
-    "eval/questions/descriptions.py",
-)  # what models read is changed with measurements only
+PROMPTS = ("eval/optimize/reflection.py",)  # what models read is changed with measurements only
 
 
 @pytest.mark.parametrize("name", ["messages.txt", "help.txt"])

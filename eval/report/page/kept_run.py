@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.eval.questions.descriptions import description_of
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.turn import Spent
@@ -131,7 +130,15 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
 
 def _question(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: row.get(name) for name in OF_A_QUESTION}
-    return {**kept, "said": description_of(row) or "", "ms": row.get("timings_ms") or {}}
+    return {**kept, "said": _said(row), "ms": row.get("timings_ms") or {}}
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    """Return the answer of a row, and its reasoning if that adds anything; "" without an answer."""
+    if "error" in row or row.get("final_answer") is None:
+        return ""
+    answer, reasoning = str(row["final_answer"]).strip(), str(row.get("quality_reasoning") or "").strip()
+    return answer if reasoning in answer else f"{answer} {reasoning}".strip()
 
 
 def _point(row: Mapping[str, Any], offset: int) -> Point:

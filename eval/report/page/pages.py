@@ -25,7 +25,6 @@ from agenticiqa.signatures.types import ExecutorOutput
 PACKAGE = "agenticiqa.eval.report.page"
 SIDE, SIDE_OF_QUESTIONS = 160, 320  # pixels of a thumbnail
 SHOWN = 24  # questions with their images
-HEADINGS = {"choice": "Wrong answers", "explanation": "Answers"}
 
 
 def report_of(run: KeptRun) -> Report:
@@ -180,7 +179,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
 
 
 def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
-    """Return the runs with their wrong answers, in the order of the set, unparsed ones last, and all explanations."""
+    """Return the runs with their wrong answers, in the order of the set, unparsed ones last."""
     cases = [
         sorted(
             (row for row in run.questions if row["rotation"] == 0 and not row["correct"]),
@@ -196,7 +195,7 @@ def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
     for number, (run, rows) in enumerate(zip(runs, cases, strict=True)):
         asked = sum(row["rotation"] == 0 for row in run.questions)
         more = f"; the first {SHOWN} are shown" if len(rows) > SHOWN else ""
-        values = {"heading": HEADINGS[run.figures["kind"]], "count": f"{len(rows)} of {asked} questions{more}."}
+        values = {"count": f"{len(rows)} of {asked} questions{more}."}
         shown.append(_common(run, number) | values | {"cases": [_case(row, page, files) for row in rows[:SHOWN]]})
     return {"runs": shown}
 

@@ -100,55 +100,6 @@ def test_a_model_that_always_answers_a_is_at_chance_and_never_right_in_all_rotat
     assert report["vanilla"]["p_of_chance"] > 0.3
 
 
-def verdict(scores: dict[str, int | None]) -> Callable[[Body], Any]:
-    """Answer for the judge: a score for each rule, which is recognized by its words."""
-
-    def reply(request: Body) -> dict[str, int] | Reply:
-        rule = field_of(request, "rule")
-        word = next(word for word in scores if word in rule)
-        score = scores[word]
-        return bad_json() if score is None else {"score": score}
-
-    return reply
-
-
-def test_explanations_are_graded_and_unusable_grades_are_left_empty(tmp_path: Path) -> None:
-    rows = [
-        {"id": number, "query": "Describe the flaws.", "image_path": f"{number}.png", "content": str(number),
-         "kind": "Noise", "reference_text": f"Noise everywhere, {number}."}
-        for number in range(4)
-    ]  # fmt: skip
-    archives.own(tmp_path, "own_descriptions.json", rows)
-    run = tmp_path / "run"
-    shown = {"final_answer": "It is noisy.", "quality_reasoning": "Grain is seen."}
-    scores: dict[str, int | None] = {"How much": 2, "contradict": 1, "attributes": None}
-    script = by_stage({"answer": shown, "verdict": lambda request: verdict(scores)(request)})
-    with fake_server(script) as server:
-        command = [*EVALUATE, "own-descriptions", "--root", str(tmp_path), "--out", str(run), "--rounds", "2"]
-        command += ["--judge", "vllm.judge", "--judge-api-base", server.url]
-        command += config_for(server, tmp_path / "c.yaml")
-        main(command)
-        report = report_of(run)
-        dimensions = report["dimensions"]
-        assert (report["described"], report["unusable_verdicts"]) == (4, 8)
-        assert dimensions["completeness"]["mean"]["value"] == 2
-        assert dimensions["precision"]["mean"]["value"] == 1
-        assert dimensions["precision"]["shares"] == {"0": 0, "1": 1, "2": 0}
-        assert (dimensions["relevance"]["mean"]["value"], dimensions["relevance"]["unscored"]) == (None, 4)
-        assert (report["sum"]["mean"]["value"], report["sum"]["unscored"]) == (None, 4)
-        judged = server.of("verdict")
-        assert len(judged) == 4 * 2 * (1 + 1 + 3)
-        assert "It is noisy. Grain is seen." in field_of(judged[0], "description")
-
-        scores["attributes"] = 0
-        assert main(command) == 0  # only missing grades are requested
-        assert len(server.of("verdict")) == len(judged) + 4 * 2
-        assert len(server.of("answer")) == 4
-    report = report_of(run)
-    assert report["sum"]["mean"]["value"] == 3
-    assert report["unusable_verdicts"] == 0
-
-
 def test_an_unreadable_image_counts_as_wrong_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,10 +126,6 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
     [
         (["qbench"], "--root"),
         (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
-        (["own-descriptions", "--root", ".", "--circular"], "have none"),
-        (["own-descriptions", "--root", "."], "--judge"),
-        (["qbench", "--root", ".", "--judge", "vllm.x"], "does not use --judge"),
-        (["own-descriptions", "--root", ".", "--judge", "vllm.x"], "set --judge-api-base"),
         (["labels.csv", "--circular"], "for question benchmarks"),
         (["qbench", "abench", "--root", "."], "evaluate it separately"),
         (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
