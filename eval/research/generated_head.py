@@ -34,7 +34,7 @@ from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distortion_series import cached_series
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
-from agenticiqa.eval.research.panel_head import FOLDS, feature_network, features_of, fit_head, projections_of
+from agenticiqa.eval.research.panel_head import FOLDS, features_of, fit_head, projections_of
 from agenticiqa.eval.research.quality_head import reduction
 from agenticiqa.eval.research.quality_network import STATISTICS
 from agenticiqa.eval.research.quality_rows import read_photos
@@ -87,13 +87,13 @@ class GeneratedClassifier:
     level: float
 
 
-def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, network: Path, cache: Path) -> Pictures:
+def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, model: Path, cache: Path) -> Pictures:
     """Return all images with their features, which ``cache`` keeps; the first labels are of generated images."""
-    digest = sha256_of(network)
+    digest = sha256_of(model)
     rows: list[tuple[NDArray[np.float16], bool, bool, str, str, str, float]] = []
 
     def features(image: Floats) -> Floats:
-        return run_network(network, digest, "standard", image)[0]
+        return run_network(model, digest, "features", image)[0]
 
     for number, table in enumerate(labels):
         items, generated = read_labels(table), number == 0
@@ -108,7 +108,7 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, netwo
             for item, content in zip(items, scene, strict=True)
         ]
         print(f"{table}: computing the features of {len(items)} images and of {DISTORTED} distorted ones", flush=True)
-        standard = features_of([item.image for item in items], network, cache)
+        standard = features_of([item.image for item in items], model, cache)
         rows += [(each, generated, True, *of) for each, of in zip(standard.astype(np.float16), about, strict=True)]
         center = np.mean([item.mos for item in items])
         chosen = sorted(range(len(items)), key=lambda place: zlib.crc32(items[place].name.encode()))[:DISTORTED]
@@ -269,8 +269,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run(args: argparse.Namespace) -> None:
         args.out.mkdir(parents=True, exist_ok=True)
         model = onnx.load(args.model)
-        network = feature_network(model, args.out)
-        pictures = read_pictures(args.labels, MosScale(*args.scale), args.packages, network, args.out)
+        pictures = read_pictures(args.labels, MosScale(*args.scale), args.packages, args.model, args.out)
         classifier, outputs_without = fit_classifier(pictures)
         rows = np.flatnonzero(pictures.whole)
         before, seen = np.full((2, len(pictures.whole)), np.nan, np.float32)

@@ -60,22 +60,13 @@ def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.
     raise UserError("the model has no projections of features; use a file by train_quality_model")
 
 
-def feature_network(model: onnx.ModelProto, folder: Path) -> Path:
-    """Write the model with a further output, the ``standard`` features (1, F), to a folder; return the file."""
-    network = onnx.ModelProto.FromString(model.SerializeToString())
-    network.graph.node.append(onnx.helper.make_node("Identity", [projections_of(model.graph)[0]], ["standard"]))
-    network.graph.output.append(onnx.helper.make_tensor_value_info("standard", onnx.TensorProto.FLOAT, None))
-    write_atomically(folder / "features.onnx", network.SerializeToString(deterministic=True))
-    return folder / "features.onnx"
-
-
-def features_of(files: Sequence[Path], network: Path, cache: Path) -> Floats:
+def features_of(files: Sequence[Path], model: Path, cache: Path) -> Floats:
     """Return the standardized features (N, F); ``cache`` keeps them in half precision."""
-    digest, rows = sha256_of(network), []
+    digest, rows = sha256_of(model), []
     for file in files:
         kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}.npy"
         if not kept.is_file():
-            found = run_network(network, digest, "standard", as_input(load(file).pixels))[0].astype(np.float16)
+            found = run_network(model, digest, "features", as_input(load(file).pixels))[0].astype(np.float16)
             write_atomically(kept, found.tobytes())
         rows.append(np.frombuffer(kept.read_bytes(), np.float16))
     return np.array(rows, np.float32)
@@ -104,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _, weight, bias = projections_of(model.graph)
         weights, levels = numpy_helper.to_array(weight).copy(), numpy_helper.to_array(bias).copy()
         args.out.mkdir(parents=True, exist_ok=True)
-        standard = features_of([item.image for item in items], feature_network(model, args.out), args.out)
+        standard = features_of([item.image for item in items], args.model, args.out)
         contents = groups_of([item.content for item in items], gray_copies([item.image for item in items]))
         mos = np.array([item.mos for item in items], np.float32)
         span = np.random.default_rng(0).choice(len(items), min(SPANNING, len(items)), replace=False)

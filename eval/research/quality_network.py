@@ -317,22 +317,23 @@ class Networks(nn.Module):
 
 
 class QualityModel(nn.Module):
-    """A network from images (1, 3, H, W) in 0..255 to ``reading`` (1, 2) and ``late`` (1, 320, H/32, W/32).
+    """A network from images (1, 3, H, W) in 0..255 to ``reading`` (1, 2), ``late`` and ``features``.
 
     ``reading`` has the score and the novelty, the mean square of the standardized features (1 for an image like the
-    rated training images). ``late`` is the output of the last stage.
+    rated training images). ``late`` (1, 320, H/32, W/32) is the output of the last stage. ``features`` (1, F) are the
+    standardized features, to which adapters are fitted.
     """
 
     def __init__(self, features: FeatureNetwork, projections: Projections, networks: Networks) -> None:
         super().__init__()
         self.features, self.projections, self.networks = features, projections, networks
 
-    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
-        """Return score and novelty, and the last stage's output."""
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return score and novelty, the last stage's output, and the standardized features."""
         features, late = self.features(image)
         projected, standard = self.projections(features)
         score = self.networks(networks_input(projected, standard))
-        return torch.stack([score, standard.square().mean(1)], 1), late
+        return torch.stack([score, standard.square().mean(1)], 1), late, standard
 
 
 def standardized(x: Tensor, mean: Tensor, spread: Tensor) -> Tensor:
@@ -363,4 +364,4 @@ def save_quality_model(model: QualityModel, file: Path) -> None:
     stored = {name: HalfPrecision(each) for name, each in weights.items() if each.ndim > 1 and each.numel() > 1000}
     sides = {2: torch.export.Dim("h", min=64, max=1 << 15), 3: torch.export.Dim("w", min=64, max=1 << 15)}
     example = torch.zeros(1, 3, 96, 160)
-    save_onnx(Compact(model, stored), example, ["image", "reading", "late"], sides, file)
+    save_onnx(Compact(model, stored), example, ["image", "reading", "late", "features"], sides, file)

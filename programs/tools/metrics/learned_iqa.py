@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agenticiqa.signatures.vocabulary import ImageKind
 
 MODEL = Path(__file__).with_name("quality_model.onnx")
-SHA256 = "be9650b15956c47544b6c33281c97af73453ca8e7fa992929ebdb9bb8b4bd618"
-FEATURES = "Clip_655"  # the standardized features, by their output's name in the model
+SHA256 = "c2986a6ab9f1f8b13164ea149f6f6d3068f42245b11fb736db5c2a4033c183a2"
 
 TILE, STEP, CELL = 192, 96, 48  # pixels, of the local map
 
@@ -83,7 +82,7 @@ def mos_of_pixels(image: RGB) -> PredictedMOS:
 def mos_and_features(image: RGB) -> tuple[PredictedMOS, NDArray[np.float32]]:
     """Return ``mos_of_pixels``, and the standardized features (F,) from which it is computed."""
     check_image(image, SMALLEST_SIDE)
-    reading, features = run_for(MODEL, SHA256, ("reading", FEATURES), as_input(image))
+    reading, features = run_for(MODEL, SHA256, ("reading", "features"), as_input(image))
     return _predicted_by(reading[0]), features[0]
 
 

@@ -1,20 +1,17 @@
-"""Networks: a missing file, threads, and models reduced to some outputs."""
+"""Networks: a missing file, threads, and models of several outputs."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx.utils import Extractor
 
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, SHA256
 from agenticiqa.programs.tools.numerics import networks
-from agenticiqa.programs.tools.numerics.networks import layers_to
-from agenticiqa.programs.tools.saliency import FUSED, NETWORK
 
 
 def test_a_missing_model_file_is_named(tmp_path):
@@ -38,24 +35,24 @@ def test_threads_that_begin_together_load_a_network_once(monkeypatch):
     assert len(reads) == 1
 
 
-@pytest.mark.parametrize(("file", "output"), [(MODEL, "late"), (MODEL, "reading"), (NETWORK, FUSED)])
-def test_a_reduced_model_has_the_nodes_and_weights_that_onnx_extracts(file, output):
-    whole = onnx.load(file)
-    found = onnx.load_from_string(layers_to(file.read_bytes(), output))
-    onnx.checker.check_model(found)
-    expected = Extractor(whole).extract_model([whole.graph.input[0].name], [output])
-    assert list(found.graph.node) == list(expected.graph.node)
-    assert {each.name for each in found.graph.initializer} == {each.name for each in expected.graph.initializer}
-    assert [each.name for each in found.graph.output] == [output]
-    assert [*found.graph.input, *found.opset_import] == [*whole.graph.input, *whole.opset_import]
+def test_only_the_layers_that_lead_to_an_output_are_computed(tmp_path):
+    """The other output fails: it reads a row that the input lacks."""
+    given, good, bad = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in "xyz")
+    row = onnx.helper.make_tensor("row", onnx.TensorProto.INT64, [1], [9])
+    nodes = [onnx.helper.make_node("Neg", ["x"], ["y"]), onnx.helper.make_node("Gather", ["y", "row"], ["z"])]
+    graph = onnx.helper.make_graph(nodes, "two outputs", [given], [good, bad], [row])
+    opset = onnx.helper.make_opsetid("", 18)
+    file = tmp_path / "two.onnx"
+    file.write_bytes(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10).SerializeToString())
+    pixels = np.ones((1, 3, 2, 2), np.float32)
+    assert (networks.run_network(file, sha256_of(file), "y", pixels) == -1).all()
+    with pytest.raises(Exception, match="out of data bounds"):
+        networks.run_network(file, sha256_of(file), "z", pixels)
 
 
-def test_a_reduced_model_computes_the_same_bits():
+def test_outputs_have_the_same_bits_alone_and_together():
     image = np.random.default_rng(0).integers(0, 256, (1, 3, 65, 97)).astype(np.float32)
-    whole, part = (run(model, image) for model in (MODEL.read_bytes(), layers_to(MODEL.read_bytes(), "late")))
-    assert np.array_equal(whole, part)
-
-
-def run(model, image):
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    return session.run(["late"], {"image": image})[0]
+    names = ("reading", "late", "features")
+    together = networks.run_for(MODEL, SHA256, names, image)
+    for name, found in zip(names, together, strict=True):
+        assert np.array_equal(networks.run_network(MODEL, SHA256, name, image), found), name
