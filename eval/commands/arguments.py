@@ -310,7 +310,6 @@ OPTIMIZE: Options = (
         3,
         at_least=1,
     ),
-    Option("--exemplars N", "add N labeled images to the scoring prompt if that helps (default: %(default)s)", int, 0),
     Option("--from FILE", "start from these tuned prompts: the folder that optimize wrote, or a file", dest="warm"),
     Option(
         "--optimizer",

@@ -58,9 +58,7 @@ def run(args: Namespace) -> int:
     print(f"Prompts to tune with {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
     print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
-    cost = expected(
-        config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.exemplars, args.optimizer
-    )
+    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.optimizer)
     fitted = fusion_images(args.optimizer, stage, len(pool), args.budget)
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
     print(f"Cost: {args.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
@@ -73,9 +71,7 @@ def run(args: Namespace) -> int:
     sys.stdout.flush()
     if args.dry_run:
         return OK
-    settings = {
-        key: getattr(args, key) for key in ("split", "stage", "seed", "held_out", "optimizer", "starts", "exemplars")
-    }
+    settings = {key: getattr(args, key) for key in ("split", "stage", "seed", "held_out", "optimizer", "starts")}
     settings |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(scale) if scale else None}
     description = made_with(program, config, about, settings)
     folder = args.log_dir or out / "search"
@@ -91,7 +87,6 @@ def run(args: Namespace) -> int:
             budget=Budget(args.budget),
             starts=args.starts,
             optimizer=args.optimizer,
-            exemplars=args.exemplars,
             held_out=args.held_out,
             scale=scale,
             seed=args.seed,
@@ -160,7 +155,7 @@ def _labels(
     if stage == "answering":
         if task is None:
             raise UserError(
-                f"--stage {stage} needs a question benchmark: name one of {', '.join(sorted(QUESTION_TASKS))}"
+                f"--stage answering needs a question benchmark: name one of {', '.join(sorted(QUESTION_TASKS))}"
             )
         items = read_items(task, args.root, args.split).usable
         return items, items_sha256(items), None

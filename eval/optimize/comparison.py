@@ -42,7 +42,6 @@ class Tuned:
         skipped: The predictors that gave no accepted answer in the first pass, and why.
         counts: The number of questions by use.
         spent: Seconds, assessments, calls and USD.
-        exemplars: Whether worked examples were kept, and why; empty if none were requested.
         images: The SHA-256 of all images.
     """
 
@@ -57,7 +56,6 @@ class Tuned:
     skipped: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     spent: dict[str, Any] = field(default_factory=dict)
-    exemplars: str = ""
     images: list[str] = field(default_factory=list)
 
 

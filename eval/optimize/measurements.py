@@ -38,8 +38,7 @@ class Measurements:
         self.fresh = 0  # assessed in this process
         self.limit: LimitReached | None = None
         for row in kept.read().values() if kept else ():
-            row.setdefault("name", row.get("question"))  # as earlier versions wrote it, also "judged"
-            self.known[row["prompts"], row["name"]] = Assessed.from_json(row.get("assessed") or row["judged"])
+            self.known[row["prompts"], row["name"]] = Assessed.from_json(row["assessed"])
 
     def assess(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Assessed]:
         """Return every question's result, in their order; one without a usable answer has a ``failure``.

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
-from agenticiqa.eval.optimize.exemplars import ASSESSED_ON
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
-from agenticiqa.programs.batch.cost import Estimate, estimate, section_of, text_tokens
+from agenticiqa.programs.batch.cost import Estimate, estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load
 
@@ -23,7 +22,6 @@ ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA, MIPROv2 and SIMBA
 ENOUGH = 10  # proposals; with fewer, a search seldom finds an improvement
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
 AFTER = 0.25  # share of requests that a later stage repeats because earlier answers changed (simulations: .05)
-EXEMPLAR_TEXT = 250  # tokens of a worked example without its images
 
 
 @dataclass(frozen=True)
@@ -82,19 +80,17 @@ def expected(
     assessments: int,
     reflection: str,
     price: Price | None,
-    exemplars: int = 0,
     optimizer: str = "reflect",
 ) -> Cost:
     """Return the cost of a search with this many assessments, and of its comparison.
 
     Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
-    length of prompts is assumed to stay the same. ``exemplars`` are assumed to be tried and not kept.
+    length of prompts is assumed to stay the same.
     """
     first = min(len(pool), max(FIRST, assessments // 3))
     assessments += 2 * fusion_images(optimizer, stage, len(pool), assessments)
     once = _estimated(config, [*held_out, *pool[:first]])
-    tried = min(ASSESSED_ON, max(first - exemplars, 0)) if exemplars and stage == "scoring" else 0
-    again = max(assessments - first, 0) + len(held_out) + tried
+    again = max(assessments - first, 0) + len(held_out)
     whole = [s for s in once.stages if s.calls]
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
@@ -103,22 +99,18 @@ def expected(
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)
     each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown
-    scorers = [s for s in whole if s.stage == "scoring"]
-    examples = sum(tried * exemplars * (EXEMPLAR_TEXT + s.image_tokens // s.calls) for s in scorers)
     known = price is not None and all(s.usd is not None for s in whole)
     usd = None
     if price is not None and known:
         usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole)
         usd += price.usd(count * each, count * REFLECTION_ANSWER)
-        scorer = section_of(config, "scoring").price
-        usd += scorer.usd(examples, 0) if scorer else 0.0
 
     def total(name: str) -> int:
         return round(sum(times[s.stage] * getattr(s, name) for s in whole))
 
     return Cost(
         total("calls"),
-        total("input_tokens") + examples,
+        total("input_tokens"),
         total("output_tokens"),
         count,
         count * each,

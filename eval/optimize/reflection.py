@@ -133,7 +133,7 @@ class Reflection:
         self.model, self.originals, self.kept = model, originals, kept
         self.known: dict[str, Proposal] = {}
         for row in kept.read().values() if kept else ():
-            self.known[row["key"]] = Proposal(row["texts"], row.get("name") or row["predictor"], tuple(row["refused"]))
+            self.known[row["key"]] = Proposal(row["texts"], row["name"], tuple(row["refused"]))
 
     def __call__(
         self,

@@ -49,8 +49,6 @@ def summary(tuned: Tuned) -> Iterator[str]:
         yield f"{found.used} of the {tuned.counts['to tune on']} tuning questions were used. A larger budget uses more"
     for reason in dict.fromkeys(found.refused):
         yield f"Refused ({found.refused.count(reason)}): {reason}"
-    if tuned.exemplars:
-        yield f"Exemplars {tuned.exemplars}"
     held_out = f"{figures['images']} held-out images of {figures['contents']} scenes"
     yield f"{held_out}, before and after tuning (95 % intervals):"
     for name, title in TITLES.items():

@@ -22,13 +22,11 @@ from dspy.teleprompt import Teleprompter
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
-from agenticiqa.eval.optimize.exemplars import ASSESSED_ON, with_exemplars
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
 from agenticiqa.eval.optimize.search import (
-    KEPT_MONEY,
     SHOWN,
     Proposal,
     Search,
@@ -98,7 +96,6 @@ def optimize(
     budget: Budget = Budget(),
     starts: int = 3,
     optimizer: Optimizer | Teleprompter = "reflect",
-    exemplars: int = 0,
     held_out: float = 0.4,
     scale: MosScale | None = None,
     seed: int = 0,
@@ -117,7 +114,6 @@ def optimize(
         starts: How many first proposals "reflect" tries, continuing with the best.
         optimizer: "reflect" of this package, or one of DSPy's by name ("gepa", "mipro", "simba", "bootstrap") or as an
             instance.
-        exemplars: How many images are shown to the scorer as worked examples, if that helps.
         held_out: The share of the labels' contents that is held out for the comparison.
         scale: The scale of the MOS; by default inferred from their range.
         seed: Determines the split and the search.
@@ -172,15 +168,6 @@ def optimize(
                 optimizer, program, pool, signatures, reflection, budget.assessments, seed, measured, limits,
                 lambda: price.affords(kept_back),
             )  # fmt: skip
-        note = ""
-        if exemplars and stage == "scoring":
-            note = f"not tried: {KEPT_MONEY}"
-            if may_go_on() and price.affords((1 + exemplars) * (ASSESSED_ON + len(comparison_set))):
-                try:
-                    candidate, note = with_exemplars(candidate, pool, seen[1], exemplars, measured, seed)
-                except LimitReached as limit:
-                    note = f"not added: {limit}"
-        changed = found.tuned or note.startswith("kept")
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
         profiles = [
@@ -188,14 +175,14 @@ def optimize(
             for each, places in zip((program, candidate), seen, strict=True)
         ]
         after, compared = before, comparison_set
-        if changed:
+        if found.tuned:
             after, limit_reached = _within_limits(measured, candidate, comparison_set)
         if limit_reached:
             found.ended = limit_reached
             compared, before, after = _both_known(measured, program, candidate, comparison_set)
         figures = compare(stage, compared, before, after, (profiles[0], profiles[1]))
         kept, why = bool(figures["kept"]), str(figures["why"])
-        if not changed:
+        if not found.tuned:
             kept, why = False, "no better prompts were found"
         elif len(compared) < FEWEST_COMPARED:
             kept, why = (
@@ -223,7 +210,6 @@ def optimize(
             "calls": limits.calls,
             "usd": limits.usd,
         },
-        note,
         sorted({sha256_of(question.image) for question in questions}),
     )
 

@@ -126,8 +126,7 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
         assert "USD" in reported
         assert "use --budget" in reported
         limit = 0.22  # a reflection may take 0.18 of it
-        assert main([*args, "--max-usd", str(limit), "--no-cache", "--exemplars", "3"]) in (0, 1)
-        assert "Exemplars not tried" in capsys.readouterr().out
+        assert main([*args, "--max-usd", str(limit), "--no-cache"]) in (0, 1)
         search = header(tmp_path)["search"]
         spent = search["spent"]["usd"]
         assert search["proposals"]
@@ -142,20 +141,12 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
     assert "--reflection-price" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("stages", "more"),
-    [
-        (("summarizer",), []),
-        (("summarizer",), ["--exemplars", "4"]),
-        (("planner", "executor", "summarizer", "replan"), []),
-    ],
-)
+@pytest.mark.parametrize("stages", [("summarizer",), ("planner", "executor", "summarizer", "replan")])
 def test_the_estimated_price_is_within_a_quarter_of_the_true_one(
     make_labels: MakeLabels,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     stages: tuple[str, ...],
-    more: list[str],
 ) -> None:
     """The server counts text as the estimate does; the search decides the number and content of requests."""
     labels, written, cost = make_labels(scenes=14), list[str](), list[float]()
@@ -172,7 +163,7 @@ def test_the_estimated_price_is_within_a_quarter_of_the_true_one(
         return reply
 
     with fake_server(priced) as server:
-        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100", *more)
+        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100")
         stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"] | {
             "price": {"input": 10, "output": 40}
         }
@@ -291,14 +282,10 @@ def test_without_a_usable_proposal_the_originals_are_saved_and_the_status_says_s
     assert header(tmp_path)["kept"] is False
 
 
-def test_exemplars_contain_mos_and_other_labels_are_refused(labels: Path, tmp_path: Path) -> None:
+def test_other_labels_in_the_same_folder_are_refused(labels: Path, tmp_path: Path) -> None:
     with simulated_models(labels) as server:
-        args = command(labels, server, tmp_path, "--exemplars", "3")
+        args = command(labels, server, tmp_path)
         assert main(args) in (0, 1)
-        shown = [request for request in server.of("assessment") if len(images_of(request)) > 3]
-        assert shown, "exemplars were tried"
-        assert '"quality_probs":{"1":' in text_of(shown[0]).replace(" ", "").replace("\\", "")
-        assert "Observers rated this image" in text_of(shown[0])
         copy = shutil.copytree(labels.parent, tmp_path / "other") / labels.name
         copy.write_text(copy.read_text().replace("90.0", "88.0"))
         assert main([*args[:1], str(copy), *args[2:]]) == 2
