@@ -56,12 +56,12 @@ class TuningQuestion:
 class Assessed:
     """The fields of one result that tuning needs, in plain JSON types.
 
-        ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
-        ``None`` without them. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error`` their
-            stated deviation. ``found``, the distortions of the whole image, is ``None`` if there are none.
-            ``evidence`` describes the findings and failures in words. ``rejected`` counts rejected answers. ``answered`` names
-        the predictors with accepted answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
-        last call by predictor. ``failure`` is the reason for a missing answer.
+    ``expectation`` is the expected level, ``sum(level * p)`` over the model's own ``probabilities``, in [1, 5], or
+    ``None`` without them. ``fused`` is the program's score, ``tool`` the mean of the ``tools`` and ``tool_error`` their
+    stated deviation. ``found``, the distortions of the whole image, is ``None`` if there are none.
+    ``evidence`` describes the findings and failures in words. ``rejected`` counts rejected answers. ``answered`` names
+    the predictors with accepted answers, ``asked`` the stages that sent requests, and ``calls`` holds the texts of the
+    last call by predictor. ``failure`` is the reason for a missing answer.
     """
 
     expectation: float | None = None
