@@ -97,8 +97,7 @@ def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list
     """Return the images to rate, and the number of names without an image; print those names."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
     found = find_jobs(map(str, photos), DEFAULT_QUERY)
-    for line in found.not_assessed:
-        print_error(line)
+    print_error(*found.not_assessed)
     jobs = list(dict.fromkeys([*jobs, *found.jobs]))
     if not jobs:
         raise UserError("no image found to rate: name photos, folders of photos, or labels")

@@ -46,7 +46,7 @@ from agenticiqa.programs.cli.options import config_from, given, limits_from, wor
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.outputs import unscored_text
 from agenticiqa.programs.cli.printable import print_error
-from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import warn_of_other_prompts
 from agenticiqa.programs.images.files import sha256_of, write_atomically
@@ -91,7 +91,7 @@ def run(args: Namespace) -> int:
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
-    check_outputs(args, filter(None, (*args.tasks, args.config)))
+    check_outputs(args, (), *args.tasks, args.config)
     program = _scorer(args) if args.scorer else configured_program(config)
     outcomes = [
         _evaluated(args, config, limits, program, query, splits, task, data)
@@ -102,7 +102,7 @@ def run(args: Namespace) -> int:
         together.show()
         if args.out:
             write_atomically(args.out / "combined.json", json.dumps(together.figures, indent=2) + "\n")
-    return max((status for _, status in outcomes), key=(OK, UNSCORED, SOME_FAILED).index)
+    return worst(*(status for _, status in outcomes))
 
 
 def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:

@@ -13,7 +13,7 @@ from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prom
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
-from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -48,14 +48,13 @@ def run(args: Namespace, task: QuestionTask) -> int:
     found = read_items(task, args.root, args.split)
     items = found.usable[: args.limit]
     questions = list(asked_of(items, circular=args.circular))
-    config = config_from(args)
-    workers, limits = workers_from(args, config), limits_from(args, config)
+    config, workers, limits = settings_from(args)
     jobs = [asked.job for asked in questions]
     config = check_batches(args, config, limits, jobs)
     if args.dry_run:
         print_expected(args, config, jobs)
         return OK
-    check_outputs(args, filter(None, (args.config,)))
+    check_outputs(args, (), args.config)
     program = configured_program(config)
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}

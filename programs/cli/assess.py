@@ -14,8 +14,8 @@ from agenticiqa.programs.batch.job import Job, failed_row
 from agenticiqa.programs.batch.plan_run import compact, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.output_paths import check_outputs, read_by
+from agenticiqa.programs.cli.options import settings_from
+from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
@@ -66,12 +66,10 @@ def run(args: Namespace) -> int:
     if args.batch and not file:
         raise UserError("--batch takes hours and may need several runs: name a file for the results with --jsonl FILE")
     check_overview(args)
-    config = config_from(args)
-    workers, limits = workers_from(args, config), limits_from(args, config)
+    config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
-    for line in found.not_assessed:
-        print_error(line)
+    print_error(*found.not_assessed)
     if not found.jobs:
         return USAGE
     if args.batch or args.dry_run:
@@ -81,7 +79,7 @@ def run(args: Namespace) -> int:
         if args.dry_run:
             batching.print_expected(args, config, found.jobs, as_json=args.json)
             return SOME_FAILED if found.problems else OK
-    check_outputs(args, read_by(found.jobs, args.jobs, args.config))
+    check_outputs(args, found.jobs, args.jobs, args.config)
     to_dict: Callable[[Assessment], Row] = Assessment.to_dict
     if args.save_maps:
         from agenticiqa.programs.pictures import draw

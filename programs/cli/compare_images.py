@@ -13,8 +13,8 @@ from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
-from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
+from agenticiqa.programs.cli.options import settings_from
+from agenticiqa.programs.cli.output_paths import check_outputs, written
 from agenticiqa.programs.cli.outputs import assess_and_write
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
@@ -39,14 +39,12 @@ HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "m
 
 def compare(images: Sequence[str], args: Namespace) -> int:
     """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
-    config = config_from(args)
-    workers, limits = workers_from(args, config), limits_from(args, config)
+    config, workers, limits = settings_from(args)
     found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
-    for line in found.not_assessed:
-        print_error(line)
+    print_error(*found.not_assessed)
     if not found.jobs:
         return USAGE
-    check_outputs(args, read_by(found.jobs, args.config))
+    check_outputs(args, found.jobs, args.config)
     shown = [job.image for job in found.jobs]
     to_row = draw.drawing_into(args.save_maps, shown) if args.save_maps else Assessment.to_dict
     tools = toolbox(config.calibration, config.pyiqa, config.adapter)

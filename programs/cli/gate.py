@@ -13,7 +13,7 @@ from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.gate import GateResult, add_assessment, checked, gate, refused_distortions
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.output_paths import check_outputs, read_by, write_all
+from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import UserError
@@ -46,8 +46,7 @@ def run(args: Namespace) -> int:
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = args.workers or available_cores()
     found = find_jobs(args.images, DEFAULT_QUERY)
-    for line in found.not_assessed:
-        print_error(line)
+    print_error(*found.not_assessed)
     if not found.jobs:
         return USAGE
 
@@ -58,7 +57,7 @@ def run(args: Namespace) -> int:
 
         return assess_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
 
-    check_outputs(args, read_by(found.jobs, args.policy))
+    check_outputs(args, found.jobs, args.policy)
     results: list[GateResult] = []
     try:
         results.extend(render.progress(gate(policy, found.jobs, workers, assess), len(found.jobs), "checking"))

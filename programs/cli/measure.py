@@ -12,7 +12,7 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.cli.output_paths import check_outputs, read_by, written
+from agenticiqa.programs.cli.output_paths import check_outputs, written
 from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
@@ -43,9 +43,8 @@ def run(args: Namespace) -> int:
         )
     workers = args.workers or available_cores()
     found = find_jobs(names, "", args.reference if compared else None)
-    for line in found.not_assessed:
-        print_error(line)
-    check_outputs(args, read_by(found.jobs))
+    print_error(*found.not_assessed)
+    check_outputs(args, found.jobs)
     alone = len(names) == 1 and not os.path.isdir(names[0])
     rows: list[Measurement] = []
     try:

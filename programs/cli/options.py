@@ -43,6 +43,12 @@ def config_from(args: Namespace) -> Config:
     return config
 
 
+def settings_from(args: Namespace) -> tuple[Config, int, Limits]:
+    """Return the configuration of a run, the number of images in parallel, and the limits. Raises as these do."""
+    config = config_from(args)
+    return config, workers_from(args, config), limits_from(args, config)
+
+
 def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> list[str]:
     """Return the flags of the options that differ from their defaults, except those in ``but``."""
     changed = [option for option in flat(options) if getattr(args, option.name) != option.unset]

@@ -3,7 +3,7 @@
 import os
 import secrets
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,14 +26,15 @@ class Output(NamedTuple):
     is_folder: bool
 
 
-def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()) -> None:
+def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.PathLike[str] | None) -> None:
     """Make the folders of all outputs, and check that each output can be written.
 
     Raises UserError for an output that is a folder instead of a file or vice versa, cannot be written, conflicts with
-    another output, or is one of the ``inputs``.
+    another output, or is one that the command reads: one of the ``files``, or an image or reference of the ``jobs``.
     """
     outputs = [*_outputs(args)]
-    read = {os.path.abspath(path) for path in inputs}
+    sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
+    read = {os.path.abspath(path) for path in (*files, *map(path_of, sources)) if path}
     for number, output in enumerate(outputs):
         shown = printable_path(output.given)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
@@ -52,12 +53,6 @@ def check_outputs(args: Namespace, inputs: Iterable[str | os.PathLike[str]] = ()
                 )
     for output in outputs:
         _check_writable(output)
-
-
-def read_by(jobs: Iterable[Job], *files: str | None) -> Iterator[str | os.PathLike[str]]:
-    """Yield the files that a command reads: ``files``, and the images and references of its jobs."""
-    sources = (source for job in jobs for source in (job.image, job.reference) if source is not None)
-    yield from filter(None, (*files, *map(path_of, sources)))
 
 
 def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:

@@ -16,7 +16,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
 from agenticiqa.programs.cli.outputs import Write, until_stdout_fails
 from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
-from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED
+from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
@@ -125,7 +125,7 @@ def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> i
             f"{args.fail_under:g}. The first is {unscored[0]}"
         )
     found = BELOW if below else UNSCORED if unscored else OK
-    return max(status, found, key=(OK, UNSCORED, BELOW, SOME_FAILED).index)
+    return worst(status, found)
 
 
 def table_text(entries: Sequence[Entry]) -> str:

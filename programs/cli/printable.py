@@ -86,6 +86,7 @@ def print_note(message: str) -> None:
         print(message, file=sys.stderr)
 
 
-def print_error(message: str) -> None:
-    """Print an error to stderr."""
-    print(f"agenticiqa: {message_line(message)}", file=sys.stderr)
+def print_error(*messages: str) -> None:
+    """Print each error as a line on stderr."""
+    for message in messages:
+        print(f"agenticiqa: {message_line(message)}", file=sys.stderr)

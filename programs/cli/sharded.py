@@ -9,7 +9,7 @@ from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
@@ -27,12 +27,11 @@ def run(args: Namespace) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
     if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
         raise UserError(f"--{given[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl")
-    config = config_from(args)
-    check_outputs(args, filter(None, (args.config,)))
+    config, workers, limits = settings_from(args)
+    check_outputs(args, (), args.config)
     settings = run_settings(AgenticIQA.from_config(config), config)
     question = SharedQuestion(args.query, tuple(args.options or ()) or None, args.reference, args.resize_reference)
-    names, limits = tuple(args.images), limits_from(args, config)
-    shard_run = ShardRun(config, settings, question, args.parquet, workers_from(args, config), names)
+    shard_run = ShardRun(config, settings, question, args.parquet, workers, tuple(args.images))
 
     def watch(outcomes: Iterator[ShardOutcome], count: int) -> Iterator[ShardOutcome]:
         for outcome in render.progress(outcomes, count, "shards"):

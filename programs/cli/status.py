@@ -6,3 +6,8 @@ USAGE = 2  # an error that the user can fix
 UNSCORED = 3  # nothing failed, but an image has no score because the model gave no usable answer
 BELOW = 4  # nothing failed, but an image scores below --fail-under
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def worst(*statuses: int) -> int:
+    """Return the status that matters most: a failure, then a score below the limit, then a missing score."""
+    return max(statuses, key=(OK, UNSCORED, BELOW, SOME_FAILED).index)
