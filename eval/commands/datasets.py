@@ -88,13 +88,13 @@ def _questions_listed() -> Table:
     return table
 
 
-def _print_questions(task: QuestionTask, root: Path | None, split: str | None = None) -> int:
+def _print_questions(task: QuestionTask, root: Path | None) -> int:
     """Describe a benchmark and, with ``root``, check a copy; status 1 if questions are skipped or missing."""
     print(f"{task.name}: {task.title}")
     print(f"- download {task.source}; unpack it to DIR/{task.folder}")
     if root is None:
         return OK
-    found = read_items(task, root, split)
+    found = read_items(task, root)
     items = found.usable
     expected = f" of {task.count}" if task.count else ""
     print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} scenes")

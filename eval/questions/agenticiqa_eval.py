@@ -23,8 +23,8 @@ TRACKS = {
 }
 
 
-def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
-    """Yield the questions of rows in this form; ``kind`` and ``content``, which self-made sets have, are optional.
+def _items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
+    """Yield the questions of rows in this form; ``id`` and ``content`` are optional.
 
     Raises KeyError, TypeError or ValueError for a row in another form.
     """
@@ -46,11 +46,7 @@ def items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
             options=options,
             correct=index_of(row["answer"], options),
             reference=folder / reference if reference else None,
-            groups={
-                "track": TRACKS[row["task_type"]],
-                "reference": mode,
-                **({"kind": row["kind"]} if row.get("kind") else {}),
-            },
+            groups={"track": TRACKS[row["task_type"]], "reference": mode},
         )
 
 
@@ -66,7 +62,7 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
             if file.suffix == ".jsonl"
             else json_value(text)
         )
-    yield from items_of(rows, folder)
+    yield from _items_of(rows, folder)
 
 
 AGENTICIQA_EVAL = QuestionTask(

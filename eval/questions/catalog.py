@@ -2,13 +2,10 @@
 
 from agenticiqa.eval.questions.agenticiqa_eval import AGENTICIQA_EVAL
 from agenticiqa.eval.questions.qbench import ABENCH, QBENCH, QBENCH_HF
-from agenticiqa.eval.questions.self_made import OWN_MCQ
 from agenticiqa.eval.questions.task import QuestionTask
 from agenticiqa.programs.errors import UserError
 
-QUESTION_TASKS: dict[str, QuestionTask] = {
-    task.name: task for task in (QBENCH, QBENCH_HF, ABENCH, AGENTICIQA_EVAL, OWN_MCQ)
-}
+QUESTION_TASKS: dict[str, QuestionTask] = {task.name: task for task in (QBENCH, QBENCH_HF, ABENCH, AGENTICIQA_EVAL)}
 
 OF_PAIRS = ("qbench2", "q-bench2", "qbench2-hf", "q-bench2-hf")
 

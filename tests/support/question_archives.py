@@ -60,11 +60,3 @@ def agenticiqa_eval(root: Path) -> Path:
     (folder / "nr.json").write_text(json.dumps(alone))
     (folder / "fr.jsonl").write_text(json.dumps(compared) + "\n")
     return folder
-
-
-def own(root: Path, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write a user's own set with an image for each content, and return its file."""
-    folder = root / "own"
-    archives.images(folder, dict.fromkeys(str(row["image_path"]) for row in rows))
-    (folder / name).write_text(json.dumps(list(rows)))
-    return folder

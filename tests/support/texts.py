@@ -1,7 +1,6 @@
 """List the texts that users read: ``python tests/support/texts.py`` writes tests/docs/messages.txt and help.txt.
 
-Two places are skipped: ``signatures/``, as golden requests record the prompts (tests/programs/stages/golden/), and
-``eval/questions/wordings.py``, as its questions train and test the offline reader.
+``signatures/`` is skipped, as golden requests record the prompts (tests/programs/stages/golden/).
 """
 
 import ast
@@ -18,7 +17,6 @@ from agenticiqa.eval.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("configs", "eval", "programs")
-LEFT_OUT = "eval/questions/wordings.py"
 GOLDEN = ROOT / "tests" / "docs"
 LONGEST_VALUE = 25  # characters; the code of a longer one is shown as {...}
 VALUE = r"\{[^{}]*\}"
@@ -92,8 +90,8 @@ def messages() -> dict[str, list[str]]:
     found = {}
     for path in sorted(path for top in FOLDERS for path in (ROOT / top).rglob("*") if path.suffix in READERS):
         texts = dict.fromkeys(filter(is_text, READERS[path.suffix](path.read_text(encoding="utf-8"))))
-        if texts and (name := path.relative_to(ROOT).as_posix()) != LEFT_OUT:
-            found[name] = list(texts)
+        if texts:
+            found[path.relative_to(ROOT).as_posix()] = list(texts)
     return found
 
 
