@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agenticiqa.eval.calibrate import tool_categories
-from agenticiqa.eval.calibrate.tool_table import HEADER
 from agenticiqa.eval.datasets import mos_scale, read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
+from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.tool_table import HEADER
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.images.files import write_atomically

@@ -1,11 +1,11 @@
 """Measure the agreement of each embedded tool with MOS, and which tool follows which distortion.
 
-    python -m agenticiqa.eval.calibrate.tool_table LABELS.csv [--split dev]
+    python -m agenticiqa.eval.research.tool_table LABELS.csv [--split dev]
 
 prints the SRCC and fitted PLCC of every tool with the labels. With ``--write`` it writes the table by which tools are
 selected, from distorted copies of scikit-image's photos and any number of labeled sets::
 
-    python -m agenticiqa.eval.calibrate.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
+    python -m agenticiqa.eval.research.tool_table DATA/*/labels.csv --split dev --write configs/tool_table.yaml
 
 ``--tool`` measures only the named tools and keeps the rows of the others. A tool is not measured on images that it was
 trained on, which may include the photos of scikit-image. ``--scores TOOL LABELS.csv SCORES.csv`` and ``--level-scores
@@ -24,12 +24,13 @@ from typing import Any
 import yaml
 
 from agenticiqa.configs.reading import yaml_value
-from agenticiqa.eval.calibrate import tool_categories
 from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.research import tool_categories
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS
-from agenticiqa.programs.errors import AgenticIQAError, UserError
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.training_images import trained_on_count
@@ -40,7 +41,7 @@ HEADER = """\
 # "categories" has the SRCC of each tool, by distortion category and image source. The reference is the distortion level
 # (mean SRCC over the kinds of the category) or, for labeled sets, the MOS. A positive SRCC means that the tool changes
 # in its declared direction. n counts images (undistorted photos once per kind). The mean over sources selects tools.
-# Written by python -m agenticiqa.eval.calibrate.tool_table --write.
+# Written by python -m agenticiqa.eval.research.tool_table --write.
 # "errors" gives the weights of the tool mean, by source and tool. The first number of a tool is the standard deviation
 # of the MOS around its scores, in levels. The others are the correlations with the errors of the tools before it.
 # Written by python -m agenticiqa.eval.research.tool_errors fit --write.
@@ -110,7 +111,7 @@ def merged(old: Table, new: Table, measured_now: Sequence[str]) -> Table:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("labels", nargs="+", help="labels.csv files: columns image, mos and, for FR tools, reference")
     parser.add_argument("--split", help="use only the rows of this split; a file without them is used whole")
     parser.add_argument("--tool", nargs="+", metavar="NAME", help="measure only these tools")
@@ -133,16 +134,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="with --write: scores of the distorted photos, if the tool was trained on them, each from training "
         "without the photo (columns kind, level and score)",
     )
-    args = parser.parse_args(argv)
-    try:
-        sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
-        tools = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
-        if args.write:
-            _write(args.write, tools, sets, _held_out(args.scores, sets), args.level_scores)
-            return 0
-    except AgenticIQAError as error:
-        print(error, file=sys.stderr)
-        return 2
+    return run_command(parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
+    sets = {Path(path).resolve().parent.name: _items(path, args.split) for path in args.labels}
+    tools = [get_tool(name, TOOLS) for name in args.tool or TOOLS]
+    if args.write:
+        return _write(args.write, tools, sets, _held_out(args.scores, sets), args.level_scores)
     for name, items in sets.items():
         if len(sets) > 1:
             print(f"\n{name}\n")
@@ -153,7 +152,6 @@ def main(argv: Sequence[str] | None = None) -> int:
                 ranked, fitted, refused = agreement_with_labels(tool, items)
                 cells = (tool.name, ranked.n, refused, _cell(ranked), _cell(fitted), _not_held_out(tool, items))
                 print(f"| {' | '.join(map(str, cells))} |", flush=True)
-    return 0
 
 
 def _items(path: str, split: str | None) -> list[LabeledImage]:
@@ -238,4 +236,4 @@ def _cell(figure: Interval) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())
