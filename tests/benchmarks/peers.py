@@ -1,22 +1,42 @@
-"""Define peers: other packages that compute the same as an embedded metric.
+"""Compare the embedded metrics with peers, other packages that compute the same: processor time and values.
 
-The function ``make`` of a peer imports its package and returns a function of two uint8 RGB images; the second is the
-reference, which no-reference peers ignore. ``tolerance`` limits the difference from our value on gray images, which
-have the same luma in all packages. It is ``None`` if the peer is known to compute something else.
+    python tests/benchmarks/peers.py [--photo FILE] [--repeats 15]
+
+Everything runs on one core. A metric and its peers take turns, so that other load affects all of them; the ratio is
+that of the minima. Values are compared on blurred, noisy and compressed gray pictures, which have the same luma in all
+packages. For peers that are not installed, the output has the command to install them; `pip install --no-deps` keeps a
+peer from replacing numpy.
 """
 
-from collections.abc import Callable
+import argparse
+import os
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
+from pathlib import Path
+from statistics import median
 
-import numpy as np
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np  # noqa: E402 - reads the number of threads when it loads
+from PIL import Image, ImageFilter  # noqa: E402
 
 Metric = Callable[[np.ndarray, np.ndarray], float]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SIZE = (512, 384)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """The version of a metric in another package; ``note`` describes the difference."""
+    """The version of a metric in another package.
+
+    ``make`` imports the package and returns a function of an image and its reference, both uint8 RGB; no-reference
+    peers ignore the reference. ``tolerance`` limits the difference from our value; it is ``None`` if the peer is known
+    to compute something else. ``note`` describes the difference.
+    """
 
     metric: str
     name: str
@@ -159,3 +179,101 @@ PEERS = (
     Peer("HaarPSI", "piq", PIQ, partial(_piq, "haarpsi"), 1e-3),
     Peer("MDSI", "piq", PIQ, partial(_piq, "mdsi"), 1e-3),
 )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--photo", type=Path, default=EXAMPLES / "chelsea.webp", help="default: %(default)s")
+    parser.add_argument("--repeats", type=int, default=15, help="runs of each metric (default: %(default)s)")
+    args = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    compare_metrics(Image.open(args.photo).convert("RGB").resize(SIZE, Image.Resampling.BICUBIC), args.repeats)
+
+
+def compare_metrics(photo: Image.Image, repeats: int) -> None:
+    """Print a row for each metric and peer: minimum and median milliseconds, their ratio, difference of values."""
+    from agenticiqa.programs.tools import TOOLS
+
+    reference = np.asarray(photo.convert("L").convert("RGB"))
+    versions = distorted(reference)
+    print(
+        f"{'metric':15} {'ours ms':>15}   {'peer':20} {'peer ms':>15} {'ratio':>6} {'difference':>11} {'tolerance':>9}"
+    )
+    for name, card in TOOLS.items():
+        ours = card.measure if card.kind == "FR" else alone(card.measure)
+        peers, problems = made([peer for peer in PEERS if peer.metric == name])
+        mine, *theirs = times([ours, *(metric for _, metric in peers)], versions[0], reference, repeats)
+        if not theirs:
+            print(f"{name:15} {shown(mine)}")
+        for (peer, metric), taken in zip(peers, theirs, strict=True):
+            difference = max(abs(ours(image, reference) - metric(image, reference)) for image in versions)
+            ratio = f"{min(mine) / min(taken):6.2f}"
+            if peer.tolerance is None:
+                verdict = f"{'-':>11} {'-':>9}  not the same: {peer.note}"
+            else:
+                verdict = f"{difference:11.2e} {peer.tolerance:9.0e}"
+                if difference > peer.tolerance:
+                    verdict += f"  differs ({peer.note or 'no reason known'})"
+            print(f"{name:15} {shown(mine)}   {peer.name:20} {shown(taken)} {ratio} {verdict}")
+        for problem in problems:
+            print(f"{'':15} {'':15}   {problem}")
+    print()
+
+
+def alone(measure: Callable[[np.ndarray], float]) -> Metric:
+    """Return a no-reference metric that accepts and ignores a reference."""
+    return lambda image, reference: measure(image)
+
+
+def distorted(reference: np.ndarray) -> list[np.ndarray]:
+    """Return a blurred, a noisy and a compressed version of a gray picture."""
+    picture = Image.fromarray(reference[..., 0])
+    noise = np.random.default_rng(0).normal(0, 10, reference.shape[:2])
+    file = BytesIO()
+    picture.save(file, "JPEG", quality=20)
+    planes = [
+        np.asarray(picture.filter(ImageFilter.GaussianBlur(1.5))),
+        np.clip(np.rint(reference[..., 0] + noise), 0, 255).astype(np.uint8),
+        np.asarray(Image.open(file)),
+    ]
+    return [np.repeat(plane[..., None], 3, axis=2) for plane in planes]
+
+
+def made(peers: Sequence[Peer]) -> tuple[list[tuple[Peer, Metric]], list[str]]:
+    """Return the peers that run here, and a line for each of the others."""
+    running, problems = [], []
+    picture = np.random.default_rng(0).integers(0, 256, (256, 256, 1), dtype=np.uint8).repeat(3, axis=2)
+    for peer in peers:
+        try:
+            metric = peer.make()
+            metric(picture, picture[::-1])
+            running.append((peer, metric))
+        except ImportError as error:
+            problems.append(f"{peer.name:20} not installed: pip install {peer.install}  ({error})")
+        except Exception as error:  # any fault of another package becomes a line of the table
+            problems.append(f"{peer.name:20} fails: {type(error).__name__}: {error}")
+    return running, problems
+
+
+def times(metrics: Sequence[Metric], image: np.ndarray, reference: np.ndarray, repeats: int) -> list[list[float]]:
+    """Return milliseconds of processor time for each run of each metric; metrics take turns."""
+    taken: list[list[float]] = [[] for _ in metrics]
+    for metric in metrics:
+        metric(image, reference)
+    for _ in range(repeats):
+        for metric, found in zip(metrics, taken, strict=True):
+            started = time.process_time()
+            metric(image, reference)
+            found.append((time.process_time() - started) * 1000)
+    return taken
+
+
+def shown(taken: Sequence[float]) -> str:
+    """Return minimum and median as text."""
+    return f"{min(taken):7.2f} {median(taken):7.2f}"
+
+
+if __name__ == "__main__":
+    main()

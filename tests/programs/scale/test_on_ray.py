@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -113,16 +112,23 @@ def test_a_shard_that_kills_its_worker_is_set_aside_and_all_others_finish(album:
     assert on_ray("scores", 2, killed).figures["assessed"] == 10
 
 
+TIMES = ("ms", "timings_ms", "usage_by_stage")
+
+
+def untimed(value: Any) -> Any:
+    """Return a row without its times."""
+    if isinstance(value, dict):
+        return {name: untimed(each) for name, each in value.items() if name not in TIMES}
+    return [untimed(each) for each in value] if isinstance(value, list) else value
+
+
 @pytest.mark.ray
-def test_ray_gives_the_same_results_for_photos_as_one_process() -> None:
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    tests = Path(__file__).parents[2]
-    command = [
-        sys.executable,
-        str(tests / "benchmarks" / "runners.py"),
-        str(tests.parent / "examples"),
-        "--images",
-        "3",
-    ]
-    shown = subprocess.run([*command, "--runners", "Ray, 2 workers"], check=True, capture_output=True, text=True).stdout
-    assert shown.count("3 rows, 0 missing, 0 differ") == 4  # offline and with a model
+def test_ray_and_threads_give_the_same_rows_for_photos_as_one_process(album: Path, examples: Path) -> None:
+    runners = {"one": ["--workers", "1"], "two": ["--workers", "2"], "ray": ["--workers", "2", "--engine", "ray"]}
+    photos = [str(path) for path in sorted(examples.glob("*.webp"))[:3]]
+    for name, options in runners.items():
+        command = ["assess", *photos, "--parquet", name, "--no-cache", "--shard-images", "2", *options]
+        assert main(command) == 0
+    alone, *others = [[untimed(row) for row in shard_rows(name)] for name in runners]
+    assert len(alone) == 3
+    assert others == [alone, alone]
