@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 T = TypeVar("T")
 
@@ -14,7 +14,8 @@ MOS_RANGE_HELP = (
     "scores. If the scores cover less than a quarter of it, give this option"
 )
 TUNED_STAGES = ("scoring", "answering", "detection", "all")
-OPTIMIZERS = ("reflect", "gepa", "mipro", "simba", "bootstrap")
+Optimizer = Literal["reflect", "gepa"]
+OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
 
 
 def plain(name: str) -> str:

@@ -314,8 +314,7 @@ OPTIMIZE: Options = (
     Option(
         "--optimizer",
         "reflect (default): a model rewrites the instructions from the images with the largest errors, and a second "
-        "measurement confirms an improvement. The others are DSPy's: GEPA and MIPROv2 (both need pip install "
-        "'agenticiqa[optimize]'), SIMBA, BootstrapFewShot",
+        "measurement confirms an improvement. gepa: DSPy's GEPA",
         choices=OPTIMIZERS,
         default="reflect",
     ),
@@ -343,7 +342,7 @@ OPTIMIZE: Options = (
             ),
         ),
         "reflection model",
-        "It writes the instructions. Only --optimizer bootstrap works without it.",
+        "It writes the instructions.",
     ),
     *LABELS,
     MODELS,

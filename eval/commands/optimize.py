@@ -33,7 +33,7 @@ from agenticiqa.programs.errors import UserError
 
 def run(args: Namespace) -> int:
     """Print the price, tune, compare, and write the folder. The status is 1 if the tuned prompts are not kept."""
-    if not args.verbose:  # the report lists the requests of DSPy's optimizers and their outcome
+    if not args.verbose:  # the report lists the requests of GEPA and their outcome
         logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
     out: Path = args.out
     if out.suffix == ".json" or out.is_file():
@@ -48,17 +48,16 @@ def run(args: Namespace) -> int:
     price = _price(args.reflection_price)
     if args.max_usd is not None and price is None:
         raise UserError("--max-usd also needs the price of the reflection model: add --reflection-price INPUT,OUTPUT")
-    needed = args.optimizer != "bootstrap"
-    if needed and not args.reflection_backend:
+    if not args.reflection_backend:
         raise UserError("a model is needed to write instructions: name it with --reflection-backend")
-    reflection = reflection_model(args, price) if needed else None
+    reflection = reflection_model(args, price)
     labels, about, scale = _labels(args, stage)
     questions = questions_of(labels, stage, scale)
     pool, held_out = split_by_content(questions, held_out=args.held_out, seed=args.seed)
     print(f"Prompts to tune with {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
     print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
-    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend or "", price, args.optimizer)
+    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend, price, args.optimizer)
     fitted = fusion_images(args.optimizer, stage, len(pool), args.budget)
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
     print(f"Cost: {args.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
@@ -77,7 +76,7 @@ def run(args: Namespace) -> int:
     folder = args.log_dir or out / "search"
     folder.mkdir(parents=True, exist_ok=True)
     pin(folder, description)
-    output = sys.stderr if args.verbose else StringIO()  # the output of DSPy's optimizers
+    output = sys.stderr if args.verbose else StringIO()  # the output of GEPA
     with continuing(folder), within(limits), redirect_stdout(output):
         tuned = optimize(
             program,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
+from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
@@ -18,7 +19,7 @@ ESTIMATED: dict[Stage, str] = {
 }
 # Simulated searches of 100 to 400 assessments used 12.6 to 13.8 of them per proposal.
 ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
-ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA, MIPROv2 and SIMBA
+ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA
 ENOUGH = 10  # proposals; with fewer, a search seldom finds an improvement
 REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
 AFTER = 0.25  # share of requests that a later stage repeats because earlier answers changed (simulations: .05)
@@ -63,10 +64,10 @@ def budget_for(proposals: int) -> int:
     return round((proposals * ASSESSED_FOR_A_PROPOSAL + FIRST) / 0.9)
 
 
-def fusion_images(optimizer: str, stage: Stage, pool: int, assessments: int) -> int:
+def fusion_images(optimizer: Optimizer, stage: Stage, pool: int, assessments: int) -> int:
     """Return how many pool images the two fusions are fitted to beyond the budget.
 
-    Our own search measures them anyway; a DSPy optimizer may use other images.
+    Our own search measures them anyway; GEPA may use other images.
     """
     rates = stage in ("scoring", "all") and optimizer != "reflect"
     return min(FIRST, pool, assessments) if rates else 0
@@ -80,7 +81,7 @@ def expected(
     assessments: int,
     reflection: str,
     price: Price | None,
-    optimizer: str = "reflect",
+    optimizer: Optimizer = "reflect",
 ) -> Cost:
     """Return the cost of a search with this many assessments, and of its comparison.
 
@@ -95,7 +96,6 @@ def expected(
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
     count = proposals_of(assessments) if optimizer == "reflect" else assessments // ASSESSED_FOR_AN_INSTRUCTION
-    count = 0 if optimizer == "bootstrap" else count
     pixels = [load(question.image).size for question in pool[:SHOWN]]
     shown = sum(image_tokens(reflection, size) for size in pixels)
     each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown

@@ -64,8 +64,8 @@ class Step:
 class Searched:
     """The outcome of a search: ``best`` instructions, every proposal in order, and why the search ``ended``.
 
-    ``spent`` counts assessments, ``used`` their questions. ``tried`` counts the instructions that a DSPy optimizer
-    tried; ``steps`` then has only its outcome.
+    ``spent`` counts assessments, ``used`` their questions. ``tried`` counts the instructions that GEPA tried; ``steps``
+    then has only its outcome.
     """
 
     best: dict[str, str]

@@ -12,16 +12,16 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dspy
-from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
-from agenticiqa.eval.optimize.dspy_optimizers import Optimizer, tuned_by_dspy
+from agenticiqa.eval.optimize.gepa import Count, tuned_by_gepa
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
@@ -57,16 +57,10 @@ class Budget:
     Attributes:
         assessments: The most assessments of images, without those of the comparison.
         usd: The most to spend on everything, in USD; by default no limit.
-        judgments: The name of ``assessments`` in 0.1.0.
     """
 
     assessments: int = 400
     usd: float | None = None
-    judgments: InitVar[int | None] = None
-
-    def __post_init__(self, judgments: int | None) -> None:
-        if judgments is not None:
-            object.__setattr__(self, "assessments", judgments)
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
@@ -92,10 +86,10 @@ def optimize(
     labels: Sequence[LabeledImage | Item | TuningQuestion],
     stage: Stage = "scoring",
     *,
-    reflection: dspy.BaseLM | None = None,
+    reflection: dspy.BaseLM,
     budget: Budget = Budget(),
     starts: int = 3,
-    optimizer: Optimizer | Teleprompter = "reflect",
+    optimizer: Optimizer = "reflect",
     held_out: float = 0.4,
     scale: MosScale | None = None,
     seed: int = 0,
@@ -109,11 +103,10 @@ def optimize(
         program: The program to tune.
         labels: Images with MOS, images with named distortions, or questions with answers, as ``stage`` needs.
         stage: The stage to tune.
-        reflection: The model that writes instructions; "reflect" needs one.
+        reflection: The model that writes instructions.
         budget: The limits of the search.
         starts: How many first proposals "reflect" tries, continuing with the best.
-        optimizer: "reflect" of this package, or one of DSPy's by name ("gepa", "mipro", "simba", "bootstrap") or as an
-            instance.
+        optimizer: "reflect", the search of this package, or "gepa", DSPy's.
         held_out: The share of the labels' contents that is held out for the comparison.
         scale: The scale of the MOS; by default inferred from their range.
         seed: Determines the split and the search.
@@ -152,8 +145,6 @@ def optimize(
             return not limit_reached and price.affords(len(comparison_set))
 
         if optimizer == "reflect":
-            if reflection is None:
-                raise UserError("the search needs a model that writes instructions: name it with reflection=")
             reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
             found = bench.run(originals)
@@ -164,10 +155,8 @@ def optimize(
         else:
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
             kept_back = len(comparison_set) + 2 * len(seen[0])
-            candidate, found = tuned_by_dspy(
-                optimizer, program, pool, signatures, reflection, budget.assessments, seed, measured, limits,
-                lambda: price.affords(kept_back),
-            )  # fmt: skip
+            count = Count(budget.assessments, measured, limits, lambda: price.affords(kept_back))
+            candidate, found = tuned_by_gepa(program, pool, signatures, reflection, seed, count)
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
         profiles = [

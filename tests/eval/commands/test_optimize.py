@@ -343,7 +343,7 @@ def test_the_lines_of_the_docs_run_on_prompts_that_were_really_tuned(
     assert PHRASE in Path("tuned.json").read_text()
 
 
-# --- other stages, and DSPy's optimizers, in Python ------------------------------------------------------------------
+# --- other stages, in Python ------------------------------------------------------------------
 
 
 def model(server: Server, name: str) -> dspy.LM:
@@ -387,12 +387,3 @@ def test_answering_and_detection_are_tuned_on_their_own_labels(labels: Path) -> 
         (name,) = tuned.originals
         assert PHRASE in dict(tuned.program.named_predictors())[name].signature.instructions
         assert tuned.figures["mark"]["mean_absolute_error"]["after"]["value"] == 0, stage
-
-
-def test_bootstrap_keeps_good_answers_as_examples_and_an_instance_is_taken(labels: Path) -> None:
-    right = {"final_answer": "B", "quality_reasoning": "Blocks."}
-    with simulated_models(labels, answer=right) as server, dspy.context(lm=model(server, "judge")):
-        for optimizer in ("bootstrap", dspy.LabeledFewShot(k=1)):
-            tuned = optimize(AgenticIQA(), choices(labels), "answering", optimizer=optimizer, budget=Budget(30))
-            assert not tuned.kept
-            assert "significant" in tuned.why or "no better" in tuned.why
