@@ -3,7 +3,6 @@
 Each message becomes one line without secrets.
 """
 
-import base64
 import json
 import math
 import re
@@ -97,31 +96,14 @@ def redacted(text: str, secrets: tuple[str, ...]) -> str:
 def masked(text: str, secrets: tuple[str, ...]) -> str:
     """Return the text of an answer with ``***`` for each whole secret of at least 6 characters.
 
-    A secret is found as it is, escaped in JSON, reversed, in any case, and in base64, alone or within other text.
-    Unlike ``redacted``, this keeps beginnings of a secret, because an answer may contain them by chance.
+    A secret is found in any case, as it is and escaped in JSON. Unlike ``redacted``, this keeps beginnings of a secret,
+    because an answer may contain them by chance.
     """
     for secret in secrets:
         if len(secret) >= _SHORTEST:
-            for form in _forms(secret):
-                text = re.sub(re.escape(form), "***", text, flags=re.I)
-            for form in _in_base64(secret):
-                text = text.replace(form, "***")
+            for form in {secret, json.dumps(secret)[1:-1]}:
+                text = re.sub(re.escape(form), "***", text, flags=re.IGNORECASE)
     return text
-
-
-def _forms(secret: str) -> set[str]:
-    return {form for each in (secret, json.dumps(secret)[1:-1]) for form in (each, each[::-1])}
-
-
-def _in_base64(secret: str) -> set[str]:
-    """Return a secret's base64 at each of three offsets in a text, without digits that depend on its neighbors."""
-    found = set()
-    for ahead in range(3):
-        data = bytes(ahead) + secret.encode(errors="replace")
-        digits = base64.b64encode(data).decode()
-        first, last = (0, 2, 3)[ahead], len(data) // 3 * 4 + (0, 1, 2)[len(data) % 3]
-        found |= {digits[first:last], digits[first:last].replace("+", "-").replace("/", "_")}
-    return {form for form in found if len(form) >= _SHORTEST}
 
 
 def asked_to_wait(text: str) -> float | None:
@@ -148,10 +130,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def ran_out_of_time(error: BaseException) -> bool:
     """Return whether a request was sent but not answered before its deadline."""
-    import httpcore  # which a program without a model never loads
+    import httpx  # which a program without a model never loads
 
     chain = causes(error)
-    if not isinstance(error, lm15.TransportError) or any(isinstance(e, httpcore.ConnectTimeout) for e in chain):
+    if not isinstance(error, lm15.TransportError) or any(isinstance(e, httpx.ConnectTimeout) for e in chain):
         return False
     return any(isinstance(e, TimeoutError) for e in chain)
 

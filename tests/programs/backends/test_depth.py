@@ -5,12 +5,13 @@ import traceback
 from pathlib import Path
 
 import dspy
-import httpcore
+import httpx
 import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import ledger
 from agenticiqa.programs.backends.ledger import Limits, within
+from agenticiqa.programs.backends.transport import Transport
 from support.fake_server import by_stage, fake_server
 from support.scripted_answers import RATE, SCRIPT
 
@@ -33,15 +34,15 @@ def test_few_stack_frames_lie_between_the_call_and_the_request(
 ) -> None:
     """From ``AgenticIQA.__call__`` to the call of the client, in every stage."""
     depths: list[int] = []
-    sent = httpcore.ConnectionPool.handle_request
+    sent = Transport.handle_request
 
-    def note(pool: httpcore.ConnectionPool, request: httpcore.Request) -> httpcore.Response:
+    def note(transport: Transport, request: httpx.Request) -> httpx.Response:
         ours = [frame for frame in traceback.extract_stack() if frame.filename.startswith(INSTALLED)]
         calls = [number for number, frame in enumerate(ours) if frame.name == "__call__"]
         depths.append(sum(frame.name != "handle_request" for frame in ours[calls[0] :]))
-        return sent(pool, request)
+        return sent(transport, request)
 
-    monkeypatch.setattr(httpcore.ConnectionPool, "handle_request", note)
+    monkeypatch.setattr(Transport, "handle_request", note)
     with fake_server(by_stage(SCRIPT)) as server:
         program(server.url)(photo, query)
     assert len(depths) == len(server.requests) >= 2

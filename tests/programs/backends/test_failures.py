@@ -1,6 +1,5 @@
 """Errors are classified, and their messages can be shown."""
 
-import base64
 import json
 import traceback
 from collections.abc import Callable
@@ -210,21 +209,9 @@ def test_a_wait_is_read_from_the_headers_as_a_number_or_a_date() -> None:
         assert retry_after({"retry-after": nothing}) is None
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        SECRET,
-        SECRET[::-1],
-        SECRET.upper(),
-        SECRET.swapcase()[::-1],
-        json.dumps(SECRET)[1:-1],
-        *(base64.b64encode(f"{ahead}{SECRET}".encode()).decode() for ahead in ("", "x", "ab", "Bearer ")),
-        *(base64.urlsafe_b64encode(f"{ahead}{SECRET}yz".encode()).decode() for ahead in ("", "x", "ab")),
-    ],
-)
 @pytest.mark.parametrize("hide", [masked, redacted])
-def test_a_key_is_masked_however_a_server_writes_it(hide: Callable[..., str], written: str) -> None:
-    shown = hide(f"your key {written} is wrong", (SECRET,))
-    assert "***" in shown
-    assert len(shown) <= len("your key *** is wrong") + 14, "but for what stands before and behind it"
+def test_a_key_is_masked_in_any_case_and_escaped_in_json(hide: Callable[..., str]) -> None:
+    for secret in (SECRET, 'p"ss\\wörd'):
+        for written in (secret, secret.upper(), secret.swapcase(), json.dumps(secret)[1:-1]):
+            assert hide(f"your key {written} is wrong", (secret,)) == "your key *** is wrong"
     assert hide("no key here, nothing to hide", (SECRET,)) == "no key here, nothing to hide"

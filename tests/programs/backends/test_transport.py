@@ -1,5 +1,7 @@
 """Odd answers of a server over raw sockets: none is mixed up, read without end, or followed to another address."""
 
+import gc
+import gzip
 import json
 import os
 import re
@@ -8,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -19,6 +23,7 @@ from dspy import lm15
 
 from agenticiqa.programs.backends import transport
 from agenticiqa.programs.backends.failures import classified, ran_out_of_time
+from agenticiqa.programs.backends.retries import is_retryable
 from agenticiqa.programs.backends.transport import Transport, largest_answer, proxy_for
 
 Serve = Callable[[socket.socket, bytes], None]
@@ -56,8 +61,14 @@ def answer(body: bytes, status: str = "200 OK", headers: bytes = b"") -> bytes:
     return b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), headers, body)
 
 
-def send(url: str, timeout: float = 5.0, body: bytes = b"{}", largest: int = largest_answer(2048)) -> httpx.Response:
-    return Transport(timeout, largest).handle_request(httpx.Request("POST", url, content=body))
+def send(
+    url: str,
+    timeout: float = 5.0,
+    body: bytes = b"{}",
+    largest: int = largest_answer(2048),
+    by: Transport | None = None,
+) -> httpx.Response:
+    return (by or Transport(timeout, largest)).handle_request(httpx.Request("POST", url, content=body))
 
 
 def echoed(received: bytes) -> bytes:
@@ -88,18 +99,98 @@ def test_interim_responses_are_skipped(interim: bytes, times: int) -> None:
     assert [(each.status_code, each.content) for each in received] == [(200, body) for body in sent]
 
 
-@pytest.mark.parametrize("late", [0.0, 0.05], ids=["at once", "later"])
-def test_an_extra_answer_is_never_the_answer_to_another_request(late: float) -> None:
+def test_a_late_extra_answer_is_never_the_answer_to_another_request() -> None:
     def serve(client: socket.socket, received: bytes) -> None:
-        client.sendall(echoed(received) + (answer(b"stale") if not late else b""))
-        if late:
-            time.sleep(late)
-            client.sendall(answer(b"stale"))
+        client.sendall(echoed(received))
+        time.sleep(0.02)
+        client.sendall(answer(b"stale"))
 
+    transport = Transport(5.0, 1 << 20)
     with raw_server(serve) as url:
         for number in range(6):
-            assert send(url, body=b"{%d}" % number).content == b"{%d}" % number
-            time.sleep(late * 2)
+            assert send(url, body=b"{%d}" % number, by=transport).content == b"{%d}" % number
+            time.sleep(0.1)
+
+
+def test_connections_are_used_again_and_closed_with_the_transport() -> None:
+    opened, left = set[socket.socket](), threading.Semaphore(0)
+
+    def serve(client: socket.socket, received: bytes) -> None:
+        opened.add(client)
+        client.sendall(echoed(received))
+        if client.recv(1, socket.MSG_PEEK) == b"":
+            left.release()
+
+    transports = [Transport(5.0, 1 << 20)]
+    with raw_server(serve) as url:
+        with ThreadPoolExecutor(4) as pool:
+            sent = [b"{%d}" % number for number in range(100)]
+            assert [*pool.map(lambda body: send(url, body=body, by=transports[0]).content, sent)] == sent
+        assert 1 <= len(opened) <= 4
+        transports.clear()
+        gc.collect()
+        assert all(left.acquire(timeout=5) for _ in opened)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.1], ids=["at once", "when idle"])
+def test_a_connection_that_the_server_closes_is_opened_again_or_a_temporary_fault(pause: float) -> None:
+    def serve(client: socket.socket, received: bytes) -> None:
+        client.sendall(echoed(received))
+        client.shutdown(socket.SHUT_RDWR)
+
+    transport, answered = Transport(5.0, 1 << 20), 0
+    with raw_server(serve) as url:
+        for number in range(20):
+            with suppress(lm15.TransportError):  # which is retried
+                assert send(url, body=b"{%d}" % number, by=transport).content == b"{%d}" % number
+                answered += 1
+            time.sleep(pause)
+    assert answered >= (20 if pause else 10)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks a process")
+def test_a_forked_process_opens_its_own_connections() -> None:
+    opened = set[socket.socket]()
+
+    def serve(client: socket.socket, received: bytes) -> None:
+        opened.add(client)
+        client.sendall(echoed(received))
+
+    transport = Transport(5.0, 1 << 20)
+    with raw_server(serve) as url:
+        send(url, by=transport)
+        child = os.fork()
+        if not child:
+            os._exit(send(url, body=b"{2}", by=transport).content != b"{2}")
+        assert os.waitpid(child, 0)[1] == 0
+        assert send(url, body=b"{3}", by=transport).content == b"{3}"
+    assert len(opened) == 2
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_compressed_answer_is_unpacked_up_to_the_limit(encoding: str) -> None:
+    pack = zlib.compressobj(wbits=31 if encoding == "gzip" else 15)
+    packed = pack.compress(b" " * (100 << 20)) + pack.flush()
+    head = f"Content-Encoding: {encoding}\r\n".encode()
+    with raw_server(lambda client, _: client.sendall(answer(packed, headers=head))) as url:
+        tracemalloc.start()
+        with pytest.raises(lm15.ServerError, match="larger than 3 MiB"):
+            send(url, largest=3 << 20)
+    assert tracemalloc.get_traced_memory()[1] < 12 << 20
+    tracemalloc.stop()
+    with raw_server(lambda client, _: client.sendall(answer(gzip.compress(b"{}"), headers=head))) as url:
+        assert send(url).content == b"{}"
+
+
+@pytest.mark.parametrize(("encoding", "body"), [("br", b"{}"), ("gzip, gzip", b"{}"), ("gzip", b"{}")])
+def test_an_answer_that_cannot_be_unpacked_is_a_fault(encoding: str, body: bytes) -> None:
+    head = f"Content-Encoding: {encoding}\r\n".encode()
+    with (
+        raw_server(lambda client, _: client.sendall(answer(body, headers=head))) as url,
+        pytest.raises((lm15.ServerError, lm15.TransportError)) as raised,
+    ):
+        send(url)
+    assert is_retryable(raised.value)
 
 
 def trickle(client: socket.socket, head: bytes, each: bytes) -> None:
@@ -184,6 +275,7 @@ import resource, sys
 from concurrent.futures import ThreadPoolExecutor
 from dspy import lm15
 from test_transport import send
+from agenticiqa.programs.backends.retries import is_retryable
 from agenticiqa.programs.backends.transport import largest_answer
 
 def given_up(_):
@@ -255,54 +347,6 @@ def test_a_proxy_from_the_environment_is_not_used_for_this_machine(monkeypatch: 
     )
     assert proxy_for("https://inside.example/v1") is None
     assert proxy_for("https://api.example/v1") == "http://proxy.example:3128"
-
-
-DIRECT = [
-    ("10.0.0.0/8", "http://10.1.2.3:8000/v1"),
-    ("192.168.0.0/16", "https://192.168.7.7/v1"),
-    ("192.168.3.4/16", "https://192.168.7.7/v1"),
-    ("172.16.0.0/12 , 10.0.0.0/8", "http://10.1.2.3/v1"),
-    ("172.16.0.0/12 10.0.0.0/8", "http://10.1.2.3/v1"),
-    ("[fd00::]/8", "http://[fd12:3456::1]:8000/v1"),
-    ("fd00::/8", "http://[fd12:3456::1]/v1"),
-    ("[fd00::/8]", "http://[fd12:3456::1]/v1"),
-    ("fd12::1", "http://[fd12:0::1]/v1"),
-    ("[fd12::1]:8000", "http://[fd12::1]:8000/v1"),
-    ("10.0.0.0/8", "http://[::ffff:10.1.2.3]/v1"),
-    ("10.1.2.3", "http://10.1.2.3:8000/v1"),
-    ("10.1.2.3:8000", "http://10.1.2.3:8000/v1"),
-    ("INSIDE.example", "http://gpu.inside.example/v1"),
-    (".inside.example", "http://gpu.inside.example/v1"),
-    ("*.inside.example", "http://gpu.inside.example/v1"),
-    ("inside.example:8000", "http://inside.example:8000/v1"),
-    ("*", "http://api.example/v1"),
-]
-THROUGH = [
-    ("10.0.0.0/8", "http://11.1.2.3/v1"),
-    ("10.0.0.0/33", "http://10.1.2.3/v1"),
-    ("10.1.2.3:8000", "http://10.1.2.3:9000/v1"),
-    ("fd00::/8", "http://[fe80::1]/v1"),
-    ("10.0.0.0/8", "http://10.example/v1"),
-    ("inside.example", "http://notinside.example/v1"),
-    ("0/0", "http://api.example/v1"),
-    ("", "http://10.1.2.3/v1"),
-    (",", "http://10.1.2.3/v1"),
-]
-
-
-@pytest.mark.parametrize(
-    ("entries", "address", "direct"), [*((*each, True) for each in DIRECT), *((*each, False) for each in THROUGH)]
-)
-@pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
-def test_no_proxy_may_contain_networks_and_ports(
-    monkeypatch: pytest.MonkeyPatch, variable: str, entries: str, address: str, direct: bool
-) -> None:
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    for scheme in ("http", "https"):
-        monkeypatch.setenv(f"{scheme}_proxy", "http://proxy.example:3128")
-    monkeypatch.setenv(variable, entries)
-    assert proxy_for(address) == (None if direct else "http://proxy.example:3128")
 
 
 def test_an_unreachable_proxy_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
