@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.images.files import sha256_of, write_atomically
 
 OPSET = 18
 MOST = 127  # the largest weight in eight bits
@@ -85,3 +85,35 @@ def save_onnx(
         del each.metadata_props[:]  # the exporter writes the local path of each line of code
     onnx.checker.check_model(model)
     write_atomically(file, model.SerializeToString(deterministic=True))
+
+
+def in_two_parts(model: onnx.ModelProto, output: str) -> tuple[bytes, bytes]:
+    """Return a model in two parts: the first is a smaller model of one output, and both joined are the whole model.
+
+    Protobuf merges the graph of the second part into that of the first. See ``programs.tools.numerics.networks``.
+    """
+    needed = {output}
+    for node in reversed(model.graph.node):
+        if needed.intersection(node.output):
+            needed.update(node.input, node.output)
+    smaller, rest = onnx.ModelProto(), onnx.ModelProto()
+    smaller.CopyFrom(model)
+    smaller.ClearField("graph")
+    smaller.graph.name = model.graph.name
+    smaller.graph.input.extend(model.graph.input)
+    for node in model.graph.node:
+        (smaller if node.output[0] in needed else rest).graph.node.append(node)
+    for weight in model.graph.initializer:
+        (smaller if weight.name in needed else rest).graph.initializer.append(weight)
+    for value in model.graph.output:
+        (smaller if value.name == output else rest).graph.output.append(value)
+    onnx.checker.check_model(smaller)
+    return smaller.SerializeToString(deterministic=True), rest.SerializeToString(deterministic=True)
+
+
+def write_quality_model(model: onnx.ModelProto, file: Path) -> None:
+    """Write a quality model that begins with its backbone, and print the constants of ``learned_iqa`` for it."""
+    backbone, rest = in_two_parts(model, "late")
+    write_atomically(file, backbone + rest)
+    print(f'SHA256 = "{sha256_of(file)}"')
+    print(f"BACKBONE = {len(backbone):_}")

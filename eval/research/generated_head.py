@@ -33,6 +33,7 @@ from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distortion_series import cached_series
+from agenticiqa.eval.research.exported import write_quality_model
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
 from agenticiqa.eval.research.panel_head import FOLDS, features_of, fit_head, projections_of
 from agenticiqa.eval.research.quality_head import reduction
@@ -308,8 +309,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         weights, level = fit_head(coordinates, mos)
         made = args.out / "quality_model.onnx"
         whole = with_generated(model, classifier, (toward @ weights).astype(np.float32), level)
-        write_atomically(made, whole.SerializeToString(deterministic=True))
-        print(f'SHA256 = "{sha256_of(made)}"')
+        write_quality_model(whole, made)
 
     return run_command(parser, run, argv)
 

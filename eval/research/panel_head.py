@@ -24,6 +24,7 @@ from agenticiqa.eval.datasets import LabeledImage, folds_by_content, read_labels
 from agenticiqa.eval.intervals import interval
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
+from agenticiqa.eval.research.exported import write_quality_model
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
 from agenticiqa.eval.research.quality_head import SPANNING, reduction, ridge_regression
 from agenticiqa.eval.research.quality_network import STATISTICS
@@ -115,8 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         weight.CopyFrom(numpy_helper.from_array(weights, weight.name))
         bias.CopyFrom(numpy_helper.from_array(levels, bias.name))
         made = args.out / "quality_model.onnx"
-        write_atomically(made, model.SerializeToString(deterministic=True))
-        print(f'SHA256 = "{sha256_of(made)}"')
+        write_quality_model(model, made)
 
     return run_command(parser, run, argv)
 

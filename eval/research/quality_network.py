@@ -13,12 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from agenticiqa.eval.research.exported import Compact, HalfPrecision, save_onnx
+from agenticiqa.eval.research.exported import Compact, HalfPrecision, save_onnx, write_quality_model
 from agenticiqa.programs.errors import UserError
 
 Array = NDArray[np.float32]
@@ -365,3 +366,4 @@ def save_quality_model(model: QualityModel, file: Path) -> None:
     sides = {2: torch.export.Dim("h", min=64, max=1 << 15), 3: torch.export.Dim("w", min=64, max=1 << 15)}
     example = torch.zeros(1, 3, 96, 160)
     save_onnx(Compact(model, stored), example, ["image", "reading", "late", "features"], sides, file)
+    write_quality_model(onnx.load(file), file)

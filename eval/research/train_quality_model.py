@@ -32,7 +32,7 @@ from agenticiqa.eval.research.quality_rows import Rows, read_photos, read_rows, 
 from agenticiqa.eval.research.quality_training import Training, scores_of, series_table
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.errors import AgenticIQAError, UserError
-from agenticiqa.programs.images.files import sha256_of, write_atomically
+from agenticiqa.programs.images.files import write_atomically
 
 FOLDS = 5
 TYPICAL_SET = 50  # least number of images of a set that determines the common scale
@@ -116,7 +116,6 @@ def run(args: argparse.Namespace) -> int:
     projections, networks = training.fitted(args.seed)
     model = args.out / "quality_model.onnx"
     save_quality_model(QualityModel(features, projections, networks), model)
-    print(f'SHA256 = "{sha256_of(model)}"')
     cases = {f"other images of all sets ({FOLDS} folds)": rated(rows, inside, training.novelty)}
     if len(across) > 1:
         cases |= {f"all sets but {name}": rated(rows, held, training.novelty) for name, held in across.items()}

@@ -5,8 +5,7 @@ The network is the untouched backbone of LEARNED-IQA.
 
 import numpy as np
 
-from agenticiqa.programs.tools.metrics.learned_iqa import MODEL, SHA256, SMALLEST_SIDE, as_input
-from agenticiqa.programs.tools.numerics.networks import run_network
+from agenticiqa.programs.tools.metrics.learned_iqa import SMALLEST_SIDE, last_stage
 from agenticiqa.programs.tools.numerics.pixels import RGB, check_pair
 from agenticiqa.programs.tools.tool import Tool
 
@@ -34,9 +33,7 @@ def deep_sim(image: RGB, reference: RGB) -> float:
     check_pair(image, reference, SMALLEST_SIDE)
     if np.array_equal(image, reference):
         return 1.0
-    first, second = (
-        run_network(MODEL, SHA256, "late", as_input(pixels))[0].astype(np.float64) for pixels in (image, reference)
-    )
+    first, second = (last_stage(pixels).astype(np.float64) for pixels in (image, reference))
     lengths = np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
     return float((((first * second).sum(axis=0) + FAINT) / (lengths + FAINT)).mean())
 

@@ -1,4 +1,8 @@
-"""Run an ONNX network that ships with the package: one core, the same bits each time."""
+"""Run an ONNX network that ships with the package: one core, the same bits each time.
+
+onnxruntime always computes all layers of a file. A file may begin with a smaller network that is complete by itself:
+protobuf merges the graph that follows into it, so that the first bytes are one network and all bytes another.
+"""
 
 import os
 from pathlib import Path
@@ -14,27 +18,30 @@ KEPT_PIXELS = 512 * 512  # of an input: the working memory for more of them is r
 
 
 def run_network(
-    file: Path, sha256: str, output: str, given: NDArray[np.float32] | NDArray[np.int64]
+    file: Path, sha256: str, output: str, given: NDArray[np.float32] | NDArray[np.int64], size: int | None = None
 ) -> NDArray[np.float32]:
     """Return one named output of a network with one input, pixels (1, C, H, W) or tokens (1, N).
 
-    Only the layers that lead to the output are computed.
+    ``size`` is the length of the smaller network at the beginning of the file, if that is meant.
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """
-    return run_for(file, sha256, (output,), given)[0]
+    return run_for(file, sha256, (output,), given, size)[0]
 
 
 def run_for(
-    file: Path, sha256: str, outputs: tuple[str, ...], given: NDArray[np.float32] | NDArray[np.int64]
+    file: Path,
+    sha256: str,
+    outputs: tuple[str, ...],
+    given: NDArray[np.float32] | NDArray[np.int64],
+    size: int | None = None,
 ) -> list[NDArray[np.float32]]:
     """Return several outputs, as ``run_network`` does."""
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
-    options.only_execute_path_to_fetches = True
     if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
-    session = _sessions.once((file, sha256), lambda: _loaded(file, sha256))
+    session = _sessions.once((file, sha256, size), lambda: _loaded(file, sha256, size))
     found: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: given}, options)
     return found
 
@@ -52,10 +59,11 @@ def silent_onnxruntime() -> Any:
 _sessions = Memo()  # not functools.cache, with which threads that begin together would each load the network
 
 
-def _loaded(file: Path, sha256: str) -> Any:
+def _loaded(file: Path, sha256: str, size: int | None) -> Any:
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # the plans for the shapes of all images are kept
     options.log_severity_level = 3  # errors only: it warns of initializers that it drops
-    return onnxruntime.InferenceSession(read_checked(file, sha256), options, providers=["CPUExecutionProvider"])
+    network = read_checked(file, sha256)[:size]
+    return onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])

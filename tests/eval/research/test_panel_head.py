@@ -13,7 +13,7 @@ import onnx
 
 from agenticiqa.eval.research.likeness import gray_copies, groups_of
 from agenticiqa.eval.research.panel_head import main, projections_of
-from agenticiqa.programs.tools.metrics.learned_iqa import MODEL
+from agenticiqa.programs.tools.metrics.learned_iqa import BACKBONE, MODEL
 
 pytestmark = pytest.mark.slow
 
@@ -48,6 +48,7 @@ def test_only_the_head_of_the_panel_changes_and_a_second_run_writes_the_same_bit
     changed = np.flatnonzero((before[weight] != after[weight]).any(axis=0) | (before[bias] != after[bias]))
     assert changed.tolist() == [1], "the column of the first panel"
     first = made.read_bytes()
+    assert first[:BACKBONE] == MODEL.read_bytes()[:BACKBONE], "the backbone is still the first part"
     assert re.search(r"SRCC by 5 folds: [-\d.]+ \[.*SHA256 = \"[0-9a-f]{64}\"", capsys.readouterr().out, re.DOTALL)
     assert main(call) == 0
     assert made.read_bytes() == first
