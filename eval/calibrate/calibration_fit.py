@@ -1,4 +1,4 @@
-"""Fit a tool's calibration to 1..5, refuse data without a monotone relation, and measure the held-out error.
+"""Fit a tool's calibration to 1..5, and refuse data without a monotone relation.
 
 The curve is the five-parameter logistic of ``agenticiqa.programs.tools.calibration``. It is fitted as a function of u,
 the raw value scaled to 0..1 with the better end at 1::
@@ -18,7 +18,6 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit
 
-from agenticiqa.eval.datasets import folds_by_content
 from agenticiqa.eval.intervals import COMPLETE, FEWEST_CONTENTS, Interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.programs.errors import ToolError
@@ -28,7 +27,6 @@ from agenticiqa.programs.tools.tool import Tool
 MIN_POINTS = 20
 CEILING, FLOOR = 5.0, 2.0
 FLOOR_WEIGHT = 2.0  # of the excess over FLOOR, relative to the root of the number of rated images
-FOLDS = 5
 REVERSED = -0.2  # SRCC within one half of the raw values below which the relation counts as reversed there
 STARTS = ((0.4, 1.5), (0.8, 4.0))  # middle as a quantile of u, steepness in standard deviations of u
 STEEPEST = 5.0  # logistic part, per standard deviation of u: a steeper curve is a step between two points
@@ -39,7 +37,7 @@ class Points:
     """The data that a curve is fitted to.
 
     ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one content are
-    never split between fit and check. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
+    not independent. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
     for at most 2. ``origin`` describes the data in words, for the profile.
     """
 
@@ -50,25 +48,18 @@ class Points:
     worst: tuple[float, ...] = ()
     origin: str = "unnamed images"
 
-    def subset(self, rows: np.ndarray) -> "Points":
-        """Return a subset of the rated images; ``rows`` is a mask (N,)."""
-        contents = tuple(np.asarray(self.contents, dtype=str)[rows])
-        return replace(self, raw=self.raw[rows], quality=self.quality[rows], contents=contents)
-
 
 @dataclass(frozen=True)
 class CurveFit:
     """A curve with its figures.
 
     ``srcc`` has an interval over contents and is positive if the tool follows its declared direction. ``residual`` is
-    the RMSE on the fitted points, and ``held_out`` the RMSE on contents that the curve was not fitted to (``None`` with
-    too few contents to hold any out). Both errors are on 1..5.
+    the RMSE on the fitted points, on 1..5.
     """
 
     curve: Calibration
     srcc: Interval
     residual: float
-    held_out: float | None
 
 
 def fit_calibration(points: Points, tool: Tool) -> CurveFit:
@@ -89,12 +80,12 @@ def fit_calibration(points: Points, tool: Tool) -> CurveFit:
         raise ToolError(
             f"the fitted curve is not monotone over {tool.raw_range}: check the plot for outliers, or exclude the tool"
         )
-    return CurveFit(curve, found, residual, _held_out_error(points, tool))
+    return CurveFit(curve, found, residual)
 
 
 def root_mean_square_error(curve: Calibration, points: Points) -> float:
     """Return the RMSE of a curve on the rated images, on 1..5."""
-    return float(np.sqrt(np.mean((_mapped(curve, points.raw) - points.quality) ** 2)))
+    return float(np.sqrt(np.mean(([*map(curve, points.raw)] - points.quality) ** 2)))
 
 
 def _checked_srcc(points: Points, tool: Tool) -> Interval:
@@ -106,11 +97,19 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
         raise ToolError(f"the tool returns {points.raw[0]:g} for every image, but a curve needs different values")
     if np.ptp(quality) == 0:
         raise ToolError("all MOS are equal, but a curve needs different ones: check the mos column")
-    found = _srcc_interval(raw, points)
+    contents = np.asarray(points.contents)
+    found = _srcc_interval(raw, quality, contents)
     lower = raw <= np.median(raw)
     names = ("low", "high") if tool.higher_is_better else ("high", "low")
     for half, name in zip((lower, ~lower), names, strict=True):
-        _refuse_reversed(raw, points, half, name)
+        whole, within = (srcc(raw[rows], quality[rows]) or 0.0 for rows in (lower | ~lower, half))
+        if within >= REVERSED or whole <= REVERSED or half.sum() < MIN_POINTS / 2:
+            continue
+        if (_srcc_interval(raw[half], quality[half], contents[half]).high or 0) < 0:
+            raise ToolError(
+                f"the relation to the MOS reverses (SRCC {within:.2f} for the {name} values, {whole:.2f} for all), so "
+                "no monotone curve fits: exclude the tool"
+            )
     if found.value is not None and found.value >= COMPLETE:
         return found
     if found.value is None or found.low is None or found.high is None:
@@ -127,23 +126,10 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     return found
 
 
-def _refuse_reversed(raw: Numbers, points: Points, half: np.ndarray, name: str) -> None:
-    """Raise ToolError if one half of the values clearly runs against the whole, as no monotone curve fits both."""
-    whole, within = (srcc(raw[rows], points.quality[rows]) or 0.0 for rows in (np.full(len(raw), True), half))
-    if within >= REVERSED or whole <= REVERSED or half.sum() < MIN_POINTS / 2:
-        return
-    if (_srcc_interval(raw[half], points.subset(half)).high or 0) < 0:
-        raise ToolError(
-            f"the relation to the MOS reverses (SRCC {within:.2f} for the {name} values, {whole:.2f} for all), so no "
-            "monotone curve fits: exclude the tool"
-        )
-
-
-def _srcc_interval(raw: Numbers, points: Points) -> Interval:
+def _srcc_interval(raw: Numbers, quality: Numbers, contents: np.ndarray) -> Interval:
     """Return SRCC with its interval over contents, or over images if there are too few contents."""
-    enough = len(set(points.contents)) >= FEWEST_CONTENTS
-    contents = points.contents if enough else tuple(map(str, range(len(raw))))
-    return interval(srcc, raw, points.quality, contents)
+    enough = len(set(contents)) >= FEWEST_CONTENTS
+    return interval(srcc, raw, quality, [*(contents if enough else map(str, range(len(raw))))])
 
 
 def _betas(points: Points, tool: Tool) -> Betas:
@@ -189,23 +175,3 @@ def _betas(points: Points, tool: Tool) -> Betas:
         height = float(c + a / 2 - shape[3] * start)
     first, second, third, fourth, fifth = (float(f"{beta:.8g}") for beta in (*shape, height))
     return first, second, third, fourth, fifth
-
-
-def _held_out_error(points: Points, tool: Tool) -> float | None:
-    """Return the RMSE of curves on contents held out from their fit; ``None`` if too few points remain to fit."""
-    errors: list[Numbers] = []
-    fold_of = folds_by_content(points.contents, FOLDS)
-    folds = np.unique(fold_of)
-    if len(folds) < 2:
-        return None
-    for fold in folds:
-        rest, out = fold_of != fold, fold_of == fold
-        if rest.sum() < MIN_POINTS or np.ptp(points.raw[rest]) == 0:
-            return None
-        curve = Calibration(_betas(points.subset(rest), tool), tool.raw_range, "")
-        errors.append(_mapped(curve, points.raw[out]) - points.quality[out])
-    return float(np.sqrt(np.mean(np.concatenate(errors) ** 2)))
-
-
-def _mapped(curve: Calibration, raw: Numbers) -> Numbers:
-    return np.array([curve(value) for value in raw])

@@ -29,7 +29,7 @@ The command fits one of three things:
 
   --adapt                                an adapter, which corrects the offline score
   --backend, --config or results.jsonl   a fusion profile, which sets the weight of a model relative to the tools
-  otherwise                              tool curves, which map the values of each tool to 1..5
+  --tool                                 tool curves, which map the values of each tool to 1..5
 
 ADAPTER: correct the offline score with your own labels. 50 to 200 labeled images are enough. No model is used.
 
@@ -61,28 +61,22 @@ continue. A profile is valid for one model, its prompts and the tools. Name it i
 TOOL CURVES: each tool measures on its own scale, and a curve maps it to 1..5. The shipped curves were fitted to public
 data sets. Fit them to the MOS of your own images:
 
-  agenticiqa calibrate mine/labels.csv --out mine.yaml
-      all full-reference tools if there are references, otherwise all no-reference tools
   agenticiqa calibrate mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
       two tools, with scores from 1 to 10; replaces an earlier mine.yaml
-  agenticiqa calibrate mine/labels.csv --split train --name "my set" --base other.yaml
+  agenticiqa calibrate mine/labels.csv --tool NIQE --split train --name "my set" --base other.yaml
       only rows of one split; the profile calls the data "my set" and copies all other curves from other.yaml
-  agenticiqa calibrate photos/ --tool NOISE-SIGMA
-      tools for a single distortion need no MOS: the command distorts pristine photos step by step
 
-Measured values are saved beside the profile (mine.raw.jsonl). After Ctrl-C, run the same command again to continue.
 The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
 correlate with the MOS, or if their correlation has the wrong sign.
-A full-reference curve maps an undistorted image to 5 and extreme distortions to about 2 or less. This can pull the
-middle of the curve away from the points. Check the plot: if a curve misses its points, name only the other tools with
---tool. Then name the profile in a configuration:
+A full-reference curve maps an undistorted image to 5. This can pull the middle of the curve away from the points. Check
+the picture beside the profile (mine.png) before you name the profile in a configuration:
 
   calibration: mine.yaml
 
 LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional.
 For a public data set, give its name and its folder:
 
-  agenticiqa calibrate kadid10k --root /data --out mine.yaml
+  agenticiqa calibrate kadid10k --root /data --tool SSIM --out mine.yaml
 
 exit status: 0 everything requested was fitted, 1 the adapter or some curves were not saved, or some images were not
 rated, 2 wrong usage
@@ -262,14 +256,13 @@ DATASETS: Options = (
     Option("--root DIR", "check the copy in this folder, which holds the unpacked archive", Path),
 )
 CURVES: Options = (
-    Option("--tool NAME", "fit only these tools (`agenticiqa tools` lists them; default: all that apply)", nargs="+"),
+    Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+"),
     Option("--name N", "name of the data in the profile (default: name of the folder)"),
     Option(
         "--base P",
         "copy the curves of all other tools from this profile, a file or a shipped one (default: the shipped profile "
         "'default')",
     ),
-    Option("--plot PNG", "file for the plot of the fit (default: beside the profile)", Path),
 )
 FUSION: Options = (Option("--no-labels", "ignore the MOS in results of evaluate", bool),)
 CALIBRATE: Options = (
@@ -282,7 +275,7 @@ CALIBRATE: Options = (
         dest="data",
     ),
     Option("--out FILE", f"file to write (default: adapter.npz, {FUSION_OUT} or {CURVES_OUT})", Path),
-    Option("--force", "replace the file and the plot if they exist", bool),
+    Option("--force", "replace the file and the picture if they exist", bool),
     *LABELS,
     Option("--adapt", "fit a correction (adapter) that brings the offline score closer to your labels", bool),
     Group(CURVES, "tool curves"),

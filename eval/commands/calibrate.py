@@ -7,7 +7,7 @@ fits the fusion (``calibrate_fusion``). ``--adapt`` fits an adapter of the learn
 from argparse import Namespace
 
 from agenticiqa.configs.options import Options
-from agenticiqa.eval.calibrate.selection import sorted_by_kind
+from agenticiqa.eval.calibrate.given import sorted_by_kind
 from agenticiqa.eval.commands import calibrate_adapter, calibrate_fusion, calibrate_tools
 from agenticiqa.eval.commands.arguments import CURVES, FUSION, LABELS
 from agenticiqa.programs.cli.arguments import BATCHED, DRY_RUN, MODELS, WORKERS_OPTION
@@ -39,4 +39,11 @@ def run(args: Namespace) -> int:
     unused = options_given(args, LABELS, but=["--mos-range"] if given.rows else [])
     if unused and not given.labels:
         raise UserError(f"{unused[0]} is for labels; remove it, or name a table of labels or a data set")
-    return calibrate_fusion.run(args, given) if fits_fusion else calibrate_tools.run(args, given)
+    if fits_fusion:
+        return calibrate_fusion.run(args, given)
+    if not args.tool or given.labels is None or given.photos:
+        raise UserError(
+            "name what to fit: labels with --adapt (the offline score) or with --tool NAME (the curve of a tool), or "
+            "photos with --backend or --config (a fusion profile)"
+        )
+    return calibrate_tools.run(args, given.labels)

@@ -1,6 +1,5 @@
 """Fit a fusion profile to photos that a model rates, or to the rows of a finished run, with or without labels."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.calibrate.selection import Given
+from agenticiqa.eval.calibrate.given import Given
 from agenticiqa.eval.commands.arguments import FUSION_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import continuing
@@ -17,22 +16,20 @@ from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text, unusable
-from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs, third_tools
+from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text
+from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
-from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import Appending, assess_and_write
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
-from agenticiqa.programs.errors import ImageError, UserError
+from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
-from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -47,7 +44,7 @@ def run(args: Namespace, given: Given) -> int:
     if given.rows:
         if args.backend or args.config or args.dry_run:
             raise UserError("results of a finished run need no model: remove --backend, --config and --dry-run")
-        rows, status = _finished(given.rows), OK
+        rows, status = [row for file in given.rows for row in _read(file)], OK
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
@@ -128,17 +125,6 @@ def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> t
         return [*results.rows(offsets_of_latest(jobs, results, plan.settings))], len(summary.failed)
 
 
-def _finished(files: Sequence[Path]) -> list[Row]:
-    """Return the usable rows of finished runs; values missing for a fit are measured if the images still exist."""
-    rows = [row for file in files for row in _read(file)]
-    lacking = sum(map(_lacks_inputs, rows))
-    if lacking:
-        print(f"{lacking} rows are from an earlier version: their missing values are measured now", file=sys.stderr)
-    folders = ["", *(str(file.parent) for file in files)]
-    others = [row for row in rows if not _lacks_inputs(row)]
-    return [*others, *render.progress(_completed(rows, folders), lacking, "measuring")]
-
-
 def _read(file: Path) -> Iterator[Row]:
     from agenticiqa.programs.scale.table import result_rows  # loads pyarrow
 
@@ -149,24 +135,3 @@ def _read(file: Path) -> Iterator[Row]:
         raise UserError(f"{printable_path(file)}: cannot be read ({error.strerror}); {expected}") from error
     except UserError as error:
         raise UserError(f"{error}; {expected}") from error
-
-
-def _lacks_inputs(row: Row) -> bool:
-    return unusable(row) is None and "third_tools" not in (row.get("fusion") or {})
-
-
-def _completed(rows: Iterable[Row], folders: Sequence[str]) -> Iterator[Row]:
-    """Yield incomplete rows with the missing inputs of a fit measured, if the image exists and has not changed."""
-    for row in filter(_lacks_inputs, rows):
-        yield {**row, "fusion": {**(row.get("fusion") or {}), **_measured(row, folders)}}
-
-
-def _measured(row: Row, folders: Sequence[str]) -> Row:
-    for folder in folders:
-        path = Path(os.path.join(folder, row["image"]))
-        try:
-            if path.is_file() and sha256_of(path) == row["image_sha256"]:
-                return {"third_tools": third_tools(load(path))}
-        except (OSError, ImageError):
-            continue
-    return {}

@@ -1,83 +1,111 @@
-"""Fit the tools' curves (to 1..5) to the user's MOS, and write them as a calibration profile."""
+"""Fit the curves of tools (to 1..5) to the user's MOS, and write them as a calibration profile with a picture."""
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
 
-from agenticiqa.eval.calibrate import fit_report, samples, selection
-from agenticiqa.eval.calibrate.selection import Given
+import numpy as np
+
+from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, root_mean_square_error
+from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
 from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.shared import continuing
-from agenticiqa.eval.report.model import print_table
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
-from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
+from agenticiqa.programs.images import load, load_pair
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.tools.calibration import load_profile, write_profile
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
+from agenticiqa.programs.tools.calibration import Calibration, load_profile, write_profile
+from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.programs.tools.training_images import trained_on_count
 
 
-def run(args: Namespace, given: Given) -> int:
-    """Measure, fit, and write the profile and the picture; print refused tools on stderr."""
+def run(args: Namespace, labels: Path) -> int:
+    """Measure the labeled images, fit the curves, and write the profile and the picture."""
     out, base_name = args.out or CURVES_OUT, args.base or "default"
-    plot = args.plot or out.with_suffix(".png")
-    for file in (out, plot):
+    for file in (out, out.with_suffix(".png")):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
     base = load_profile(base_name)
-    chosen = _selection(args, given)
-    if chosen.summary:
-        print(chosen.summary, file=sys.stderr)
-    kept = out.with_suffix(".raw.jsonl")
-    with ResultsFile(kept) as results, continuing(kept):
-        raw, failures = _measure(chosen, results)
-    outcomes = [
-        selection.outcome(tool, raw[name], chosen.origin, base.get(name)) for name, tool in chosen.tools().items()
-    ]
-    print_table(fit_report.table(outcomes))
+    tools = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool)]
+    data = labels_named(args, labels)
+    scale, has_references = data.any_scale(), any(label.reference for label in data.labels)
+    for tool in tools:
+        if tool.kind == "FR" and not has_references:
+            raise UserError(f"{tool.name} needs references, but {data.name} has none: add a column reference")
+    print(f"{len(data.labels)} labeled images; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5", file=sys.stderr)
+    origin = args.name or (f"{data.name}, split {args.split}" if args.split else data.name)
+    outcomes = []
+    for tool in tools:
+        points = measured_points(tool, data, origin)
+        if trained := trained_on_count(tool, {label.image for label in data.labels}):
+            print_error(f"{tool.name} was trained on {trained} of these images: on new images it is less accurate")
+        outcomes.append(fitted(tool, points, base.get(tool.name)))
+    return write_curves(outcomes, base, base_name, out)
+
+
+def measured_points(tool: Tool, data: LabeledSet, origin: str) -> Points:
+    """Return the points of a tool from labeled images; print how many it cannot measure, and why, on stderr.
+
+    A full-reference tool also measures a reference against itself, which has quality 5.
+    """
+    items = [item for item in data.labels if item.reference or tool.kind == "NR"]
+    raw: dict[LabeledImage, float] = {}
+    failures, perfect = [], None
+    for item in render.progress(items, len(items), f"measuring {tool.name}"):
+        try:
+            raw[item] = raw_of(tool, item)
+            if item.reference and tool.kind == "FR" and perfect is None:
+                perfect = raw_value(tool, *[load(item.reference).pixels] * 2)
+        except AgenticIQAError as error:
+            failures.append(str(error))
+    if failures:
+        print_error(f"{tool.name}: {len(failures)} images failed, first: {failures[0]}")
+    quality = np.array([data.any_scale().to_1_5(item.mos) for item in raw], dtype=float)
+    values, contents = np.array([*raw.values()], dtype=float), tuple(item.content for item in raw)
+    return Points(values, quality, contents, perfect, origin=origin)
+
+
+def raw_of(tool: Tool, item: LabeledImage) -> float:
+    """Return a tool's raw value for a labeled image, compared with its reference if the tool is full-reference.
+
+    Raises ToolError as ``tool.raw_value`` does, and ImageError for a broken file.
+    """
+    image, reference = load_pair(item.image, item.reference if tool.kind == "FR" else None)
+    return raw_value(tool, image.pixels, reference.pixels if reference else None)
+
+
+def fitted(tool: Tool, points: Points, old: Calibration | None) -> Outcome:
+    """Fit one tool to its points; a refused fit is an outcome with its reason."""
+    try:
+        return Outcome(tool, points, old, fit_calibration(points, tool))
+    except ToolError as error:
+        return Outcome(tool, points, old, refusal=str(error))
+
+
+def write_curves(outcomes: Sequence[Outcome], base: dict[str, Calibration], base_name: str, out: Path) -> int:
+    """Print the fits, and write the new curves with the other ones of the base, and the picture; return the status."""
+    curves = {}
     for outcome in outcomes:
-        if outcome.trained_on:
-            print_error(
-                f"{outcome.tool.name} was trained on {outcome.trained_on} of these images: on new images it is less "
-                "accurate than shown here"
-            )
-        if not outcome.fit:
-            name = outcome.tool.name
-            reason = f" ({failures[name]})" if name in failures else ""
-            print_error(f"{name}: {outcome.refusal}{reason}")
-    fitted = {outcome.tool.name: outcome.fit.curve for outcome in outcomes if outcome.fit}
-    if fitted:
-        write_profile(out, {**base, **fitted})
-    write_atomically(plot, fit_report.picture(outcomes))
-    if not fitted:
+        name, points, fit = outcome.tool.name, outcome.points, outcome.fit
+        if fit is None:
+            print_error(f"{name}: {outcome.refusal}")
+            continue
+        curves[name] = fit.curve
+        before = f" (old curve: {root_mean_square_error(outcome.old, points):.3f})" if outcome.old else ""
+        print(f"{name}: {len(points.raw)} images, SRCC {fit.srcc:.3f}, residual {fit.residual:.3f}{before}")
+    plot = out.with_suffix(".png")
+    write_atomically(plot, picture(outcomes))
+    if not curves:
         print(f"No curve was fitted, so no profile was written. {plot} shows the points.")
         return SOME_FAILED
-    taken = len(base.keys() - fitted.keys())
-    print(f"{out}: {len(fitted)} curves fitted, {taken} copied from {base_name}. {plot} shows the fit.")
-    print(f'To use it, add "calibration: {out}" to a configuration. A later fit reuses the values in {kept}.')
-    return OK if len(fitted) == len(outcomes) else SOME_FAILED
-
-
-def _selection(args: Namespace, given: Given) -> selection.SamplesToMeasure:
-    names = args.tool or ()
-    if given.labels is None:
-        return selection.from_photos(given.photos, tool_names=names, name=args.name)
-    if given.photos:
-        raise UserError(f"fit curves to labels or to photos, not to both: remove {given.labels} or {given.photos[0]}")
-    return selection.from_labels(labels_named(args, given.labels), split=args.split, tool_names=names, name=args.name)
-
-
-def _measure(
-    chosen: selection.SamplesToMeasure, results: ResultsFile
-) -> tuple[dict[str, dict[samples.Sample, float]], dict[str, str]]:
-    """Return the raw values by tool, and the reasons by tool for failures on some images."""
-    raw: dict[str, dict[samples.Sample, float]] = {name: {} for name in chosen.tools()}
-    failures: dict[str, list[str]] = {}
-    measured = samples.measure(chosen.tools_of, results)
-    for sample, values, failed in render.progress(measured, len(chosen.tools_of), "measuring"):
-        for name, value in values.items():
-            raw[name][sample] = value
-        for name, reason in failed.items():
-            failures.setdefault(name, []).append(reason)
-    return raw, {name: f"{len(reasons)} images failed, first: {reasons[0]}" for name, reasons in failures.items()}
+    write_profile(out, {**base, **curves})
+    copied = len(base.keys() - curves.keys())
+    print(f"{out}: {len(curves)} curves fitted, {copied} copied from {base_name}. {plot} shows the fit.")
+    print(f'To use it, add "calibration: {out}" to a configuration.')
+    return OK if len(curves) == len(outcomes) else SOME_FAILED

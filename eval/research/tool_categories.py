@@ -9,12 +9,12 @@ from statistics import fmean
 import numpy as np
 from PIL import Image
 
+from agenticiqa.eval.commands.calibrate_tools import raw_of
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError
-from agenticiqa.programs.images import load_pair
 from agenticiqa.programs.images.loading import load_pixels
 from agenticiqa.programs.tools import Tool
 from agenticiqa.programs.tools.numerics.pixels import RGB
@@ -37,15 +37,6 @@ ALSO_COUNTS_FOR: dict[Distortion, Distortion] = {BLURS: SHARPNESS}  # a blur is 
 MIN_IMAGES = 10
 
 Figures = dict[str, Agreement]  # by tool, or by category
-
-
-def raw_of(tool: Tool, item: LabeledImage) -> float:
-    """Return a tool's raw value for a labeled image, compared with its reference if the tool is full-reference.
-
-    Raises ToolError as ``tool.raw_value`` does, and ImageError for a broken file.
-    """
-    image, reference = load_pair(item.image, item.reference if tool.kind == "FR" else None)
-    return raw_value(tool, image.pixels, reference.pixels if reference else None)
 
 
 def raw_or_none(tool: Tool, item: LabeledImage) -> float | None:

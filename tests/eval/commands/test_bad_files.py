@@ -20,7 +20,7 @@ DEEP = "[" * 3000 + "]" * 3000
         ["gate", "PHOTO", "--policy", "FILE"],
         ["compare", "FOLDER", "FOLDER"],
         ["report", "FOLDER"],
-        ["calibrate", "FILE", "--out", "OUT"],
+        ["calibrate", "FILE", "--tool", "NIQE", "--out", "OUT"],
         ["evaluate", "FILE"],
     ],
     ids=lambda words: " ".join(words[:1] + words[-2:-1]),

@@ -107,26 +107,6 @@ def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
     assert numbers_of(a) == numbers_of(b)
 
 
-def test_missing_values_in_rows_of_an_earlier_version_are_measured(
-    photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
-    assert main(["assess", str(photos), "--config", str(config), "--jsonl", str(scores)]) == 0
-    old = [{key: value for key, value in row.items() if key != "fusion"} for row in rows_of(scores)]
-    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, old)) + "\n")
-    assert calibrate(scores, "--out", tmp_path / "new.yaml") == calibrate(
-        tmp_path / "old.jsonl", "--out", tmp_path / "old.yaml"
-    )
-    assert "14 rows are from an earlier version" in capsys.readouterr().err
-    new, found = (read_fusion_profile(tmp_path / name) for name in ("new.yaml", "old.yaml"))
-    assert found.reliability == new.reliability
-    assert (found.backend, found.prompts, found.curves) == ("vllm.test", "", "")
-    missing = [{**row, "image": f"gone/{Path(row['image']).name}"} for row in old]
-    (tmp_path / "gone.jsonl").write_text("\n".join(map(json.dumps, missing)) + "\n")
-    assert calibrate(tmp_path / "gone.jsonl", "--out", tmp_path / "gone.yaml") == 0
-    assert "three_way" not in read_fusion_profile(tmp_path / "gone.yaml").reliability
-
-
 def test_mos_are_read_from_labels_and_from_rows_of_evaluate(
     labels: Path, photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,7 +168,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
         (["nowhere.jsonl"], "expected results of 'assess --jsonl' or of 'evaluate'"),
         (["{text}"], "text.jsonl: line 1 is not a row of results: it is not a JSON object"),
         (["{other}"], "line 2 is not a row of results"),
-        (["{neither}"], "no image and no mos column found (columns: a)"),
+        (["{neither}", "--tool", "NIQE"], "no image and no mos column found (columns: a)"),
         (["{rows}", "{rows}.csv", "{rows}.csv"], "one labels file"),
     ],
 )

@@ -1,26 +1,35 @@
-"""Select the images that calibrations are fitted to, and measure them with the tools.
+"""Fit the shipped curves of tools, from each tool's own scale to 1..5 (``configs/calibration/default.yaml``).
 
-These are labeled images, pristine images, and synthetic distortions of the pristine ones. Every value is measured once
-and written to a results file immediately, so an interrupted run loses nothing.
+    python -m agenticiqa.eval.research.tool_curves LABELS.csv --tool SSIM --name SET --out NEW.yaml
+    python -m agenticiqa.eval.research.tool_curves PHOTOS --tool NOISE-SIGMA --out NEW.yaml
+
+Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``agenticiqa calibrate`` does
+not have: references undistorted (quality 5) and at the worst level of the distortions that the tool is good at (at most
+2). Tools for a single distortion were fitted to pristine photos, which the command distorts; their quality is 5 - 0.8
+level. NEW.yaml has all curves of ``--base``, and NEW.png shows the fit.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import argparse
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from agenticiqa.eval.calibrate.calibration_fit import Points
-from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.commands.calibrate_tools import fitted, write_curves
+from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale, read_labels
 from agenticiqa.eval.metrics import srcc
+from agenticiqa.eval.names import MOS_RANGE_HELP
+from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
-from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
-from agenticiqa.programs.images import LoadedImage, load, load_pair
-from agenticiqa.programs.images.files import sha256_of
-from agenticiqa.programs.tools import Tool
+from agenticiqa.programs.images import find_images, load_pair
+from agenticiqa.programs.tools import TOOLS, Tool, get_tool
+from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL
@@ -50,8 +59,9 @@ class Sample:
     level: int | None = None
 
 
-def rated_samples(items: Sequence[LabeledImage], scale: MosScale, *, full_reference: bool) -> list[Sample]:
+def rated_samples(tool: Tool, items: Sequence[LabeledImage], scale: MosScale) -> list[Sample]:
     """Return the labeled images; for full-reference tools only those that have a reference."""
+    full_reference = tool.kind == "FR"
     return [
         Sample(item.image, item.reference if full_reference else None, item.content, scale.to_1_5(item.mos))
         for item in items
@@ -132,47 +142,20 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
     )
 
 
-def measure(
-    wanted: Mapping[Sample, Sequence[Tool]], kept: ResultsFile
-) -> Iterator[tuple[Sample, dict[str, float], dict[str, str]]]:
-    """Measure every sample with its tools; yield it with the raw values by tool, and the failures by tool.
-
-    Values in ``kept`` for the same files and the same tool are reused; new ones are added to it.
-    """
-    keys = ("tool", "mark", "image", "reference", "kind", "level")
-    known = {tuple(row.get(key) for key in keys): row["raw"] for _, row in kept_rows(kept.path) if "raw" in row}
-    by_name = {tool.name: tool for tools in wanted.values() for tool in tools}
-    marks = {name: _value_on_test_image(tool) for name, tool in by_name.items()}
-    loaded, digest = lru_cache(maxsize=2)(load), lru_cache(maxsize=None)(sha256_of)
-    for sample, tools in wanted.items():
-        values: dict[str, float] = {}
-        failures: dict[str, str] = {}
-        pixels: list[np.ndarray] = []
-        reference = digest(sample.reference) if sample.reference else None
-        for tool in tools:
-            try:
-                row = (tool.name, marks[tool.name], digest(sample.image), reference, sample.kind, sample.level)
-                if row not in known:
-                    pixels = pixels or _pixels(sample, loaded)
-                    known[row] = raw_value(tool, *pixels)
-                    kept.append({**dict(zip(keys, row, strict=True)), "raw": known[row]})
-                values[tool.name] = known[row]
-            except AgenticIQAError as error:
-                failures[tool.name] = str(error)
-        yield sample, values, failures
-
-
-def _pixels(sample: Sample, loaded: Callable[[Path], LoadedImage]) -> list[np.ndarray]:
-    """Return the image's pixels, distorted if the sample says so, and the reference's, if it has one."""
-    image, reference = load_pair(loaded(sample.image), loaded(sample.reference) if sample.reference else None)
-    pixels = distort(image.pixels, sample.kind, sample.level or 0) if sample.kind else image.pixels
-    return [pixels, *([reference.pixels] if reference else [])]
-
-
-def _value_on_test_image(tool: Tool) -> float:
-    """Return a tool's value for a fixed image; if it differs, the tool has changed and kept values are stale."""
-    pixels = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8).repeat(8, axis=0).repeat(8, axis=1)
-    return raw_value(tool, *([distort(pixels, "jpeg", 3), pixels] if tool.kind == "FR" else [pixels]))
+def measured(tool: Tool, samples: Sequence[Sample]) -> dict[Sample, float]:
+    """Return the raw values of the samples that the tool can measure; print the first failure on stderr."""
+    values: dict[Sample, float] = {}
+    failures = []
+    for sample in render.progress(samples, len(samples), f"measuring {tool.name}"):
+        try:
+            image, reference = load_pair(sample.image, sample.reference)
+            pixels = distort(image.pixels, sample.kind, sample.level or 0) if sample.kind else image.pixels
+            values[sample] = raw_value(tool, pixels, reference.pixels if reference else None)
+        except AgenticIQAError as error:
+            failures.append(str(error))
+    if failures:
+        print_error(f"{tool.name}: {len(failures)} images failed, first: {failures[0]}")
+    return values
 
 
 def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
@@ -187,3 +170,39 @@ def _reach(raw: Mapping[Sample, float], kind: str) -> float:
         [value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST_LEVEL)
     ]
     return abs(median(ends[1]) - median(ends[0])) if all(ends) else 0.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return the exit status."""
+    parser = parser_of(__doc__)
+    parser.add_argument("data", type=Path, help="a labels.csv, or a folder of pristine photos")
+    parser.add_argument("--tool", nargs="+", required=True, metavar="NAME", help="the tools")
+    parser.add_argument("--split", help="only the rows of this split")
+    parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
+    parser.add_argument("--name", help="name of the data in the profile (default: its folder)")
+    parser.add_argument("--base", default="default", help="profile of the other curves (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="the profile to write")
+    return run_command(parser, _run, argv)
+
+
+def _run(args: argparse.Namespace) -> None:
+    base, outcomes = load_profile(args.base), []
+    is_folder = args.data.is_dir()
+    photos = find_images([args.data]) if is_folder else []
+    items = [] if is_folder else read_labels(args.data, args.split)
+    origin = args.name or (args.data if is_folder else args.data.parent).resolve().name
+    if is_folder:
+        origin = f"{len(photos)} pristine photos with synthetic distortions (quality = 5 - 0.8 x level), {origin}"
+    for tool in (get_tool(name, TOOLS) for name in args.tool):
+        if is_folder:
+            samples = level_samples(tool, photos)
+        else:
+            scale = mos_scale([item.mos for item in items], args.mos_range)
+            samples = [*rated_samples(tool, items, scale), *anchor_samples(tool, items)]
+        points = points_of(tool, measured(tool, samples), origin)
+        outcomes.append(fitted(tool, points, base.get(tool.name)))
+    write_curves(outcomes, base, args.base, args.out)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
