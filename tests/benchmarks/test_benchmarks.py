@@ -16,7 +16,7 @@ SMALLEST: dict[str, tuple[str, str]] = {
     "peers": ("--repeats 1", "RMS-CONTRAST"),
     "kills": ("{folder}/labels.csv --kills 1 --workers 1", "1 kills"),
     "kills of shards": ("{folder}/album --kills 1 --workers 1 --shard-images 1", "0 runs differ"),
-    "fault_sweep": ("--fault chunked", "1 faults: 1 good, 0 poor, 0 defect"),
+    "fault_sweep": ("status-401", "1 faults: 1 good, 0 poor, 0 defect"),
 }
 
 

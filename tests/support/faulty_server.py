@@ -1,12 +1,12 @@
 """A model server that answers correctly, except for one fault of many.
 
     python tests/support/faulty_server.py --list [FAMILY]
-    python tests/support/faulty_server.py --fault NAME [--port N] [--log FILE]
+    python tests/support/faulty_server.py --fault NAME [--port N]
 
-    with faulty_server("close-in-body") as server:      # in tests: server.url, server.log, server.fault = "healthy"
+    with faulty_server("close-in-body-once") as server:  # in tests: server.url, server.tokens, server.set("healthy")
 
 It uses raw sockets and the standard library only, to control every byte. The healthy answers (``faulty.healthy``)
-depend on image and question. The faults are in ``support/faulty``, one file for each family.
+depend on image and question. The table of faults is in ``support/faulty``, one file for each group of families.
 """
 
 import argparse
@@ -15,78 +15,40 @@ import json
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from support.faulty import healthy
 from support.faulty.exchange import BLOCK, Disconnected, Exchange, Profile, Shared
 from support.faulty.profiles import HEALTHY, PROFILES
 
 LARGEST_HEAD = 1 << 16
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One request as the server received it.
-
-    ``at`` is in seconds since the start, ``tokens`` the true counts (input, output), ``affected`` whether the fault
-    was applied, ``received`` and ``sent`` are in bytes.
-    """
-
-    at: float
-    stage: str
-    mark: str
-    arrival: int
-    connection: int
-    affected: bool
-    received: int
-    sent: int
-    tokens: tuple[int, int]
-
-
 class FaultyServer:
-    """A running server; ``fault`` may be changed while it runs, and then restarts. ``log`` is in completion order."""
+    """A running server; ``tokens`` has the true counts (input, output) of each request that was answered or failed."""
 
-    def __init__(self, fault: str, port: int = 0, log_to: TextIO | None = None) -> None:
-        self.log: list[Entry] = []
-        self.connections = 0
-        self._log_to, self._began, self._open = log_to, time.perf_counter(), set[socket.socket]()
-        self._profile, self._shared = _named(fault), Shared()
-        self._shared.restart = self._restart
+    def __init__(self, fault: str = HEALTHY.name, port: int = 0) -> None:
+        self._open = set[socket.socket]()
         self._stopped = threading.Event()
+        self._shared = Shared()
+        self.set(fault)
         self._listen(port)
         self.port = int(self._listener.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
-    @property
-    def url(self) -> str:
-        """Return the address as a configuration has it."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    @property
-    def fault(self) -> str:
-        return self._profile.name
-
-    @fault.setter
-    def fault(self, name: str) -> None:
-        profile = _named(name)
+    def set(self, name: str) -> None:
+        """Change to another fault, from its beginning, and close all connections."""
         self._shared.stop.set()  # ends hanging replies
-        self._profile, self._shared = profile, Shared(restart=self._restart)
+        self._profile, self._shared = PROFILES[name], Shared(restart=self._restart)
+        self.tokens: list[tuple[int, int]] = []
         self._close_connections()
-
-    def clear(self) -> list[Entry]:
-        """Return the log so far, and start a new one."""
-        with self._shared.lock:
-            found, self.log = self.log, []
-        return found
 
     def stop(self) -> None:
         """Close everything."""
@@ -104,31 +66,28 @@ class FaultyServer:
 
     def _accept(self) -> None:
         while not self._stopped.is_set():
-            listener = self._listener
             try:
-                connection, _ = listener.accept()
+                connection, _ = self._listener.accept()
             except OSError:
                 self._stopped.wait(0.02)
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._shared.lock:
-                self.connections += 1
-                number, profile, shared = self.connections, self._profile, self._shared
+            profile, shared = self._profile, self._shared
+            with shared.lock:
                 self._open.add(connection)
                 full = profile.connections is not None and len(self._open) > profile.connections
             if full:
-                Exchange(connection, shared, b"", b"", {}, 0, 0, 0).reset()
+                Exchange(connection, shared, b"", b"", {}).reset()
                 self._open.discard(connection)
                 continue
-            threading.Thread(target=self._serve, args=(connection, number, profile, shared), daemon=True).start()
+            threading.Thread(target=self._serve, args=(connection, profile, shared), daemon=True).start()
 
-    def _serve(self, connection: socket.socket, number: int, profile: Profile, shared: Shared) -> None:
+    def _serve(self, connection: socket.socket, profile: Profile, shared: Shared) -> None:
         try:
             with connection.makefile("rb", BLOCK) as stream:
-                count, keep = 0, True
-                while keep and not shared.stop.is_set() and (request := _read(stream)):
-                    count += 1
-                    keep = self._answer(connection, number, profile, shared, request, count)
+                while not shared.stop.is_set() and (request := _read(stream)):
+                    if not self._answer(connection, profile, shared, *request):
+                        break
         except (OSError, ValueError, Disconnected):
             pass  # the client closed the connection during a request
         finally:
@@ -136,25 +95,18 @@ class FaultyServer:
                 self._open.discard(connection)
             _closed(connection)
 
-    def _answer(
-        self,
-        connection: socket.socket,
-        number: int,
-        profile: Profile,
-        shared: Shared,
-        request: tuple[bytes, bytes],
-        count: int,
-    ) -> bool:
-        head, raw = request
-        ex = Exchange(connection, shared, head, raw, json.loads(raw or b"{}"), 0, 0, count)
+    def _answer(self, connection: socket.socket, profile: Profile, shared: Shared, head: bytes, raw: bytes) -> bool:
+        """Answer one request, and return whether the connection is kept."""
+        ex = Exchange(connection, shared, head, raw, json.loads(raw or b"{}"))
+        usage = ex.answer()["usage"]
+        tokens = self.tokens
         with shared.lock:
             ex.arrival = shared.seen[hash(raw)] = shared.seen.get(hash(raw), 0) + 1
             shared.questions += 1
             ex.number = shared.questions
             shared.in_flight += 1
-        affected = profile.when(ex)
         try:
-            if affected:
+            if profile.when(ex):
                 profile.act(ex)
             else:
                 ex.reply(ex.answer())
@@ -162,24 +114,7 @@ class FaultyServer:
         finally:
             with shared.lock:
                 shared.in_flight -= 1
-                self._note(ex, number, affected)
-
-    def _note(self, ex: Exchange, number: int, affected: bool) -> None:
-        usage = ex.answer()["usage"]
-        entry = Entry(
-            round(time.perf_counter() - self._began, 3),
-            ex.stage,
-            healthy.mark_of(ex.body),
-            ex.arrival,
-            number,
-            affected,
-            len(ex.head) + len(ex.raw),
-            ex.sent,
-            (usage["prompt_tokens"], usage["completion_tokens"]),
-        )
-        self.log.append(entry)
-        if self._log_to:
-            print(json.dumps(asdict(entry)), file=self._log_to, flush=True)
+                tokens.append((usage["prompt_tokens"], usage["completion_tokens"]))
 
     def _restart(self, seconds: float) -> None:
         """Close all connections, and listen at the same address again after this many seconds."""
@@ -197,21 +132,13 @@ class FaultyServer:
 
 
 @contextmanager
-def faulty_server(fault: str = "healthy", port: int = 0, log_to: TextIO | None = None) -> Iterator[FaultyServer]:
-    """Run a server on 127.0.0.1 until the context ends. Raises LookupError for an unknown fault."""
-    server = FaultyServer(fault, port, log_to)
+def faulty_server(fault: str = HEALTHY.name, port: int = 0) -> Iterator[FaultyServer]:
+    """Run a server on 127.0.0.1 until the context ends."""
+    server = FaultyServer(fault, port)
     try:
         yield server
     finally:
         server.stop()
-
-
-def _named(name: str) -> Profile:
-    if name == HEALTHY.name:
-        return HEALTHY
-    if name not in PROFILES:
-        raise LookupError(f"no fault is named {name!r}; --list shows all")
-    return PROFILES[name]
 
 
 def _read(stream: Any) -> tuple[bytes, bytes] | None:
@@ -235,27 +162,19 @@ def _closed(connection: socket.socket) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--fault", default=HEALTHY.name, metavar="NAME")
+    parser.add_argument("--fault", default=HEALTHY.name, choices=PROFILES, metavar="NAME")
     parser.add_argument("--list", nargs="?", const="", metavar="FAMILY", help="print the faults, and leave")
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--log", metavar="FILE", help="one JSON line for each request")
     args = parser.parse_args()
     if args.list is not None:
-        shown = [each for each in PROFILES.values() if args.list in ("", each.family)]
-        for each in shown:
-            print(f"{each.family:10} {each.name:34} {each.what}")
+        shown = [fault for fault in PROFILES.values() if args.list in ("", fault.family) and fault is not HEALTHY]
+        for fault in shown:
+            print(f"{fault.family:10} {fault.name:34} {fault.what}")
         print(f"{len(shown)} faults")
         return
-    try:
-        _named(args.fault)
-    except LookupError as error:
-        parser.error(str(error))
-    with contextlib.ExitStack() as stack:
-        log_to = stack.enter_context(open(args.log, "a", encoding="utf-8")) if args.log else None
-        server = stack.enter_context(faulty_server(args.fault, args.port, log_to))
+    with faulty_server(args.fault, args.port) as server, contextlib.suppress(KeyboardInterrupt):
         print(f"{server.url}  {args.fault}", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            threading.Event().wait()
+        threading.Event().wait()
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import Server, by_stage, fake_server, field_of, in_turn
+from support.faulty.profiles import HEALTHY, PROFILES
+from support.faulty_server import faulty_server
 from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
 from support.provider_base import Completion, spoken
 from support.providers import (
@@ -246,9 +248,6 @@ PASSING: dict[str, tuple[Dialect, Make, list[Any], type[Exception], str]] = {
     "429 with a wait in words": (GEMINI, kind("rate_limit", 7), [about(7)] * 2, dspy.LMRateLimitError, "to wait 7 s"),
     "500": (OPENAI, kind("server"), DOUBLING, dspy.LMServerError, "server had an error"),
     "502 of a proxy": (VLLM, page(502), DOUBLING, dspy.LMServerError, "Bad gateway"),
-    "409": (VLLM, says(409, "Conflict"), DOUBLING, dspy.LMServerError, "Conflict"),
-    "421": (VLLM, says(421, "Misdirected"), DOUBLING, dspy.LMServerError, "Misdirected"),
-    "425": (VLLM, says(425, "Too Early"), DOUBLING, dspy.LMServerError, "Too Early"),
     "503": (VLLM, kind("overloaded"), DOUBLING, dspy.LMServerError, "Service Unavailable"),
     "529 of Anthropic": (ANTHROPIC, kind("overloaded"), DOUBLING, dspy.LMServerError, "Overloaded"),
     "an error with status 200": (
@@ -461,6 +460,39 @@ def photo(examples: Path) -> Path:
 def score(server: ProviderServer, photo: Path, **changes: Any) -> Scored:
     scorer = Scorer(backend=connect(asked_of(server, **changes)))
     return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+
+
+def rated(fault: str, photo: Path) -> Scored:
+    """Return the rating of a server with this fault of the table."""
+    with faulty_server(fault) as server:
+        config = StageConfig(backend="vllm.test", api_base=server.url, api_key_env=KEY_ENV, max_retries=3, timeout=1)
+        scorer = Scorer(backend=connect(config, cache=False))
+        return scorer(image=load(photo), query=RATE, evidence=ExecutorOutput(), reference=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("expect", ["assessed", "any", "undetectable"])
+def test_a_rating_during_each_fault_of_the_table_is_right_or_an_error(
+    photo: Path, expect: str, waits: list[float]
+) -> None:
+    """It is always right if the table says so."""
+    right, wrong = rated(HEALTHY.name, photo).probabilities, {}
+    for row in PROFILES.values():
+        if row.expect != expect or row.slow:
+            continue
+        try:
+            found = rated(row.name, photo)
+        except (dspy.LMError, Unanswered) as error:
+            if expect == "assessed" or KEY in str(error):
+                wrong[row.name] = str(error)
+            continue
+        if (
+            expect != "undetectable"
+            and not found.rejected_answers
+            and found.probabilities != pytest.approx(right, abs=0.02)
+        ):
+            wrong[row.name] = str(found)
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity"])

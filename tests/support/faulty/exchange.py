@@ -42,8 +42,8 @@ class Shared:
 class Exchange:
     """One received request and its connection.
 
-    ``number`` counts questions from 1, ``arrival`` how often the same body arrived, ``on_connection`` the
-    requests of this connection. After the answer the connection is kept while ``keep`` is true. ``sent`` is in bytes.
+    ``number`` counts questions from 1, ``arrival`` how often the same body arrived. After the answer the connection is
+    kept while ``keep`` is true.
     """
 
     connection: socket.socket
@@ -51,11 +51,9 @@ class Exchange:
     head: bytes
     raw: bytes
     body: Body
-    number: int
-    arrival: int
-    on_connection: int
+    number: int = 0
+    arrival: int = 0
     keep: bool = True
-    sent: int = 0
 
     @property
     def stage(self) -> str:
@@ -78,7 +76,6 @@ class Exchange:
             self.connection.sendall(data)
         except OSError as error:
             raise Disconnected from error
-        self.sent += len(data)
 
     def reply(
         self, body: bytes | Any, status: str = "200 OK", headers: str = "", kind: str | None = JSON, length: str = ""
@@ -175,8 +172,8 @@ def each(nth: int) -> When:
 class Profile:
     """A fault: its name, its action, and the affected requests; all others get healthy answers.
 
-    ``shows`` is a pattern of the bytes that a client gets for an affected request. ``expect`` is ``assessed`` where a
-    good client gets every answer within its retries, ``undetectable`` where wrong answers look like right ones.
+    ``expect`` is ``assessed`` where a good client gets every answer within its retries, ``undetectable`` where wrong
+    answers look like right ones.
     ``slow`` profiles never end by themselves. ``workers``, ``photos`` and ``budget`` (a share of the healthy run's
     price, as ``--max-usd``) change the run that a sweep makes of it.
     """
@@ -185,7 +182,6 @@ class Profile:
     what: str
     act: Act
     when: When = question
-    shows: bytes = b""
     expect: Expect = "any"
     slow: bool = False
     workers: int | None = None

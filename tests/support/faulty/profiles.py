@@ -24,4 +24,6 @@ FAMILIES: dict[str, Sequence[Profile]] = {
     "load": load.LOAD,
 }
 HEALTHY = Profile("healthy", "no fault", lambda ex: None, when=lambda ex: False, expect="assessed", family="healthy")
-PROFILES = {row.name: replace(row, family=family) for family, rows in FAMILIES.items() for row in rows}
+PROFILES = {HEALTHY.name: HEALTHY} | {
+    row.name: replace(row, family=family) for family, rows in FAMILIES.items() for row in rows
+}

@@ -97,17 +97,17 @@ def _stream(ex: Exchange) -> None:
 
 STATUS = [
     *(
-        Profile(f"status-{code}", _line(code), fails(_line(code)), shows=b"^HTTP/1.1 %d " % code)
+        Profile(f"status-{code}", _line(code), fails(_line(code)))
         for code in (400, 401, 402, 403, 404, 405, 413, 418, 500, 999)
     ),
     *(
         Profile(f"status-{code}-once", f"{_line(code)}, once", fails(_line(code)), once, expect="assessed")
         for code in PASSING
     ),
-    Profile("redirect-307", "to another port", _away(307, "http://127.0.0.1:9/v1/chat/completions"), shows=b" 307 "),
-    Profile("redirect-nowhere", "302 without a place", _away(302, None), shows=b" 302 "),
+    Profile("redirect-307", "to another port", _away(307, "http://127.0.0.1:9/v1/chat/completions")),
+    Profile("redirect-nowhere", "302 without a place", _away(302, None)),
     Profile("redirect-escapes", "302 to a place with escapes", _away(302, "http://x/\x1b[31m\x07")),
-    Profile("error-422-detail", "422 with FastAPI's detail", fails(_line(422), DETAIL), shows=b'"detail"'),
+    Profile("error-422-detail", "422 with FastAPI's detail", fails(_line(422), DETAIL)),
     Profile("error-html", "502 with a proxy's page", fails(_line(502), PAGE, kind="text/html")),
     Profile("error-message-null", "400 with message: null", fails(_line(400), {"error": {"message": None}})),
     Profile("error-binary", "500 with bytes without sense", fails(_line(500), bytes(range(256)) * 4)),
@@ -130,9 +130,9 @@ STATUS = [
 LIMIT = [
     Profile("limit-always", "429 without a wait, always", _limited("")),
     # All requests wait for each of them, so these are few.
-    Profile("limit-seconds", "429 once: a second", _limited("1"), once, b"^HTTP/1.1 429 ", "assessed", photos=4),
+    Profile("limit-seconds", "429 once: a second", _limited("1"), once, "assessed", photos=4),
     *(
-        Profile(f"limit-{name}", f"429 once: {what}", act, once, b"^HTTP/1.1 429 ", "assessed")
+        Profile(f"limit-{name}", f"429 once: {what}", act, once, "assessed")
         for name, what, act in (
             ("once", "without a wait", _limited("")),
             ("date", "a date in the past", _limited("Wed, 21 Oct 2015 07:28:00 GMT")),
@@ -144,7 +144,7 @@ LIMIT = [
         )
     ),
     *(
-        Profile(f"limit-{name}", f"429 once: {what}", act, once, b"^HTTP/1.1 429 ")
+        Profile(f"limit-{name}", f"429 once: {what}", act, once)
         for name, what, act in (
             ("hour", "an hour", _limited("3600")),
             ("huge", "10^30 seconds", _limited("1" + "0" * 30)),
@@ -179,8 +179,10 @@ NO_ANSWER = [
     *(Profile(name, f"{what}, for scores", act, scoring) for name, (what, act) in CASES.items()),
     *(
         Profile(f"{name}-once", "the same, once", CASES[name][1], once, expect="assessed")
-        for name in ("choices-empty", "error-in-200", "ticket-202", "login-page", "finish-error", "content-null")
+        for name in ("choices-empty", "error-in-200", "ticket-202", "login-page", "finish-error")
     ),
+    # A model without an answer gets a corrected request, so each of its attempts is the first of its body.
+    Profile("content-null-once", "the same, once", CASES["content-null"][1], once),
     *(
         Profile(f"{name}-all", "the same, for every question", CASES[name][1], question)
         for name in ("choices-empty", "login-page", "content-empty")

@@ -159,7 +159,7 @@ INTERIM = [
     ),
     Profile("interim-199", "an unknown 1xx", _before(b"HTTP/1.1 199 Thinking\r\n\r\n"), expect="assessed"),
     Profile("interim-5000", "100 five thousand times", _before(CONTINUE * 5000)),
-    Profile("interim-103-with-body", "103 with something like a body", _before(HINTS_WITH_BODY), shows=b"{}HTTP"),
+    Profile("interim-103-with-body", "103 with something like a body", _before(HINTS_WITH_BODY)),
     Profile("interim-then-hang", "100, then nothing", _sent(lambda ex: CONTINUE, Exchange.hang)),
     Profile("answer-twice", "each answer twice, at once", _after(_whole)),
     Profile("answer-twice-late", "each answer twice, the second 20 ms later", _after(_whole, 0.02)),
@@ -180,7 +180,7 @@ LENGTH = [
     Profile("length-too-short", "10 less than come", _length(lambda n: f"Content-Length: {n - 10}\r\n")),
     Profile("length-word", "no number", _length(lambda n: "Content-Length: many\r\n")),
     Profile("length-double-different", "two", _length(lambda n: f"Content-Length: {n}\r\nContent-Length: {n + 7}\r\n")),
-    Profile("status-204", "204 without a body", _sent(lambda ex: b"HTTP/1.1 204 No Content\r\n\r\n"), shows=b" 204 "),
+    Profile("status-204", "204 without a body", _sent(lambda ex: b"HTTP/1.1 204 No Content\r\n\r\n")),
 ]
 HEAD = [
     Profile("http-1.0", "HTTP/1.0, kept open", _headed("HTTP/1.0 200 OK"), expect="assessed"),
@@ -188,7 +188,7 @@ HEAD = [
     Profile("status-line-escapes", "terminal escapes in a refusal", _headed("HTTP/1.1 500 \x1b[31mred\x1b[2J")),
     Profile("status-word", "no number", _headed("HTTP/1.1 OK 200")),
     Profile("blank-lines-first", "two empty lines first", _headed(before=b"\r\n\r\n")),
-    Profile("bare-lf", "lines that end without a return", _headed(end="\n"), shows=b"OK\nContent"),
+    Profile("bare-lf", "lines that end without a return", _headed(end="\n")),
     Profile("header-without-colon", "a line that is no header", _headed(more="this is no header")),
     Profile("header-folded", "a header of two lines", _headed(more="X-Folded: one\r\n two")),
     Profile("header-latin-1", "umlauts in a value", _headed(more="X-Name: J\xfcrgen"), expect="assessed"),
@@ -197,7 +197,7 @@ HEAD = [
     Profile("type-html", "text/html over JSON", lambda ex: ex.reply(ex.answer(), kind="text/html"), expect="assessed"),
 ]
 CHUNKS = [
-    Profile("chunked", "chunked, as it should be", _chunked(_chunks), shows=b"chunked", expect="assessed"),
+    Profile("chunked", "chunked, as it should be", _chunked(_chunks), expect="assessed"),
     Profile(
         "chunked-odd",
         "sizes with zeros, with extensions and trailers",
