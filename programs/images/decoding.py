@@ -17,7 +17,6 @@ from PIL import Image, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
-from agenticiqa.programs.images import libtiff
 from agenticiqa.programs.images.arrays import BAND, rgb
 from agenticiqa.programs.images.colors import Conversion, conversion_of
 from agenticiqa.programs.images.extra_formats import format_by_content
@@ -282,7 +281,7 @@ def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tu
     low = _low_bytes(image) if isinstance(key, tuple) or conversion.by_code else None
     xmp = {name: image.info.pop(name) for name in XMP if name in image.info}  # Pillow would turn a TIFF by it
     try:
-        notes += [one_line(f"libtiff reports: {line}.") for line in libtiff.load(image)]
+        image.load()
     finally:
         image.info.update(xmp)
     left = _orientation(image)  # Pillow turns a TIFF while decoding; a PNG may declare it after its pixels

@@ -72,6 +72,16 @@ def test_compressed_16_bit_white_is_zero(compression: str) -> None:
     assert np.abs(load(buffer.getvalue()).pixels.astype(int) - as_gray(GRAY / 257)).max() <= 1
 
 
+@pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_adobe_deflate"])
+def test_a_damaged_compressed_tiff_is_refused(compression: str) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(RGB).save(buffer, "TIFF", compression=compression)
+    data = bytearray(buffer.getvalue())
+    data[100:160] = bytes(60)
+    with pytest.raises(ImageError, match=r"damaged or cut short .*; get the file again"):
+        load(bytes(data))
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_separate_planes_are_read_correctly_or_refused(order: str) -> None:
     assert np.array_equal(load(tiff([*np.moveaxis(RGB, -1, 0)], 2, order=order)).pixels, RGB)
