@@ -121,7 +121,6 @@ class ResultRow(AssessedRow):
     fusion: FusionInRow | None = None
     map: StrictStr | None = None
     run_fingerprint: StrictStr | None = None
-    assessed_twice: StrictBool | None = None
 
     @model_validator(mode="after")
     def _score_is_on_its_scale(self) -> "ResultRow":

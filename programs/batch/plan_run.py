@@ -178,12 +178,6 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
     return sorted(last.values())
 
 
-def compact(jobs: Sequence[Job], results: ResultsFile) -> int:
-    """Keep one row per image, reference and question with these settings; see ``ResultsFile.compact``."""
-    here = os.getcwd()
-    return results.compact(row_identifier({absolute(job.name, here) for job in jobs}, results))
-
-
 def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[Row], Identity]:
     """Return a function that returns the identity of a row, with paths resolved to these images."""
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))

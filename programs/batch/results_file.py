@@ -8,10 +8,9 @@ settings. ``assess --jsonl --resume`` and ``evaluate`` use the same three steps:
         ...                                                     # assess jobs that are not in resumed.finished
         results.append(row)
 
-Rows stay on disk and are identified by the byte offset at which they begin. An index avoids reading a large file
-(``batch.row_index``). If a job has several rows, the last one counts (see :func:`latest_rows`), and
-``ResultsFile.compact`` moves the others to another file. ``ResultsFile.rewrite`` replaces all rows at once after a fit
-of the fusion.
+The file is read once. Its rows stay on disk and are identified by the byte offset at which they begin; an outline of
+each stays in memory (about 1 KB). If a job has several rows, readers take the last one (see :func:`latest_rows`), and
+``ResultsFile.drop_replaced`` removes the others at the end of a run. For a million images, use shards (``scale``).
 """
 
 import errno
@@ -28,12 +27,12 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import orjson
 
-from agenticiqa.programs.batch.row_index import FROM_BYTES, NO_ROW, RowIndex, outline
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line, printable_path, write_atomically
 from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
-from agenticiqa.programs.result_row import Row, checked_rows
+from agenticiqa.programs.result_row import Row, checked_rows, fault_of
+from agenticiqa.signatures.types import PARSING_FAILED
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +42,28 @@ BEGINNINGS = b'{"image": ', b'{"name": ', b'{"tool": '  # rows of assess; evalua
 
 OTHER_SETTINGS = "of another configuration"
 OTHER_BYTES = "of an image or reference that has changed"
-NO_SETTINGS = "without a record of their configuration"
 UNSCORED = "without a score or an answer"
 INCOMPLETE = "without a usable model answer in one step"
+
+IN_OUTLINE = (
+    "name",
+    "image",
+    "image_sha256",
+    "reference",
+    "reference_sha256",
+    "query",
+    "options",
+    "content",
+    "rotation",
+    "run_fingerprint",
+    "scorer",
+    "query_type",
+    "probability_source",
+    "quality_score",
+    "rejected_answers",
+    "error",
+)
+NO_ROW = "no row of results"
 
 FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # values of probability_source
 
@@ -55,8 +73,7 @@ class Identity(NamedTuple):
 
     ``image`` and ``reference`` are names as the caller compares them (absolute paths, or names in a labels file). The
     hashes are SHA-256 in hex (``None`` if the file cannot be read). ``query`` is the question with its options (see
-    ``question_of``). ``run_fingerprint`` is the fingerprint of the settings (``batch.plan_run``); it is ``None`` in
-    rows of versions that did not write it.
+    ``question_of``). ``run_fingerprint`` is the fingerprint of the settings (``batch.plan_run``).
     """
 
     image: str
@@ -80,7 +97,7 @@ class ResultsFile:
 
     Opening the file repairs the end that an interrupted run can leave: a truncated last line is dropped (that row was
     not finished), and the next row starts on a new line. ``length`` is the number of rows, ``appended`` the number of
-    rows written since the file was opened. No row is kept in memory.
+    rows written since the file was opened.
 
     The file is locked until it is closed. Raises UserError, in one line, for a path that cannot be written, for a file
     that another process has locked, and for a file with anything but JSON objects or with an incomplete foreign line at
@@ -89,6 +106,7 @@ class ResultsFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.appended = 0
         shown = printable_path(path)
         try:
             if self.path.exists() and not self.path.is_file():
@@ -96,26 +114,26 @@ class ResultsFile:
                 raise UserError(f"{shown}: expected a file to write results to, found {kind}; name another file")
             if not self.path.parent.exists():
                 self.path.parent.mkdir(parents=True)
-            self._file = self.path.open("a+b", buffering=0)  # so that no data remains in a buffer after a failed write
+            self._file = self._locked()
         except OSError as error:
             raise UserError(
                 f"{shown}: results cannot be written there ({error.strerror}); name another file"
             ) from error
-        self._index: RowIndex | None = None
         try:
-            if holder := locked_by(self._file):
-                raise UserError(
-                    f"{shown}: {one_line(holder)} is writing to it; wait until it ends, or name another file"
-                )
-            self.length, self.appended = self._check(), 0
+            self._outlines = self._read()
         except BaseException:
-            self._close()
+            self._file.close()
             raise
 
     @property
+    def length(self) -> int:
+        """The number of rows."""
+        return len(self._outlines)
+
+    @property
     def replaced(self) -> int:
-        """The number of rows with a later row of the same image, reference and question; this reads all outlines."""
-        return self.length - len({hash(_values(row)) for _, row in self.outlines()})
+        """The number of rows with a later row of the same image, reference and question."""
+        return self.length - len({_values(row) for row in self._outlines.values()})
 
     def append(self, row: Row) -> int:
         """Write one finished row to the operating system without buffering; return the offset at which it begins.
@@ -123,117 +141,70 @@ class ResultsFile:
         Raises ValueError for NaN or infinity, and OSError when the disk is full. Neither leaves a partial line.
         """
         line = data = _line(row)
-        begin = self._size()
+        begin = os.fstat(self._file.fileno()).st_size
         try:
             while data:
                 data = data[self._file.write(data) :]
         except OSError:
             self._file.truncate(begin)
             raise
-        self.length, self.appended = self.length + 1, self.appended + 1
-        if self._index:
-            self._index.add(line, orjson.loads(line))
-        elif begin + len(line) >= FROM_BYTES:
-            self._check()
+        self.appended += 1
+        self._outlines[begin] = outline(orjson.loads(line))
         return begin
 
     def outlines(self) -> Iterator[tuple[int, Row]]:
-        """Yield each current row with its offset, without its long fields (``row_index.outline``)."""
-        covered = 0
-        if self._index:
-            covered = self._index.end
-            yield from self._index.outlines()
-        for offset, row in kept_rows(self.path, covered):
-            yield offset, outline(row)
+        """Yield each row with its offset, without its long fields (see ``outline``)."""
+        yield from self._outlines.items()
 
     def rows(self, offsets: Iterable[int]) -> Iterator[Row]:
         """Return the complete rows that begin at these offsets."""
         return rows_at(self.path, offsets)
 
-    def read(self) -> dict[int, Row]:
-        """Return all rows that the file has now, by offset and in order."""
-        return dict(kept_rows(self.path))
+    def drop_replaced(self) -> int:
+        """Rewrite the file without rows that a later row replaces, if there are any; return how many.
 
-    def rewrite(self, rows: Iterable[Row]) -> None:
-        """Replace all rows by these atomically: a crash leaves the file unchanged. The file stays locked.
-
-        Raises ValueError for NaN or infinity, OSError when the disk is full, and UserError if another process locked
-        the file while it was being replaced.
+        A row replaces earlier rows of the same image, reference, question and settings. Rows with other settings are
+        kept, so that runs with those settings find them. So are a second incomplete row and the one before it, because
+        ``resume`` counts them, rows with an ``error``, and lines that are not results. The file is replaced atomically:
+        a crash or a full disk leaves it unchanged. Raises OSError, and UserError if another process locked the file
+        while it was being replaced.
         """
-        self._replace([_line(row) for row in rows])
-
-    def compact(self, identify: Callable[[Row], Identity]) -> int:
-        """Keep only the last row of each job, and append the others to ``<file>.replaced``; return how many.
-
-        Rows with other settings are kept, so that runs with those settings find them. A row with an ``error`` replaces
-        no result, and lines that are not results are kept. An incomplete row that replaces another one of its identity
-        gets ``assessed_twice``, which ``resume`` reads. A crash loses no row. Raises as ``rewrite``.
-        """
-        last: dict[Hashable, tuple[int, bool]] = {}  # by job, the offset of the valid row, and whether it failed
-        dropped: list[int] = []
-        incomplete: set[Identity] = set()
-        twice: set[int] = set()
+        latest: dict[Hashable, tuple[int, bool]] = {}  # the offset of a job's last row, and whether it is incomplete
+        dropped: set[int] = set()
         for offset, row in self.outlines():
-            if (error := row.get("error")) is not None and str(error).startswith(NO_ROW):
+            if "error" in row:
                 continue
-            identity = identify(row)
-            is_file = not identity.image.startswith("<")  # otherwise it is identified by its bytes only
-            job = (*_job(identity), identity.run_fingerprint, is_file or identity.image_sha256)
-            earlier = last.get(job)
-            if earlier and error is not None and not earlier[1]:
-                dropped.append(offset)
-                continue
-            if earlier:
-                dropped.append(earlier[0])
-            last[job] = offset, error is not None
-            if lacking(row) == INCOMPLETE:
-                twice |= {offset} if identity in incomplete else set()
-                incomplete.add(identity)
-        if not dropped:
-            return 0
-        with self.path.with_name(f"{self.path.name}.replaced").open("ab") as replaced, self.path.open("rb") as lines:
-            for offset in sorted(dropped):
-                lines.seek(offset)
-                replaced.write(lines.readline())
-            replaced.flush()
-            os.fsync(replaced.fileno())
-        self._replace(self._lines_without({*dropped}, twice))
+            from_file = not str(row.get("image")).startswith("<")  # otherwise it is identified by its bytes only
+            job = (*_values(row), row.get("run_fingerprint"), from_file or row.get("image_sha256"))
+            is_incomplete = lacking(row) == INCOMPLETE
+            before, was_incomplete = latest.get(job, (None, False))
+            if before is not None and not (is_incomplete and was_incomplete):
+                dropped.add(before)
+            latest[job] = offset, is_incomplete
+        if dropped:
+            self._rewrite_without(dropped)
         return len(dropped)
 
-    def _lines_without(self, dropped: Collection[int], twice: Collection[int]) -> Iterator[bytes]:
-        offset = 0
-        with self.path.open("rb") as lines:
-            for line in lines:
-                if offset not in dropped:
-                    yield _line({**orjson.loads(line), "assessed_twice": True}) if offset in twice else line
-                offset += len(line)
+    def _rewrite_without(self, dropped: Collection[int]) -> None:
+        outlines: dict[int, Row] = {}
 
-    def _replace(self, content: Iterable[bytes]) -> None:
+        def kept() -> Iterator[bytes]:
+            end = 0
+            with self.path.open("rb") as lines:
+                for (offset, row), line in zip(self._outlines.items(), lines, strict=True):
+                    if offset not in dropped:
+                        outlines[end] = row
+                        end += len(line)
+                        yield line
+
         if os.name == "nt":  # Windows cannot replace an open file
             self._file.close()
         try:
-            write_atomically(self.path, content, durable=True)
+            write_atomically(self.path, kept(), durable=True)
         finally:
-            replaced, self._file = self._file, self.path.open("a+b", buffering=0)
-            replaced.close()
-        if holder := locked_by(self._file):
-            raise UserError(
-                f"{printable_path(self.path)}: {one_line(holder)} started to write to it; wait until it ends, then "
-                "repeat the command"
-            )
-        self.length = self._check()
-
-    def content(self) -> bytes:
-        """Return all bytes of the open file, even if it was deleted."""
-        self._file.seek(0)
-        return self._file.readall()
-
-    def put_back(self) -> bool:
-        """Write the file again if it was deleted while it was open; return whether it was. Raises as ``rewrite``."""
-        if self.path.exists():
-            return False
-        self._replace([self.content()])
-        return True
+            self._file.close()
+            self._file = self._locked()
+        self._outlines = outlines
 
     def __enter__(self) -> Self:
         return self
@@ -241,54 +212,61 @@ class ResultsFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._close()
-
-    def _size(self) -> int:
-        return os.fstat(self._file.fileno()).st_size
-
-    def _close(self) -> None:
-        self._close_index()
         self._file.close()
 
-    def _close_index(self) -> None:
-        if self._index:
-            self._index.close()
-            self._index = None
+    def _locked(self) -> FileIO:
+        """Open and lock the file."""
+        file = self.path.open("a+b", buffering=0)  # so that no data remains in a buffer after a failed write
+        if holder := locked_by(file):
+            file.close()
+            raise UserError(
+                f"{printable_path(self.path)}: {one_line(holder)} is writing to it; wait until it ends, or name "
+                "another file"
+            )
+        return file
 
-    def _check(self) -> int:
-        """Check the rows that are not in an index, add them to the index of a large file, and repair the end.
-
-        Return the number of all rows.
-        """
-        self._close_index()
-        index = self._index = RowIndex(self.path) if self._size() >= FROM_BYTES else None
-        number, end = (index.rows, index.end) if index else (0, 0)
+    def _read(self) -> dict[int, Row]:
+        """Return the outline of each row by its offset, after checking the rows and repairing the end."""
         shown, line, before = printable_path(self.path), b"\n", b""
+        outlines: dict[int, Row] = {}
+        end = 0
         with self.path.open("rb") as lines:
-            lines.seek(end)
-            for line in lines:
+            for number, line in enumerate(lines, 1):
                 row = _row(line)
                 if row is None and line.endswith(b"\n"):
-                    if index:
-                        index.remove()
-                    raise UserError(f"{shown}: line {number + 1} is not a JSON object; move or rename the file")
+                    raise UserError(f"{shown}: line {number} is not a JSON object; move or rename the file")
                 if row is None and not _is_cut_row(line, before):
-                    raise UserError(f"{shown}: line {number + 1} is not a row of results; move or rename the file")
+                    raise UserError(f"{shown}: line {number} is not a row of results; move or rename the file")
                 if row is None:
                     logger.warning(
                         "%s: the last line was cut short by an interruption; that row is computed again", shown
                     )
                     self._file.truncate(end)
-                    return number
-                number, end, before = number + 1, end + len(line), line
-                if (why := str(outline(row).get("error"))).startswith(NO_ROW):
+                    return outlines
+                outlines[end] = outline(row)
+                if (why := str(outlines[end].get("error"))).startswith(NO_ROW):
                     why = why.removeprefix(f"{NO_ROW}: ")
                     logger.warning("%s: line %d is not a row of results: %s; the line is skipped", shown, number, why)
-                if index:
-                    index.add(line.removesuffix(b"\n") + b"\n", row)
+                end, before = end + len(line), line
         if not line.endswith(b"\n"):
             self._file.write(b"\n")
-        return number
+        return outlines
+
+
+def outline(row: Row) -> Row:
+    """Return a row without its long fields: its identity, and the fields that ``lacking`` reads.
+
+    The outline of an invalid row (``result_row``) has only an ``error``, which begins with ``NO_ROW``.
+    """
+    found = {key: row[key] for key in IN_OUTLINE if key in row}
+    if row.get("quality_reasoning") == PARSING_FAILED:
+        found["quality_reasoning"] = PARSING_FAILED
+    if why := fault_of(found):
+        return {"error": f"{NO_ROW}: {why}"}
+    evidence = row.get("executor_evidence")
+    if isinstance(evidence, dict) and evidence.get("failures"):
+        found["executor_evidence"] = {"failures": evidence["failures"]}
+    return found
 
 
 def resume(
@@ -316,7 +294,7 @@ def resume(
         lacks.pop(identity, None)
         if lack := lacking(row):
             lacks[identity] = lack
-            incomplete[identity] += (lack == INCOMPLETE) + bool(row.get("assessed_twice") or row.get("judged_twice"))
+            incomplete[identity] += lack == INCOMPLETE
     finished: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():
@@ -343,17 +321,14 @@ def lacking(row: Row) -> str | None:
     return INCOMPLETE if failed or row.get("probability_source") in FROM_REJECTED else None
 
 
-def kept_rows(file: Path, start: int = 0) -> Iterator[tuple[int, Row]]:
-    """Yield each row of a results file from the byte ``start`` on, with the offset in bytes at which the row begins.
-
-    A truncated last line is left out.
+def kept_rows(file: Path) -> Iterator[tuple[int, Row]]:
+    """Yield each row of a results file, with the offset in bytes at which it begins, without a truncated last line.
 
     The file is only read: nothing is created, and a run can write to it at the same time. Raises OSError, and
     ValueError for a line that is not JSON.
     """
-    offset = start
+    offset = 0
     with open(file, "rb") as lines:
-        lines.seek(start)
         for line in lines:
             if line.endswith(b"\n"):
                 yield offset, orjson.loads(line)
@@ -402,8 +377,6 @@ def _values(row: Row) -> tuple[Any, ...]:
 
 
 def _reason(kept: Identity, wanted: Identity) -> str:
-    if kept.run_fingerprint is None:
-        return NO_SETTINGS
     return OTHER_SETTINGS if kept.run_fingerprint != wanted.run_fingerprint else OTHER_BYTES
 
 

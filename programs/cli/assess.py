@@ -11,8 +11,8 @@ from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row
-from agenticiqa.programs.batch.plan_run import compact, plan_run
-from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
@@ -20,6 +20,7 @@ from agenticiqa.programs.cli.outputs import (
     Appending,
     Write,
     assess_and_write,
+    drop_replaced,
     hint_to_resume,
     is_kept,
     kept_text,
@@ -45,7 +46,6 @@ from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.result import Assessment
 
 
@@ -126,11 +126,11 @@ def run(args: Namespace) -> int:
         with hint_to_resume(results, summary):
             errors = [*found.problems, *assess_and_write(plan, workers, to_row, write, summary, fail)]
         kept = results if results and is_kept(results) else None
-        replaced = _compacted(found.jobs, kept) if kept else 0
+        dropped = drop_replaced(kept) if kept else 0
         if wants_overview(args) and kept:
             entries |= entries_in(kept, found.jobs, plan)
     if kept:
-        print_note(kept_text(kept, len(summary.failed), replaced))
+        print_note(kept_text(kept, len(summary.failed), dropped))
     if args.save_maps and summary.assessed:
         print_note(f"Pictures were saved in {args.save_maps}")
     status = show_overview(args, entries, summary.failed)
@@ -154,16 +154,3 @@ def run(args: Namespace) -> int:
 def is_single(args: Namespace, jobs: list[Job]) -> bool:
     """Return whether a single image was named: its JSON is one object, while that of a folder is always a list."""
     return not args.jobs and len(args.images) == len(jobs) == 1 and not Path(args.images[0]).is_dir()
-
-
-def _compacted(jobs: list[Job], results: ResultsFile) -> int:
-    """Move outdated rows out of the file; return how many. Report a file that cannot be rewritten."""
-    try:
-        return compact(jobs, results)
-    except OSError as error:
-        place = printable_path(results.path)
-        print_error(
-            f"{place}: could not remove outdated rows ({error.strerror}); if an image has several rows, use the last "
-            "one"
-        )
-        return 0

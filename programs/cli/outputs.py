@@ -1,7 +1,6 @@
 """Assess the images of a run and write the results: cards, JSON, or lines in a file."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,35 +125,39 @@ def resumed_text(summary: Summary) -> str:
     return f"{text}; assessed again: {again}" if again else text
 
 
-def kept_text(results: ResultsFile, failed: int = 0, replaced: int = 0) -> str:
-    """Return how many rows were appended, how many images failed, and how many outdated rows were moved.
+def kept_text(results: ResultsFile, failed: int = 0, dropped: int = 0) -> str:
+    """Return how many rows were appended, how many images failed, and how many replaced rows were removed.
 
     Rows of runs with other settings stay in the file.
     """
     counted = f"{results.appended} assessed, " + (f"{failed} failed, " if failed else "")
-    place = printable_path(results.path)
-    text = f"{counted}saved in {place}"
+    text = f"{counted}saved in {printable_path(results.path)}"
     if others := results.replaced:
         text += f"; {others} of its {results.length} rows are outdated, as later rows replace them"
-    return f"{text}; {replaced} outdated rows were moved to {place}.replaced" if replaced else text
+    return f"{text}; {dropped} outdated rows were removed" if dropped else text
 
 
 def is_kept(results: ResultsFile) -> bool:
-    """Return whether the rows of a run are in their file; write a file again that was deleted during the run.
+    """Return whether the file of the results still exists; report a file that was deleted during the run."""
+    if results.path.exists():
+        return True
+    print_error(
+        f"{printable_path(results.path)}: the file was deleted during the run, and its results are lost; run the same "
+        "command again (answers of models come from the cache)"
+    )
+    return False
 
-    If that fails, the rows are printed to stdout.
-    """
-    place = printable_path(results.path)
+
+def drop_replaced(results: ResultsFile) -> int:
+    """Remove rows from the file that later rows replace; return how many. Report a file that cannot be rewritten."""
     try:
-        if results.put_back():
-            print_error(f"{place}: the file was deleted during the run and has been written again")
+        return results.drop_replaced()
     except OSError as error:
         print_error(
-            f"{place}: the file was deleted during the run and cannot be written again ({error.strerror}); see stdout"
+            f"{printable_path(results.path)}: could not remove outdated rows ({error.strerror}); if an image has "
+            "several rows, use the last one"
         )
-        sys.stdout.write(results.content().decode())
-        return False
-    return True
+        return 0
 
 
 @contextmanager

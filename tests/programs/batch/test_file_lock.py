@@ -35,7 +35,7 @@ def test_the_second_process_gets_the_name_of_the_first(tmp_path: Path) -> None:
         other.stdin.close()
         other.wait()
     with ResultsFile(path) as results:
-        assert [*results.read().values()] == [{"n": 1}]
+        assert results.length == 1
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_a_file_may_be_opened_again_once_it_is_closed_or_its_process_was_killed(
         other.wait()
     for _ in range(2):
         with ResultsFile(path) as results:
-            assert [*results.read().values()] == [{"n": 1}]
+            assert results.length == 1
 
 
 def test_an_error_on_opening_releases_the_file(tmp_path: Path) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from agenticiqa.programs.batch.results_file import (
     INCOMPLETE,
-    NO_SETTINGS,
     OTHER_BYTES,
     OTHER_SETTINGS,
     UNSCORED,
     Identity,
     ResultsFile,
     Row,
+    kept_rows,
     latest_rows,
     resume,
 )
@@ -25,8 +25,8 @@ from agenticiqa.signatures.types import PARSING_FAILED
 
 
 def rows_of(path: Path) -> list[dict[str, object]]:
-    with ResultsFile(path) as journal:
-        return [*journal.read().values()]
+    with ResultsFile(path):
+        return [row for _, row in kept_rows(path)]
 
 
 def test_appended_rows_are_read_again_in_order(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_truncated_last_line_is_dropped_and_reported(
     path = tmp_path / "run.jsonl"
     path.write_bytes(WHOLE + cut)
     with caplog.at_level(logging.WARNING), ResultsFile(path) as journal:
-        assert [*journal.read().values()] == [{"n": 0}, {"n": 1}]
+        assert [row for _, row in kept_rows(path)] == [{"n": 0}, {"n": 1}]
         journal.append({"n": 3})
     assert path.read_bytes() == WHOLE + b'{"n": 3}\n'
     assert "cut short" in caplog.text
@@ -75,7 +75,7 @@ def test_a_complete_last_line_without_a_line_feed_is_kept(tmp_path: Path) -> Non
     path = tmp_path / "run.jsonl"
     path.write_bytes(WHOLE + b'{"n": 2}')
     with ResultsFile(path) as journal:
-        assert [*journal.read().values()][-1] == {"n": 2}
+        assert path.read_bytes() == WHOLE + b'{"n": 2}\n'
         journal.append({"n": 3})
     assert path.read_bytes() == WHOLE + b'{"n": 2}\n{"n": 3}\n'
 
@@ -195,10 +195,9 @@ def test_a_row_of_the_same_job_is_not_computed_again() -> None:
         (A._replace(reference="/album/r.png", reference_sha256="r1"), None),
         (A._replace(image_sha256="a2"), OTHER_BYTES),
         (A._replace(run_fingerprint="another"), OTHER_SETTINGS),
-        (A._replace(run_fingerprint=None), NO_SETTINGS),
-        (A._replace(run_fingerprint=None, image_sha256="a2"), NO_SETTINGS),
+        (A._replace(run_fingerprint=None), OTHER_SETTINGS),
     ],
-    ids=["image", "question", "reference", "bytes", "settings", "older version", "older version, bytes"],
+    ids=["image", "question", "reference", "bytes", "settings", "no settings"],
 )
 def test_rows_of_other_jobs_are_not_results_of_this_job(other: Identity, reason: str | None) -> None:
     resumed = resume([(0, row_of(other))], {"job": A}, identify)
@@ -279,33 +278,11 @@ def test_readers_get_the_last_row_of_each_job_and_a_warning(
     assert (f"{left_out} of {len(rows)} rows are skipped" in caplog.text) == bool(left_out)
 
 
-def test_rewriting_replaces_the_file_atomically_and_keeps_the_lock(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    link = tmp_path / "link.jsonl"
-    link.symlink_to(path)
-    with ResultsFile(link) as journal:
-        journal.append({"image": "a", "score": 1})
-        journal.append({"image": "b", "score": 2})
-        assert [*journal.read().values()] == [{"image": "a", "score": 1}, {"image": "b", "score": 2}]
-        with pytest.raises(ValueError, match="JSON"):
-            journal.rewrite([{"image": "a", "score": float("nan")}])
-        assert len(path.read_bytes().splitlines()) == 2, "what cannot be written changes nothing"
-        journal.rewrite([{"image": "a", "score": 3}, {"image": "b", "score": 4}])
-        with pytest.raises(UserError, match="is writing to it"):
-            ResultsFile(path)
-        journal.append({"image": "c", "score": 5})
-        assert (journal.length, journal.replaced) == (3, 0)
-    assert link.is_symlink()
-    assert [row["score"] for row in rows_of(path)] == [3, 4, 5]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.jsonl", "run.jsonl"]
-
-
-def test_compacting_keeps_one_row_per_job_and_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_rewritten_atomically_without_replaced_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def row(image: str, sha256: str, settings: str = "s", **more: object) -> Row:
         return {"image": image, "image_sha256": sha256, "query": "q", "run_fingerprint": settings, **more}
-
-    def identify(row: Row) -> Identity:
-        return Identity(row["image"], row["image_sha256"], None, None, row["query"], row["run_fingerprint"])
 
     gap = {"executor_evidence": {"failures": {"detection": "no answer"}}}
     written = [
@@ -318,24 +295,30 @@ def test_compacting_keeps_one_row_per_job_and_loses_none(tmp_path: Path, monkeyp
         row("a", "2", error="it failed later"),
         row("b", "1", **gap),
         row("<stdin>", "2"),
+        row("c", "1", **gap),
+        row("c", "1"),
     ]
-    path = tmp_path / "run.jsonl"
+    path, link = tmp_path / "run.jsonl", tmp_path / "link.jsonl"
     path.write_text("".join(f"{json.dumps(each)}\n" for each in written))
     before = path.read_bytes()
-    with ResultsFile(path) as results:
+    link.symlink_to(path)
+    with ResultsFile(link) as results:
         with monkeypatch.context() as full:
             full.setattr("agenticiqa.programs.batch.results_file.write_atomically", _full_disk)
             with pytest.raises(OSError, match="full"):
-                results.compact(identify)
+                results.drop_replaced()
         assert path.read_bytes() == before, "a crash half-way changes nothing"
-        assert results.compact(identify) == 3
-        assert results.compact(identify) == 0
-        wanted = {each["image"]: identify(each) for each in (written[5], written[7])}
-        assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b"}, "b was assessed twice"
-    kept = [json.loads(line) for line in path.read_text().splitlines()]
-    assert kept == [*written[2:6], {**written[7], "assessed_twice": True}, written[8]]
-    replaced = [json.loads(line) for line in (tmp_path / "run.jsonl.replaced").read_text().splitlines()]
-    assert replaced == 2 * [written[0], written[1], written[6]]
+        assert [results.drop_replaced(), results.drop_replaced()] == [2, 0]
+        with pytest.raises(UserError, match="is writing to it"):
+            ResultsFile(path)
+        results.append(row("d", "1"))
+        kept = [*written[1:9], written[10], row("d", "1")]
+        wanted = {each["image"]: identify(each) for each in kept if "query" in each}
+        assert set(resume(results.outlines(), wanted, identify).finished) == {"a", "b", "c", "d", "<stdin>"}
+        assert (results.length, results.replaced) == (10, 4)
+    assert link.is_symlink()
+    assert rows_of(path) == kept
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.jsonl", "run.jsonl"]
 
 
 def _full_disk(*arguments: object, **options: object) -> None:

@@ -25,7 +25,6 @@ def test_the_summary_is_written_beside_the_results_and_replaces_the_earlier_one(
         "failed": ["a.png: broken"],
         "skipped": {".cr2": 3},
         "settings": {},
-        "fusion": {},
         "not_assessed": 3,
         "rows": 3,
         "replaced_rows": 1,

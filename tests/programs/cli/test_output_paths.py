@@ -123,7 +123,7 @@ def test_a_closed_stdout_loses_only_stdout(
         Path("s.html").unlink()
 
 
-def test_a_results_folder_that_is_deleted_during_the_run_is_made_again(
+def test_a_results_file_that_is_deleted_during_the_run_is_an_error(
     album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     append = ResultsFile.append
@@ -134,9 +134,8 @@ def test_a_results_folder_that_is_deleted_during_the_run_is_made_again(
         return offset
 
     monkeypatch.setattr(ResultsFile, "append", and_delete)
-    assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 0
-    assert "out/s.jsonl: the file was deleted during the run and has been written again" in printed(capsys)
-    assert len(Path("out/s.jsonl").read_text().splitlines()) == 3
+    assert main(["assess", "album", "--jsonl", "out/s.jsonl", "--csv", "t.csv"]) == 1
+    assert "out/s.jsonl: the file was deleted during the run, and its results are lost" in printed(capsys)
     assert len(Path("t.csv").read_text().splitlines()) == 4
 
 

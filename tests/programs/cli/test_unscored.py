@@ -99,10 +99,8 @@ def test_images_without_a_score_or_answer_are_reported_and_assessed_again(
     )
 
     ill.get_well()
-    before = Path("rows.jsonl").read_text()
     assert assess(server, "--query", query, "--resume") == OK
     assert "have no score" not in capsys.readouterr().err
-    assert Path("rows.jsonl.replaced").read_text().endswith(before), "no row is lost"
     assert [row["rejected_answers"] for row in rows()] == [{}] * IMAGES
     assert (summary()["assessed"], summary()["unscored"], summary()["rows"], summary()["replaced_rows"]) == (3, 0, 3, 0)
 
