@@ -45,6 +45,11 @@ if str(ROOT / "eval") not in (places := import_module("agenticiqa.eval").__path_
     places.append(str(ROOT / "eval"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that rewrites transcripts of commands; see ``support/transcripts.py``."""
+    parser.addoption("--record", action="store_true", help="rewrite transcripts of commands that print something else")
+
+
 def pytest_unconfigure() -> None:
     """Remove what this process kept on disk."""
     shutil.rmtree(TEMPORARY, ignore_errors=True)

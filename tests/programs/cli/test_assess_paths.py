@@ -4,13 +4,11 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,61 +60,6 @@ def in_a_process(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 # --- missing --------------------------------------------------------------------------------------------------------
 
 
-def test_one_missing_path_is_named_and_the_others_are_assessed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "gone.png", str(album), "http://x.org/c.png", "--jsonl", "scores.jsonl"]) == 1
-    assert [Path(row["image"]).name for row in json_lines(Path("scores.jsonl"))] == ["a.png", "b.png"]
-    shown = capsys.readouterr().err.splitlines()
-    assert shown[0] == "agenticiqa: gone.png: expected an image, but there is no such file; check the path"
-    assert shown[1].startswith("agenticiqa: http://x.org/c.png: expected a local image")
-    assert shown[2] == "2 assessed, 2 failed, saved in scores.jsonl"
-
-
-def test_a_question_in_place_of_an_image_gets_a_hint_to_query(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", str(album / "a.png"), "Is it sharp?"]) != 0
-    assert "there is no such file; give a question as the query (--query)" in capsys.readouterr().err
-
-
-def test_only_missing_paths_are_wrong_usage(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "gone.png", "lost.png", "--jsonl", "scores.jsonl"]) == 2
-    assert [line.split(": ")[1] for line in capsys.readouterr().err.splitlines()] == ["gone.png", "lost.png"]
-    assert not Path("scores.jsonl").exists()
-
-
-def test_json_is_a_list_even_if_only_one_of_several_images_is_assessed(
-    album: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["assess", "gone.png", str(album / "a.png"), "--json"]) == 1
-    gone, assessed = sorted(json.loads(capsys.readouterr().out), key=lambda row: row["image"], reverse=True)
-    assert (assessed["image"], gone["image"]) == ("album/a.png", "gone.png")
-    assert "no such file" in gone["error"]
-
-
-def test_a_missing_reference_in_a_folder_fails_only_its_image(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture(Path("originals/a.png"), 5)
-    command = ["assess", str(album), "--reference", "originals", "--jsonl", "scores.jsonl"]
-    assert main(command) == 1
-    assert [row["reference"] for row in json_lines(Path("scores.jsonl"))] == ["originals/a.png"]
-    shown = "agenticiqa: album/b.png: expected a reference named b.* in originals, found none"
-    assert shown in capsys.readouterr().err.splitlines()
-    shutil.move("originals/a.png", "originals/z.png")
-    assert main([*command, "--resume"]) == 2
-    assert capsys.readouterr().err.count("expected a reference named") == 2
-
-
-def test_a_missing_reference_for_all_images_is_one_line_of_usage(
-    album: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["assess", str(album), "--reference", "gone.png"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_dry_run_estimates_the_images_that_exist(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "gone.png", str(album), "--dry-run"]) == 1
-    printed = capsys.readouterr()
-    assert "about 2 images" in printed.out
-    assert "gone.png" in printed.err
-
-
 # --- skipped --------------------------------------------------------------------------------------------------------
 
 
@@ -147,40 +90,6 @@ def test_a_heic_photo_is_assessed_like_any_other(album: Path, capsys: pytest.Cap
 # --- said once ------------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_names_its_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("zero.jpg").touch()
-    assert main(["assess", "zero.jpg", str(album / "a.png")]) == 1
-    shown = "agenticiqa: zero.jpg: expected an image, found an empty file; give a JPEG, PNG or WebP file"
-    assert capsys.readouterr().err.splitlines() == [shown]
-
-
-def test_a_failed_reference_is_named_with_its_image(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("zero.jpg").touch()
-    assert main(["assess", str(album / "a.png"), "--reference", "zero.jpg"]) == 2
-    assert capsys.readouterr().err.startswith("agenticiqa: album/a.png: zero.jpg: expected an image, found an empty")
-
-
-def test_a_dry_run_names_each_image_once(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("zero.jpg").touch()
-    assert (
-        main(
-            [
-                "assess",
-                "zero.jpg",
-                str(album),
-                "--backend",
-                "vllm.m",
-                "--api-base",
-                "http://127.0.0.1:9/v1",
-                "--dry-run",
-            ]
-        )
-        == 0
-    )
-    (shown,) = [line for line in capsys.readouterr().err.splitlines() if "zero.jpg" in line]
-    assert shown.count("zero.jpg") == 1
-
-
 # --- names that are not UTF-8 ---------------------------------------------------------------------------------------
 
 
@@ -189,24 +98,6 @@ def unprintable(album: Path) -> Path:
     path = album / os.fsdecode(NOT_UTF_8)
     (album / "b.png").rename(path)
     return path
-
-
-def test_an_image_with_a_name_that_is_not_utf_8_is_assessed_and_written_escaped(unprintable: Path) -> None:
-    done = command("album", "--jsonl", "scores.jsonl", "--save-maps", "maps", "--log", "log.jsonl")
-    assert (done.returncode, done.stderr.splitlines()[0]) == (0, "2 assessed, saved in scores.jsonl")
-    assert [row["image"] for row in json_lines(Path("scores.jsonl"))] == ["album/a.png", f"album/{ESCAPED}"]
-    assert f"album/{ESCAPED}" in {row.get("image") for row in json_lines(Path("log.jsonl"))}
-    assert sorted(os.listdir("maps/album")) == ["a.png", ESCAPED]
-    again = command("album", "--jsonl", "scores.jsonl", "--resume")
-    assert again.stderr.splitlines() == ["2 of 2 images were already assessed", "0 assessed, saved in scores.jsonl"]
-
-
-@pytest.mark.parametrize("output", [[], ["--json"], ["--jsonl", "-"]], ids=["lines", "document", "jsonl"])
-def test_a_name_that_is_not_utf_8_is_printed_escaped(unprintable: Path, output: list[str]) -> None:
-    done = (command if output else in_a_process)(os.fsdecode(b"album/" + NOT_UTF_8), *output)
-    assert (done.returncode, done.stderr) == (0, "")
-    image = json.loads(done.stdout)["image"] if output else done.stdout.split("\t")[1]
-    assert image == f"album/{ESCAPED}"
 
 
 def test_a_failed_image_with_a_name_that_is_not_utf_8_is_one_line(unprintable: Path) -> None:
@@ -240,15 +131,6 @@ def test_a_warning_escapes_the_name_of_a_reference_that_is_not_utf_8(unprintable
 # --- where results cannot be written --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["album", "album/a.png/scores.jsonl", "/dev/null", "/proc/scores.jsonl", "x" * 300])
-def test_a_file_that_cannot_be_written_is_one_line(album: Path, file: str) -> None:
-    done = command("album", "--jsonl", file)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith(f"agenticiqa: {file}: ")
-    assert sorted(os.listdir("album")) == ["a.png", "b.png"]
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_a_folder_without_permission_is_one_line(album: Path) -> None:
     Path("locked").mkdir(0o500)
@@ -279,37 +161,6 @@ def test_on_a_full_disk_finished_results_are_printed_and_the_run_ends(album: Pat
 
 
 # --- stdin and stdout -----------------------------------------------------------------------------------------------
-
-
-def test_an_image_is_read_from_stdin(
-    album: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(2):
-        stdin = SimpleNamespace(buffer=io.BytesIO((album / "a.png").read_bytes()))
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert main(["assess", "-", str(album / "a.png"), "--jsonl", "s.jsonl", "--resume", "--save-maps", "m"]) == 0
-    first, second = json_lines(Path("s.jsonl"))
-    assert (first["image"], second["image"]) == ("<stdin>", "album/a.png")
-    assert first["image_sha256"] == second["image_sha256"]
-    assert first["quality_score"] == second["quality_score"]
-    assert sorted(map(str, Path("m").rglob("*.png"))) == ["m/album/a.png", "m/stdin.png"]
-    assert "2 of 2 images were already assessed" in capsys.readouterr().err
-
-
-def test_stdin_that_is_no_image_is_one_line(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"nothing of an image")))
-    done = command("-")
-    assert done.returncode == 2
-    assert done.stderr.startswith("agenticiqa: <stdin>: expected an image, found text that begins with")
-    assert done.stderr.count("\n") == 1
-
-
-def test_json_lines_are_printed_to_stdout(album: Path) -> None:
-    done = command("album", "--jsonl", "-", "--workers", "1")
-    assert (done.returncode, done.stderr) == (0, "")
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [row["image"] for row in rows] == ["album/a.png", "album/b.png"]
-    assert not Path("-").exists()
 
 
 # --- interrupted ----------------------------------------------------------------------------------------------------

@@ -47,44 +47,6 @@ def config(text: str) -> tuple[str, str]:
     return "--config", "mine.yaml"
 
 
-def test_other_answer_options_are_assessed_and_the_same_are_skipped(
-    album: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    asked = ("album/a.png", "--query", "Which is it?", "--option", "Blur", "--option", "Noise")
-    assert assess(*asked) == assess(*asked) == 0
-    assert "1 of 1 images were already assessed" in shown(capsys)
-    assert assess("album/a.png", "--query", "Which is it?", "--option", "Noise", "--option", "Blur") == 0
-    assert [row["options"] for row in rows()] == [{"A": "Blur", "B": "Noise"}, {"A": "Noise", "B": "Blur"}]
-    assert {row["options"][row["final_answer"]] for row in rows()} == {"Blur"}
-    summary = json.loads(Path("scores.jsonl.summary.json").read_text())
-    assert summary["replaced_rows"] == 0, "they are answers to two questions"
-
-
-def test_rows_of_a_jobs_file_are_assessed_and_resumed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    choice = {"image": "a.png", "query": "Which is it?", "options": ["Blur", "Noise"]}
-    (album / "questions.jsonl").write_text("\n".join(map(json.dumps, [choice, {"image": "b.png"}])))
-    assert assess("--jobs", album / "questions.jsonl") == assess("--jobs", album / "questions.jsonl") == 0
-    assert "2 of 2 images were already assessed" in shown(capsys)
-    assert {row["query_type"]: row["final_answer"] for row in rows()}["mcq"] == "A"
-
-
-def test_assessed_images_are_skipped(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert assess(album) == 0
-    before = Path("scores.jsonl").read_bytes()
-    shown(capsys)
-    assert assess(album) == 0
-    assert shown(capsys).splitlines() == ["2 of 2 images were already assessed", "0 assessed, saved in scores.jsonl"]
-    assert Path("scores.jsonl").read_bytes() == before
-
-
-def test_a_second_file_with_the_same_bytes_is_assessed(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert assess(album / "a.png") == 0
-    shutil.copy(album / "a.png", album / "copy.png")
-    assert assess(album / "a.png", album / "copy.png") == 0
-    assert [Path(row["image"]).name for row in rows()] == ["a.png", "copy.png"]
-    assert "1 of 2 images were already assessed\n1 assessed" in shown(capsys)
-
-
 def test_an_image_with_changed_bytes_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert assess(album) == 0
     picture(album / "b.png", 9)
@@ -174,13 +136,6 @@ def test_the_file_and_its_images_can_be_moved_together(album: Path, monkeypatch:
     assert len(rows()) == 2
 
 
-def test_a_renamed_image_is_assessed(album: Path) -> None:
-    assert assess("album") == 0
-    (album / "a.png").rename(album / "z.png")
-    assert assess("album") == 0
-    assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png", "z.png"]
-
-
 def test_a_link_to_a_folder_leads_to_the_same_images(album: Path) -> None:
     Path("link").symlink_to("album")
     assert assess("album") == assess("link/a.png", "link/b.png") == 0
@@ -211,12 +166,6 @@ def test_rows_have_the_fingerprint_of_their_run(album: Path) -> None:
         assert len(row["run_fingerprint"]) == 16
         assert len(row["reference_sha256"]) == len(row["image_sha256"]) == 64
     assert rows()[0]["run_fingerprint"] == rows()[1]["run_fingerprint"]
-
-
-def test_resume_needs_a_file(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for output in ([], ["--jsonl", "-"]):
-        assert main(["assess", "album", "--resume", *output]) == 2
-        assert "--resume needs --jsonl FILE" in shown(capsys)
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9.png", b"a\nb.png"], ids=["not UTF-8", "line break"])

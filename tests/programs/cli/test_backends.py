@@ -137,17 +137,6 @@ def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
     assert len(up.requests) == 1
 
 
-def test_an_unknown_backend_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["backends", "--backend", "bogus.model"]) == 2
-    assert "is unknown" in capsys.readouterr().err
-
-
-def test_a_provider_without_a_model_is_not_called_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, form in (("openai", "openai.<model>"), ("openai.", "openai.<model>")):
-        assert main(["backends", "--backend", name]) == 2
-        assert f"backend '{name}' names no model: expected {form}" in capsys.readouterr().err
-
-
 def test_a_run_on_an_unreachable_server_ends_at_once(
     examples: Path, capsys: pytest.CaptureFixture[str], configured: Any, tmp_path: Path
 ) -> None:

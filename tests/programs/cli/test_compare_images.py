@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
-from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
+from agenticiqa.programs.cli.status import SOME_FAILED
 from support.distortion_levels import scene
 from support.html_tags import from_elsewhere, read
 
@@ -46,26 +46,3 @@ def test_the_better_copy_comes_first_with_its_bytes_and_metrics(
     assert read(text).tags.count("b") == 2, "our own, none of a name"
     assert "&lt;b&gt;bad.jpg" in text
     assert len([*Path("both_files").glob("*_map.webp")]) == 2
-
-
-def test_without_a_reference_each_image_is_assessed_by_itself(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "<b>bad.jpg", "good.jpg"]) == OK
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert lines[0][:3] == ["rank", "image", "score"]
-    assert [line[1] for line in lines[1:3]] == ["good.jpg", "<b>bad.jpg"]
-    assert lines[3] == ["metric", "better", "good.jpg", "<b>bad.jpg"]
-    assert "NIQE" in [line[0] for line in lines]
-
-
-def test_an_image_that_is_no_photo_is_marked(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Image.fromarray(scene()[:8, :8]).save("icon.png")
-    assert main(["compare", "good.jpg", "icon.png"]) == OK
-    headings, *lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[:3]]
-    assert headings[-1] == "caveat"
-    assert {line[1]: bool(line[-1]) for line in lines} == {"good.jpg": False, "icon.png": True}
-
-
-def test_a_comparison_without_any_image_is_wrong_usage(copies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "text.jpg"]) == USAGE
-    assert main(["compare", "none.jpg"]) == USAGE
-    assert "there is no such file" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Printed results: streams of any encoding, ``-`` for stdout, JSON of one shape with failed images."""
 
-import csv
 import io
 import json
 import os
@@ -56,57 +55,6 @@ def check(shown: str, options: list[str], encoding: str) -> None:
         name = f"album/{NAME}"
         escaped = name.encode(encoding, "backslashreplace").decode(encoding)
         assert (json.loads(shown)[0]["image"] == name) if options else (shown.split("\t")[1] == escaped)
-
-
-def test_json_of_a_folder_is_a_list_with_failed_images(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "album", "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["quality_score"] is not None
-    (album / "a: broken.jpg").write_bytes(b"\xff\xd8\xff")
-    assert main(["assess", "album", "gone.png", "--json"]) == 1
-    broken, assessed, gone = json.loads(capsys.readouterr().out)
-    assert assessed["image"] == f"album/{NAME}"
-    assert broken["image"] == "album/a: broken.jpg"
-    assert broken["error"].startswith("expected an image")
-    assert gone == {"image": "gone.png", "error": "expected an image, but there is no such file; check the path"}
-    assert main(["assess", "album/a: broken.jpg", "--json"]) == 2
-    assert json.loads(capsys.readouterr().out) == broken
-    assert main(["assess", f"album/{NAME}", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["image"] == f"album/{NAME}"
-
-
-def test_a_dash_is_stdout_for_every_table(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", "album", "--csv", "-"]) == 0
-    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
-    assert row["image"] == f"album/{NAME}"
-    assert main(["measure", "rms_contrast", "album", "--csv", "-"]) == 0
-    assert capsys.readouterr().out.startswith("image,reference,RMS-CONTRAST")
-    for other in (["--json"], ["--jsonl", "-"], ["--worst", "1"]):
-        assert main(["assess", "album", "--csv", "-", *other]) == 2
-        assert "--csv - prints the table to stdout" in capsys.readouterr().err
-    assert main(["assess", "album", "--html", "-"]) == 2
-    assert not Path("-").exists()
-
-
-def test_a_dash_is_stdout_for_the_tables_of_a_report(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with Image.open(Path("album", NAME)) as photo:
-        for number in range(3):
-            photo.resize((100 + 20 * number, 100)).save(album / f"{number}.png")
-    (album / "labels.csv").write_text("image,mos\n0.png,1\n1.png,3\n2.png,5\n")
-    assert main(["evaluate", "album/labels.csv", "--out", "run"]) == 0
-    capsys.readouterr()
-    assert main(["report", "run", "--csv", "-", "--markdown", "-"]) == 0
-    found = capsys.readouterr()
-    assert "SRCC" in found.out
-    assert "table" not in found.err
-    assert "| predictor | n | SRCC |" in found.out
-    assert main(["report", "run", "--csv", "/dev/full", "--markdown", "t.md"]) == 1
-    assert "The table (markdown) was written to t.md" in capsys.readouterr().err, (
-        "one output does not take another with it"
-    )
-    assert main(["report", "run", "--csv", "t.md", "--markdown", "t.md"]) == 2
-    assert main(["report", "run", "--html", "-"]) == 2
-    assert not Path("-").exists()
 
 
 @pytest.mark.slow
