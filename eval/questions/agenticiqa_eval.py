@@ -57,11 +57,10 @@ def _read(folder: Path, split: str) -> Iterator[Item]:
     rows: list[dict[str, Any]] = []
     for file in files:
         text = file.read_text(encoding="utf-8")
-        rows += (
-            [json_value(line) for line in text.split("\n") if line.strip()]
-            if file.suffix == ".jsonl"
-            else json_value(text)
-        )
+        if file.suffix == ".jsonl":
+            rows += [json_value(line) for line in text.split("\n") if line.strip()]
+        else:
+            rows += json_value(text)
     yield from _items_of(rows, folder)
 
 

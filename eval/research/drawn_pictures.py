@@ -228,7 +228,8 @@ def slice_of_body(random: Generator) -> RGB:
         along = (x - center[0]) * math.cos(angle) + (y - center[1]) * math.sin(angle)
         across = (y - center[1]) * math.cos(angle) - (x - center[0]) * math.sin(angle)
         inside = (along / extent[0]) ** 2 + (across / extent[1]) ** 2 < 1
-        plane[inside] += random.uniform(-40, 60) if index else random.uniform(60, 130)
+        darkest, brightest = (-40, 60) if index else (60, 130)
+        plane[inside] += random.uniform(darkest, brightest)
     texture = gaussian_filter(random.normal(0, 60, plane.shape), 2) * (plane > 0)
     plane = gaussian_filter(plane + texture, random.uniform(0.5, 1.5)) + random.normal(0, 4, plane.shape)
     return _bytes(plane[..., None].repeat(3, axis=2))

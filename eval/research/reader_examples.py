@@ -79,7 +79,8 @@ def intent_of(wording: Wording) -> str:
     kind, truth = wording.kind, wording.truth
     if truth == OF_PART:
         return f"part-{'which' if wording.about == ANY else 'degree'}"
-    if kind == "choice" and is_yes_no(offered := parse_options(wording.text)):
+    offered = parse_options(wording.text)
+    if kind == "choice" and is_yes_no(offered):
         says_yes = next(letter for letter, text in offered.items() if text.lower().startswith("yes"))
         return "no" if wording.tags[says_yes].startswith("0") else "yes"
     if kind == "choice":
@@ -115,8 +116,9 @@ def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> lis
         elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
             alone = wording.about if terms_in(text) else AMOUNT if len(text.split()) <= SHORT else ""
             behind = NONE if tag == "0" else _sure(wording.about, tag)
-            found += [_of_level(text, tag, _sure(alone, tag))]
-            found += [_of_level(in_context(asked, text), tag, behind)] if asked else []
+            found.append(_of_level(text, tag, _sure(alone, tag)))
+            if asked:
+                found.append(_of_level(in_context(asked, text), tag, behind))
     return found
 
 

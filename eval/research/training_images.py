@@ -59,12 +59,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run(args: argparse.Namespace) -> None:
         images = [image for labels in args.labels for image in images_of(labels)]
-        images += photos_of(args.packages) if args.packages else []
-        lines = [*([] if args.packages else kept_lines(args.out)), *lines_of(images)]
+        kept = []
+        if args.packages:
+            images += photos_of(args.packages)
+        else:
+            kept = kept_lines(args.out)
+        lines = [*kept, *lines_of(images)]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([COLUMNS, *lines])
         write_atomically(args.out, text.getvalue())
-        print(f"{args.out}: {len(images)} images of {len(args.labels)} sets{' and of packages' * bool(args.packages)}")
+        and_packages = " and of packages" if args.packages else ""
+        print(f"{args.out}: {len(images)} images of {len(args.labels)} sets{and_packages}")
 
     return run_command(parser, run, argv)
 
