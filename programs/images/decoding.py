@@ -8,12 +8,12 @@ import math
 import re
 import threading
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from PIL import Image, PngImagePlugin, TiffImagePlugin, UnidentifiedImageError
+from PIL import Image, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
 from agenticiqa.programs.errors import ImageError
@@ -21,7 +21,7 @@ from agenticiqa.programs.images.arrays import BAND, rgb
 from agenticiqa.programs.images.colors import Conversion, conversion_of
 from agenticiqa.programs.images.extra_formats import format_by_content
 from agenticiqa.programs.images.files import one_line
-from agenticiqa.programs.images.jpeg2000 import palette_of
+from agenticiqa.programs.images.jpeg2000 import refuse_misread
 from agenticiqa.programs.images.main_picture import CONVERTER, NotDecoded, main_picture
 
 # Tags of TIFF.
@@ -62,8 +62,6 @@ _open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in 
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
-# A TIFF layout that Pillow decodes only once it is registered: 16-bit big-endian gray where white is 0.
-_DEEP_WHITE_IS_ZERO = (b"MM", 0, (1,), 1, (16,), ())
 
 
 @dataclass(frozen=True)
@@ -121,15 +119,13 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             Image.MAX_IMAGE_PIXELS = max(limit, max_pixels)
         try:
             image = Image.open(io.BytesIO(data))
-            if image.format == "JPEG2000" and (palette := palette_of(data)):
-                image.palette = palette
+            if image.format == "JPEG2000":
+                refuse_misread(data)
             about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
             texts = [str(each.message).strip(" .") for each in warned if not issubclass(each.category, about_size)]
             image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             return image
         except UnidentifiedImageError:
-            if data[:3] == b"MM\0":
-                return _open_deep_tiff(data)
             extra = format_by_content(data)
             if extra is None:
                 raise
@@ -138,15 +134,6 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             return Image.open(io.BytesIO(data))
         finally:
             Image.MAX_IMAGE_PIXELS = limit
-
-
-def _open_deep_tiff(data: bytes) -> Image.Image:
-    known = TiffImagePlugin.OPEN_INFO
-    known[_DEEP_WHITE_IS_ZERO] = ("I;16B", "I;16B")
-    try:
-        return Image.open(io.BytesIO(data))
-    finally:
-        del known[_DEEP_WHITE_IS_ZERO]
 
 
 def open_header(path: Path) -> Image.Image:
@@ -176,7 +163,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
         if is_deep := _is_deep_color(image):
             notes.append(DEEP_COLOR)
         as_it_is = not (is_deep or _is_16_bit_gray(image) or image.mode == "CMYK" or conversion.changes)
-        upright, turn, conversion = _upright(image, conversion, notes)
+        upright, turn = _upright(image, notes)
         lossless = _lossless(upright, conversion, notes)
         as_it_is = as_it_is and turn == 1 and not _is_transparent(lossless)
         pixels = _measured(lossless, conversion, notes)
@@ -237,8 +224,11 @@ def _layout(image: Image.Image) -> list[object]:
     return [tile.args for tile in getattr(image, "tile", [])]
 
 
-def _raw_modes(image: Image.Image) -> list[object]:
-    return [args[0] if isinstance(args, tuple) else args for args in _layout(image)]
+def _raw_mode(image: Image.Image) -> str:
+    """Return the name of the samples in the file, such as ``RGB;16B``; empty once the pixels are decoded."""
+    for args in _layout(image):
+        return str(args[0] if isinstance(args, tuple) else args)
+    return ""
 
 
 def _is_16_bit_gray(image: Image.Image) -> bool:
@@ -270,15 +260,14 @@ def _orientation(image: Image.Image) -> int:
         return 1
 
 
-def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tuple[Image.Image, int, Conversion]:
-    """Decode and rotate by the EXIF orientation; return the image, the orientation and the pending conversion."""
+def _upright(image: Image.Image, notes: list[str]) -> tuple[Image.Image, int]:
+    """Decode and rotate by the EXIF orientation; return the image and the orientation."""
     declared = _orientation(image)
     # Pillow inverts a TIFF where white is 0, except with 16 bits; if it ever does, the layout has another name.
-    is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and not AS_STORED.isdisjoint(_raw_modes(image))
+    is_inverted = getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == 0 and _raw_mode(image) in AS_STORED
     key = image.info["transparency"] = _key_as_decoded(image)
     if key is None:
         del image.info["transparency"]
-    low = _low_bytes(image) if isinstance(key, tuple) or conversion.by_code else None
     xmp = {name: image.info.pop(name) for name in XMP if name in image.info}  # Pillow would turn a TIFF by it
     try:
         image.load()
@@ -293,9 +282,7 @@ def _upright(image: Image.Image, conversion: Conversion, notes: list[str]) -> tu
         notes.append(f"The orientation {by_xmp[0]} in the XMP data was ignored; viewers use only EXIF.")
     if is_inverted:
         image = Image.fromarray(65535 - np.asarray(image).astype(np.uint16))
-    elif low is not None:
-        image, conversion = _from_16_bits(image, low, conversion, key)
-    return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image, turn, conversion
+    return image.transpose(_UPRIGHT[left]) if left in _UPRIGHT else image, turn
 
 
 def _as_text(text: str | bytes) -> str:
@@ -305,42 +292,17 @@ def _as_text(text: str | bytes) -> str:
 def _key_as_decoded(image: Image.Image) -> Any:
     """Return the transparent color of a PNG (tRNS): it has the depth of the file, and decoded samples have 8 bits.
 
-    With fewer than 16 bits, only the lowest bits count (PNG, third edition, 11.3.2.1).
+    With fewer than 16 bits, only the lowest bits count (PNG, third edition, 11.3.2.1). Of 16 bits of a color, Pillow
+    returns the upper 8.
     """
-    key, raw = image.info.get("transparency"), (*_raw_modes(image), "")[0]
-    depth = {"L;2": 2, "L;4": 4, "L": 8, "RGB": 8}.get(str(raw)) if image.format == "PNG" else None
+    key, raw = image.info.get("transparency"), _raw_mode(image)
+    if raw == "RGB;16B" and isinstance(key, tuple):
+        return tuple(value >> 8 for value in key)
+    depth = {"L;2": 2, "L;4": 4, "L": 8, "RGB": 8}.get(raw) if image.format == "PNG" else None
     if depth is None or isinstance(key, bytes | None):
         return key
     top = 2**depth - 1
     return tuple(value & top for value in key) if isinstance(key, tuple) else (key & top) * 255 // top
-
-
-def _low_bytes(image: Image.Image) -> np.ndarray | None:
-    """Return the lower 8 of the 16 color bits of a PNG, as Pillow returns the upper 8; ``None`` for other files."""
-    file, raw = getattr(image, "fp", None), (*_raw_modes(image), "")[0]
-    if image.format != "PNG" or raw not in ("RGB;16B", "RGBA;16B") or file is None:
-        return None
-    before = file.tell()
-    file.seek(0)
-    low = PngImagePlugin.PngImageFile(io.BytesIO(file.read()))
-    file.seek(before)
-    # With the byte order swapped, Pillow returns the lower byte instead of the upper one.
-    low.tile = [tile._replace(args=str(tile.args).replace("16B", "16L")) for tile in low.tile]
-    return np.asarray(low)
-
-
-def _from_16_bits(
-    image: Image.Image, low: np.ndarray, conversion: Conversion, key: tuple[int, ...] | None
-) -> tuple[Image.Image, Conversion]:
-    """Return the picture in 8 bits, after the steps that need 16: color conversion, and the transparent color."""
-    high = np.asarray(image)
-    samples = high[..., :3].astype(np.uint16) << 8 | low[..., :3]
-    picture = Image.fromarray(conversion.by_code(samples) if conversion.by_code else high[..., :3])
-    if key is not None:
-        picture.putalpha(Image.fromarray(np.where((samples == key).all(axis=-1), 0, 255).astype(np.uint8)))
-    elif high.shape[-1] == 4:
-        picture.putalpha(image.getchannel("A"))
-    return picture, replace(conversion, by_code=None)
 
 
 def _lossless(image: Image.Image, conversion: Conversion, notes: list[str]) -> Image.Image:

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from PIL import Image, TiffImagePlugin
+from PIL import Image
 
 from agenticiqa import AgenticIQA
 from agenticiqa.programs.errors import ImageError
@@ -75,7 +75,8 @@ def test_compressed_16_bit_white_is_zero(compression: str) -> None:
 @pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_adobe_deflate"])
 def test_a_damaged_compressed_tiff_is_refused(compression: str) -> None:
     buffer = io.BytesIO()
-    Image.fromarray(RGB).save(buffer, "TIFF", compression=compression)
+    noise = np.random.default_rng(0).integers(0, 256, (64, 48), dtype=np.uint8)
+    Image.fromarray(noise).convert("RGB").save(buffer, "TIFF", compression=compression)
     data = bytearray(buffer.getvalue())
     data[100:160] = bytes(60)
     with pytest.raises(ImageError, match=r"damaged or cut short .*; get the file again"):
@@ -90,15 +91,7 @@ def test_separate_planes_are_read_correctly_or_refused(order: str) -> None:
 
 
 INDEX = (GRAY // 700 // 4 % 16).astype(np.uint8)
-COLORS = [
-    (255, 0, 0),
-    (0, 255, 0),
-    (0, 0, 255),
-    (255, 0, 0),
-    (9, 9, 9),
-    (0, 255, 0),
-    *((n, 255 - n, 7) for n in range(10)),
-]
+COLORS = [(n, 255 - n, 7) for n in range(16)]
 PLAIN = [(0, 0, 1), (1, 0, 2), (2, 0, 3)]
 REVERSED = [(0, 0, 3), (1, 0, 2), (2, 0, 1)]
 
@@ -111,13 +104,10 @@ def defined(channels: list[tuple[int, int, int]]) -> bytes:
     return box(b"cdef", struct.pack(">H", len(channels)) + b"".join(struct.pack(">HHH", *each) for each in channels))
 
 
-def palette(
-    colors: list[tuple[int, ...]], mapped: list[int] | None = None, space: int = 16, depth: int = 7
-) -> list[tuple[bytes, bytes]]:
-    columns = len(colors[0])
-    table = struct.pack(">HB", len(colors), columns) + bytes([depth]) * columns + b"".join(map(bytes, colors))
-    mapping = b"".join(struct.pack(">HBB", 0, 1, column) for column in mapped or range(columns))
-    return [(b"colr", struct.pack(">BBBI", 1, 0, 0, space)), (b"pclr", table), (b"cmap", mapping)]
+def palette(colors: list[tuple[int, ...]]) -> list[tuple[bytes, bytes]]:
+    table = struct.pack(">HB", len(colors), 3) + bytes([7]) * 3 + b"".join(map(bytes, colors))
+    mapping = b"".join(struct.pack(">HBB", 0, 1, column) for column in range(3))
+    return [(b"colr", struct.pack(">BBBI", 1, 0, 0, 16)), (b"pclr", table), (b"cmap", mapping)]
 
 
 def jp2(pixels: np.ndarray, boxes: list[tuple[bytes, bytes]], more: bytes = b"") -> bytes:
@@ -134,36 +124,9 @@ def jp2(pixels: np.ndarray, boxes: list[tuple[bytes, bytes]], more: bytes = b"")
 
 
 @pytest.mark.parametrize(
-    ("boxes", "more", "order"),
-    [
-        (palette(COLORS), b"", [0, 1, 2]),
-        (palette(COLORS), defined(PLAIN), [0, 1, 2]),
-        (palette(COLORS), defined(REVERSED), [2, 1, 0]),
-        (palette(COLORS, [2, 1, 0]), b"", [2, 1, 0]),
-        (palette(COLORS, [1, 2, 0]), defined(REVERSED), [0, 2, 1]),
-    ],
-)
-def test_a_palette_of_jpeg_2000_is_read_exactly(
-    boxes: list[tuple[bytes, bytes]], more: bytes, order: list[int]
-) -> None:
-    assert np.array_equal(load(jp2(INDEX, boxes, more)).pixels, np.array(COLORS, np.uint8)[INDEX][..., order])
-
-
-def test_a_palette_with_alpha_is_read() -> None:
-    colors = [(17 * n, *color) for n, color in enumerate(COLORS)]
-    data = jp2(INDEX, palette(colors), defined([(0, 1, 0), (1, 0, 1), (2, 0, 2), (3, 0, 3)]))
-    share = (INDEX / 15)[..., None]
-    expected = np.array(COLORS)[INDEX] * share + 255 * (1 - share)
-    assert np.abs(load(data).pixels - expected).max() <= 1
-
-
-@pytest.mark.parametrize(
     "data",
     [
-        jp2(INDEX, palette([(n,) for n in range(16)], space=17)),
-        jp2(INDEX, palette(COLORS, space=18)),
-        jp2(INDEX, palette([(*color, 0) for color in COLORS], space=12)),
-        jp2(INDEX, palette(COLORS, depth=8)),
+        jp2(INDEX, palette(COLORS)),
         jp2(RGB, [], defined(REVERSED)),
         jp2(np.dstack([RGB, RGB[..., 0]]), []).replace(struct.pack(">HHH", 3, 1, 0), struct.pack(">HHH", 3, 2, 0)),
     ],
@@ -270,14 +233,3 @@ def test_a_very_large_pair_is_compared_at_a_reduced_size(monkeypatch: pytest.Mon
     assert [note.startswith(message) for note in pair.image.notes] == [True]
     with pytest.raises(ImageError, match="expected a reference of the image's size 400x300, got 100x75"):
         load_checked(image, pixels[::4, ::4].copy())
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("orientation", [1, 6])
-def test_16_bit_white_is_zero_is_read_in_both_byte_orders(order: str, orientation: int) -> None:
-    found = load(tiff([65535 - GRAY], 0, order=order, orientation=orientation))
-    shown = GRAY if orientation == 1 else np.rot90(GRAY, -1)
-    assert np.abs(found.pixels.astype(int) - as_gray(shown / 257)).max() <= 1
-    assert not TiffImagePlugin.OPEN_INFO.keys() & {(b"MM", 0, (1,), 1, (16,), ())}, (
-        "other users of Pillow see no change"
-    )
