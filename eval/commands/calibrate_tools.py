@@ -2,7 +2,7 @@
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +88,7 @@ def fitted(tool: Tool, points: Points, old: Calibration | None) -> Outcome:
         return Outcome(tool, points, old, refusal=str(error))
 
 
-def write_curves(outcomes: Sequence[Outcome], base: dict[str, Calibration], base_name: str, out: Path) -> int:
+def write_curves(outcomes: Sequence[Outcome], base: Mapping[str, Calibration], base_name: str, out: Path) -> int:
     """Print the fits, and write the new curves with the other ones of the base, and the picture; return the status."""
     curves = {}
     for outcome in outcomes:

@@ -11,7 +11,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
@@ -37,7 +37,7 @@ class Measurements:
         self.known: dict[tuple[str, str], Assessed] = {}
         self.fresh = 0  # assessed in this process
         self.limit: LimitReached | None = None
-        for row in kept.read().values() if kept else ():
+        for _, row in kept_rows(kept.path) if kept else ():
             self.known[row["prompts"], row["name"]] = Assessed.from_json(row["assessed"])
 
     def assess(self, program: AgenticIQA, questions: Sequence[TuningQuestion]) -> list[Assessed]:

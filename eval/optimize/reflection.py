@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.search import Proposal, Step, Texts
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.harmless import MARKER, harmless
@@ -132,7 +132,7 @@ class Reflection:
     ) -> None:
         self.model, self.originals, self.kept = model, originals, kept
         self.known: dict[str, Proposal] = {}
-        for row in kept.read().values() if kept else ():
+        for _, row in kept_rows(kept.path) if kept else ():
             self.known[row["key"]] = Proposal(row["texts"], row["name"], tuple(row["refused"]))
 
     def __call__(
