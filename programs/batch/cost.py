@@ -1,9 +1,9 @@
 """Estimate the cost of a run before anything is sent: calls, tokens and, with a price in the configuration, USD.
 
-The question decides which stages ask a model, by the rules of the offline planner. ``calls`` assumes one pass in which
-no answer is rejected and every requested distortion is found. ``calls_at_most`` adds new attempts after rejected
-answers, every replan, and plans of a model that understands the question differently from the rules. It does not
-include retries after network faults (``max_retries``) and fallbacks.
+The question decides which stages ask a model, by the rules of the offline planner. The estimate is for one pass in
+which no answer is rejected and every requested distortion is found. A run sends more if answers are rejected, if it
+replans, or if a model plans more than the rules. It sends less if no distortion is found. ``--max-calls`` and
+``--max-usd`` are upper bounds.
 
 Input tokens are counted in the actual prompts; content known only during a run is counted as in typical runs
 (``_tokens``). Not counted: hidden reasoning, worked examples of tuned prompts, discounts for cached prompts.
@@ -52,7 +52,6 @@ SECTIONS = {  # the section of the configuration that each stage reads
     "tool_selection": "executor",
     "scoring": "summarizer",
     "answering": "summarizer",
-    "replan": "replan",
 }
 SIGNATURES: Mapping[str, Any] = {  # without the planner's, which depends on its section
     "localization": LocateRegions,
@@ -62,7 +61,6 @@ SIGNATURES: Mapping[str, Any] = {  # without the planner's, which depends on its
     "scoring": ScoreQuality,
     "answering": AnswerQuestion,
 }
-LAST = {"scoring", "answering"}  # a question leads to one of these stages
 BYTES_PER_TOKEN = 4
 FRAME = (1024, 768)  # pixels of an image for which prompts are counted
 
@@ -78,22 +76,16 @@ class StageEstimate:
     """The expected cost of one stage, which asks ``model``.
 
     ``calls``, tokens and ``usd`` are for one pass over all images without rejected answers; ``image_tokens`` are part
-    of ``input_tokens``; ``bytes`` is the size of the requests. ``least_*`` do not include stages that depend on the
-    findings or on a model's plan. ``usd`` is ``None`` if the configuration has no price.
+    of ``input_tokens``; ``bytes`` is the size of the requests. ``usd`` is ``None`` if the configuration has no price.
     """
 
     stage: str
     model: str
     calls: int = 0
-    calls_at_most: int = 0
     input_tokens: int = 0
     image_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
-    least_calls: int = 0
-    least_input_tokens: int = 0
-    least_output_tokens: int = 0
-    least_usd: float | None = None
     bytes: int = 0
 
 
@@ -120,30 +112,30 @@ class Estimate:
         return StageEstimate("total", "", **sums)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per stage that may ask a model, in the order of a run, and the totals; plain JSON types."""
+        """Return one row per stage that asks a model, in the order of a run, and the totals; plain JSON types."""
         return [asdict(stage) for stage in (*self.stages, self.total)]
 
 
 class StageCost(NamedTuple):
-    """The cost of one stage for one question, ``text`` and ``answer`` in tokens; ``calls`` is 0 if it is unsure."""
+    """The cost of one call for one question: the tokens of its text and its answer, and the images that it shows."""
 
-    calls: int
-    at_most: int
-    text: int = 0
-    answer: int = 0
-    images: tuple[str, ...] = ()
-    is_sure: bool = True  # whether it is called for every plan and every finding
+    text: int
+    answer: int
+    images: tuple[str, ...]
 
     def counts(self, image_tokens: int, image_bytes: int) -> dict[str, int]:
         """Return the numbers of ``StageEstimate`` for one image or pair with these tokens and bytes."""
-        asked = {"calls": self.calls, "input_tokens": self.text + image_tokens, "output_tokens": self.answer}
-        sure = {f"least_{name}": count for name, count in asked.items()} if self.is_sure else {}
-        size = self.calls * (image_bytes + BYTES_PER_TOKEN * self.text)
-        return {**asked, **sure, "calls_at_most": self.at_most, "image_tokens": image_tokens, "bytes": size}
+        return {
+            "calls": 1,
+            "input_tokens": self.text + image_tokens,
+            "output_tokens": self.answer,
+            "image_tokens": image_tokens,
+            "bytes": image_bytes + BYTES_PER_TOKEN * self.text,
+        }
 
 
 # The fixed text of the levels scorer, with the marks of a chat template; the answer is one token.
-_LEVELS = StageCost(1, 1, text=30, answer=1, images=("image",))
+_LEVELS = StageCost(text=30, answer=1, images=("image",))
 
 
 def _bytes_in_request(image: ImageSource) -> int:
@@ -191,12 +183,11 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             sums[stage].update(cost.counts(in_tokens, sum(map(_bytes_in_request, given))))
     found.images = len(images)
     for stage, counts in sums.items():
-        if counts["calls_at_most"]:
+        if counts:
             section = section_of(config, stage)
             row = StageEstimate(stage, section.backend, **counts)
             if price := section.price:
                 row.usd = price.usd(row.input_tokens, row.output_tokens)
-                row.least_usd = price.usd(row.least_input_tokens, row.least_output_tokens)
             found.stages.append(row)
     return found
 
@@ -214,45 +205,27 @@ def text_tokens(text: str) -> int:
 
 
 def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, StageCost]:
-    """Return the stages that ask a model for one question, and stages that may ask one."""
+    """Return the stages that ask a model for one question."""
     if config.profile == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
-    asked, replans = query_for_stages(query, options), config.max_replan_iterations
-
-    def planned(feedback: str = "") -> PlannerOutput:
-        return plan_question(asked, reference_given=reference, known_tools=tuple(tools), feedback=feedback)
-
-    plan = planned()
+    asked = query_for_stages(query, options)
+    plan = plan_question(asked, reference_given=reference, known_tools=tuple(tools))
     tokens = _tokens(plan, query, options, tools, reference)
-    if not config.planner.is_offline:
-        # A model may plan anything: every stage may run in every round, but only one of the final stages.
-        unsure = set(SECTIONS) - LAST - {"planner"}
-        turns = Counter(dict.fromkeys(unsure | {"planner"} | LAST & tokens.keys(), replans + 1))
-    else:
-        unsure = {"distortion_analysis", "tool_selection"} if plan.plan.distortion_detection else set()
-        turns = Counter(tokens.keys())
-        if replans and plan.plan.any() and (wider := planned("any feedback")) != plan:
-            turns.update(_tokens(wider, query, options, tools, reference).keys())  # a third equals the second
     if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
-        turns["tool_selection"] = 0
-    turns["replan"] = min(turns["distortion_analysis"], replans)  # all uncertainties come from the analysis
     costs = {}
-    for stage in (stage for stage in SECTIONS if turns[stage]):
+    for stage in (stage for stage in SECTIONS if stage in tokens):
         section = section_of(config, stage)
         if stage == "scoring" and config.levels:
-            costs[stage] = _LEVELS._replace(calls=int(stage in tokens), at_most=turns[stage])
+            costs[stage] = _LEVELS
         elif not section.is_offline:
-            cost = StageCost(0, turns[stage] * config.attempts, is_sure=stage not in unsure)
-            costs[stage] = _with_call(cost, stage, section, reference, *tokens[stage]) if stage in tokens else cost
+            costs[stage] = _call(stage, section, reference, *tokens[stage])
     return costs
 
 
-def _with_call(
-    cost: StageCost, stage: str, section: StageConfig, reference: bool, filled: int, answer: int
-) -> StageCost:
-    """Return the cost with one call; ``filled`` is the number of tokens filled into its prompt."""
+def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer: int) -> StageCost:
+    """Return the cost of one call; ``filled`` is the number of tokens filled into its prompt."""
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
@@ -260,7 +233,7 @@ def _with_call(
         text += text_tokens(json.dumps(answer_schema(signature)))
     given = ("image", "reference") if reference else ("image",)
     shown = tuple(name for name in given if name in signature.input_fields)
-    return cost._replace(calls=1, text=text, answer=min(answer, section.max_tokens), images=shown)
+    return StageCost(text, min(answer, section.max_tokens), shown)
 
 
 def _tokens(

@@ -41,15 +41,15 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
             refuse_without_batches(model)
     config = at_batch_prices(config)
     if limits.max_usd is not None or limits.max_calls is not None:
-        least = estimate(config, jobs).total
-        if limits.max_usd is not None and (least.least_usd or 0.0) > limits.max_usd:
+        expected = estimate(config, jobs).total
+        if limits.max_usd is not None and (expected.usd or 0.0) > limits.max_usd:
             raise UserError(
-                f"{len(jobs)} images cost at least {least.least_usd:.4f} USD with --batch, more than --max-usd "
+                f"{len(jobs)} images cost about {expected.usd:.4f} USD with --batch, more than --max-usd "
                 f"{limits.max_usd:g}: assess fewer images or raise the limit"
             )
-        if limits.max_calls is not None and least.least_calls > limits.max_calls:
+        if limits.max_calls is not None and expected.calls > limits.max_calls:
             raise UserError(
-                f"{len(jobs)} images need at least {least.least_calls} calls, more than --max-calls "
+                f"{len(jobs)} images need about {expected.calls} calls, more than --max-calls "
                 f"{limits.max_calls}: assess fewer images or raise the limit"
             )
     return config

@@ -1,7 +1,7 @@
 """Print the expected cost of a run as a table or JSON on stdout."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.render import print_lines, print_remark
@@ -11,16 +11,14 @@ if TYPE_CHECKING:
 
 COUNTED = {
     "calls": "calls",
-    "calls_at_most": "at most",
     "input_tokens": "input tokens",
     "image_tokens": "of images",
     "output_tokens": "output tokens",
 }
 ESTIMATED = (
     "Nothing was sent. Calls and tokens are estimated from the real prompts and the providers' published rules for "
-    "images, for one pass without retries. In a range, the lower number is for images that need no further "
-    'stages. The column "at most" is the worst case: every answer is requested again, and every plan is made again. If '
-    "a server refuses a feature, a few more requests are sent."
+    "images, for one pass without retries. Images without a distortion need fewer calls; rejected answers and "
+    "new plans need more. To set an upper bound, use --max-calls or --max-usd."
 )
 
 
@@ -38,17 +36,11 @@ def print_estimate(found: "Estimate", as_json: bool = False) -> None:
     several = ["model"] if len(models) > 1 else []
     lines = []
     for row in found.rows():
-        usd = "no price" if row["usd"] is None else _range(row, "usd", ".4f")
-        counts = [_range(row, count) for count in COUNTED]
+        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
+        counts = [f"{row[count]:,}" for count in COUNTED]
         lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
     print(f"{about}, for {', '.join(models)}:")
     print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
     print_remark(ESTIMATED)
     for refused in found.refused:
         print_error(refused)
-
-
-def _range(row: dict[str, Any], count: str, form: str = ",") -> str:
-    """Return a count, or a range if a lower bound is known."""
-    low, high = (format(value, form) for value in (row.get(f"least_{count}", row[count]), row[count]))
-    return high if low == high else f"{low}-{high}"

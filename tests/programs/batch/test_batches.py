@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.backends.provider_batches import driver
+from agenticiqa.programs.batch.cost import Estimate
 from agenticiqa.programs.cli.main import main
 from support.batch_runs import KEY_VARIABLE, assess, configuration, rows, script, usage
 from support.batch_server import FAULTS, RESENT, BatchServer, batch_server
@@ -162,12 +163,17 @@ def test_a_backend_without_batches_is_reported(
 
 
 def test_a_limit_is_kept_and_reported_before_the_run(
-    album: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    album: Path,
+    server: BatchServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = configuration(tmp_path, server.url)
     assert assess(album, config, tmp_path / "a.jsonl", "--batch", "--max-calls", "3") == 2
-    assert "need at least 6 calls, more than --max-calls 3" in capsys.readouterr().err
+    assert "need about 12 calls, more than --max-calls 3" in capsys.readouterr().err
     assert not server.log
+    monkeypatch.setattr("agenticiqa.programs.cli.batching.estimate", lambda config, jobs: Estimate())
     assert assess(album, config, tmp_path / "b.jsonl", "--batch", "--max-calls", "7") == 1
     assert len(server.ids()) == 7
     assert "limit of 7 calls" in capsys.readouterr().err
@@ -184,7 +190,7 @@ def test_a_dry_run_shows_batches_and_bytes(
     message = capsys.readouterr().out
     assert "With --batch: 12 requests, 0." in message
     assert main(["assess", str(album), "--config", str(config), "--dry-run"]) == 0
-    full, half = (float(each.splitlines()[-1].split("-")[-1]) for each in _totals(capsys.readouterr().out, message))
+    full, half = (float(each.split("\t")[-1]) for each in _totals(capsys.readouterr().out, message))
     assert half == pytest.approx(full / 2, abs=1e-4)
     assert not server.log
 
