@@ -47,7 +47,7 @@ examples:
   agenticiqa measure ssim photo.jpg --reference original.png     print one number
   agenticiqa measure ssim psnr haarpsi out/ --reference ref/     print a table; files are matched by relative path
   agenticiqa measure niqe "shots/*.jpg" --csv -                  print CSV (--csv FILE writes it)
-  agenticiqa measure --list                                      list the metrics with kind, direction, range, source
+  agenticiqa tools                                               list the metrics with kind, direction and range
 
 Each value is on the metric's own scale. It is computed from 8-bit RGB pixels, after the image is turned upright (Exif)
 and transparent areas are filled with white.
@@ -273,7 +273,6 @@ MEASURE: Options = (
     ),
     RAW_CSV,
     WITHOUT_MODEL,
-    Option("--list", "list the metrics with kind, direction, range and source", bool),
 )
 GATE: Options = (
     Option("IMAGE", "image files, folders of images, or - for one image from stdin", nargs="+", dest="images"),

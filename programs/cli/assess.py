@@ -14,34 +14,9 @@ from agenticiqa.programs.batch.job import Job, failed_row
 from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.cli import outputs, overview
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.outputs import (
-    Appending,
-    Write,
-    assess_and_write,
-    drop_replaced,
-    hint_to_resume,
-    is_kept,
-    kept_text,
-    one_document,
-    open_results,
-    print_card,
-    print_line,
-    resumed_text,
-    save_summary,
-    unscored_text,
-    until_stdout_fails,
-)
-from agenticiqa.programs.cli.overview import (
-    Entries,
-    check_overview,
-    collect_entries,
-    entries_in,
-    replaces_results,
-    show_overview,
-    wants_overview,
-)
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
@@ -65,7 +40,7 @@ def run(args: Namespace) -> int:
         raise UserError("--resume needs --jsonl FILE: name the file to continue")
     if args.batch and not file:
         raise UserError("--batch takes hours and may need several runs: name a file for the results with --jsonl FILE")
-    check_overview(args)
+    overview.check_overview(args)
     config, workers, limits = settings_from(args)
     question = (args.query, args.reference, args.resize_reference, args.options)
     found = read_jobs(args.jobs, *question) if args.jobs else find_jobs(args.images, *question)
@@ -92,55 +67,54 @@ def run(args: Namespace) -> int:
     install(config)
     with ExitStack() as stack:
         stack.enter_context(within(limits))
-        results = stack.enter_context(open_results(file, args.resume)) if file else None
+        results = stack.enter_context(outputs.open_results(file, args.resume)) if file else None
         if results and args.batch:
             stack.enter_context(batching.within_batches(args, results.path, limits))
         plan = plan_run(config, found.jobs, results)
         summary.assessed_before = len(found.jobs) - len(plan.todo)
         summary.assessed_again, summary.settings = dict(plan.again), plan.settings
         if summary.assessed_before or plan.again:
-            print_note(resumed_text(summary))
+            print_note(outputs.resumed_text(summary))
         if results:
-            stack.callback(save_summary, summary, results)
-            write: Write = Appending(results, plan.settings)
+            stack.callback(outputs.save_summary, summary, results)
+            write: outputs.Write = outputs.Appending(results, plan.settings)
         elif args.json:
             write = stack.enter_context(
-                one_document(plan.todo, found.problems, is_single(args, found.jobs), stdout_errors)
+                outputs.one_document(plan.todo, found.problems, is_single(args, found.jobs), stdout_errors)
             )
         elif is_ranked(args, len(plan.todo)):
             write = stack.enter_context(ranking_of(summary))
         else:
-            card = partial(print_card, with_replans=not args.verbose)  # the steps of -v have shown them
-            write = print_line if args.jsonl == STDIN else card
+            card = partial(outputs.print_card, with_replans=not args.verbose)  # the steps of -v have shown them
+            write = outputs.print_line if args.jsonl == STDIN else card
         fail = write if args.json and not results else None
         if args.jsonl == STDIN:
-            fail = print_line
+            fail = outputs.print_line
             for problem in found.problems:
                 print(json_text(failed_row(str(problem))), flush=True)
-        entries: Entries = {}
-        if wants_overview(args):
-            shown = args.json or args.jsonl or not replaces_results(args)
-            write = collect_entries(write if shown else None, entries, stdout_errors)
-            fail = until_stdout_fails(fail, stdout_errors)
+        entries: overview.Entries = {}
+        if overview.wants_overview(args):
+            shown = args.json or args.jsonl or not overview.replaces_results(args)
+            write = overview.collect_entries(write if shown else None, entries, stdout_errors)
+            fail = outputs.until_stdout_fails(fail, stdout_errors)
         to_row = rows_with_fit_inputs(plan.program, to_dict)
-        with hint_to_resume(results, summary):
-            errors = [*found.problems, *assess_and_write(plan, workers, to_row, write, summary, fail)]
-        kept = results if results and is_kept(results) else None
-        dropped = drop_replaced(kept) if kept else 0
-        if wants_overview(args) and kept:
-            entries |= entries_in(kept, found.jobs, plan)
+        with outputs.hint_to_resume(results, summary):
+            errors = [*found.problems, *outputs.assess_and_write(plan, workers, to_row, write, summary, fail)]
+        kept = results if results and outputs.is_kept(results) else None
+        dropped = outputs.drop_replaced(kept) if kept else 0
+        if overview.wants_overview(args) and kept:
+            entries |= overview.entries_in(kept, found.jobs, plan)
     if kept:
-        print_note(kept_text(kept, len(summary.failed), dropped))
+        print_note(outputs.kept_text(kept, len(summary.failed), dropped))
     if args.save_maps and summary.assessed:
         print_note(f"Pictures were saved in {args.save_maps}")
-    status = show_overview(args, entries, summary.failed)
+    status = overview.show_overview(args, entries, summary.failed)
     if summary.unscored:
-        print_error(
-            unscored_text(summary.unscored, summary.assessed, "the same command with --resume" if file else None)
-        )
+        again = "the same command with --resume" if file else None
+        print_error(outputs.unscored_text(summary.unscored, summary.assessed, again))
     if summary.not_assessed:
-        again = f"; run the same command with --resume to continue {file}" if file else ""
-        print_error(f"stopped; {summary.not_assessed} images were not assessed{again}")
+        then = f"; run the same command with --resume to continue {file}" if file else ""
+        print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")
     if stdout_errors:
         raise stdout_errors[0]
     if results and not kept:

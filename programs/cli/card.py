@@ -178,7 +178,7 @@ def _answer(row: dict[str, Any]) -> Text:
     if row["quality_score"] is None:
         return Text(str(row["final_answer"]), style="bold")
     color = COLORS[row["quality_level"]]
-    score = row["quality_score"]
+    score, interval = row["quality_score"], interval_text(row.get("score_interval"))
     asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the scale of the question
     return Text.assemble(
         (asked and f"{asked}\n", "bold"),
@@ -186,10 +186,5 @@ def _answer(row: dict[str, Any]) -> Text:
         " of 5  ",
         (bar((score - 1) / 4, 20), color),
         f"  {row['quality_level']}",
-        (_interval(row), "dim"),
+        (f"  ({interval})" if interval else "", "dim"),
     )
-
-
-def _interval(row: dict[str, Any]) -> str:
-    text = interval_text(row.get("score_interval"))
-    return f"  ({text})" if text else ""

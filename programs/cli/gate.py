@@ -98,7 +98,7 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
 
     Return whether every output was written. If none was, the results are printed.
     """
-    in_order = sorted(results, key=_accepted)
+    in_order = sorted(results, key=lambda result: result.accepted)
     counts = dict(Counter(reason for result in results for reason in result.reasons).most_common())
     refused = sum(not result.accepted for result in results)
     totals = {"accepted": len(results) - refused, "refused": refused, "reasons": counts}
@@ -164,10 +164,6 @@ def _sha256(job: Job) -> str:
 
 def _why(result: GateResult) -> str:
     return "; ".join(result.reasons.values())
-
-
-def _accepted(result: GateResult) -> bool:
-    return result.accepted
 
 
 def _verdict(result: GateResult) -> str:

@@ -20,7 +20,7 @@ from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
-from agenticiqa.programs.tools.measuring import list_metrics, metric_named, pixels_of
+from agenticiqa.programs.tools.measuring import metric_named, pixels_of
 from agenticiqa.programs.tools.tool import PYIQA, Tool, raw_value, unknown_tool
 
 Measurement = dict[str, Any]  # image, reference, a value or None for each metric, and error if anything failed
@@ -28,9 +28,6 @@ Measurement = dict[str, Any]  # image, reference, a value or None for each metri
 
 def run(args: Namespace) -> int:
     """Measure the images and print the values; the exit status says whether all could be measured."""
-    if args.list:
-        _print_list(as_json=args.json)
-        return OK
     tools, names = metrics_and_images(args.words)
     compared = [tool.name for tool in tools if tool.kind == "FR"]
     if compared and not args.reference:
@@ -73,7 +70,7 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
     if not tools:
         if words and not (os.path.exists(words[0]) or set(words[0]) & set("./\\*-")):
             raise unknown_tool(words[0], TOOLS)
-        raise UserError("name a metric such as ssim or niqe before the images; --list shows all metrics")
+        raise UserError("name a metric such as ssim or niqe before the images; agenticiqa tools lists all metrics")
     if not names:
         raise UserError(f"name at least one image after {', '.join(tools)}")
     return [*tools.values()], [path for name in names for path in _expanded(name)]
@@ -162,18 +159,3 @@ def _shown(value: float | None) -> str:
 def _expanded(name: str) -> list[str]:
     """Return the files that match a pattern that the shell did not expand; any other name is returned as is."""
     return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
-
-
-def _print_list(*, as_json: bool) -> None:
-    rows = list_metrics()
-    if as_json:
-        print(json_text(rows, indent=2))
-        return
-    from agenticiqa.programs.cli import render
-
-    lines = []
-    for row in rows:
-        low, high = row["range"]
-        unit = f" {row['unit']}" if row["unit"] else ""
-        lines.append([row["name"], row["kind"], row["better"], f"{low:g} .. {high:g}{unit}", row["source"]])
-    render.print_lines(("metric", "kind", "better", "usual range", "source"), lines)

@@ -168,7 +168,8 @@ def hint_to_resume(results: ResultsFile | None, summary: Summary) -> Iterator[No
     except KeyboardInterrupt:
         if results:
             done = f"{summary.assessed_before + summary.assessed} of {summary.images} images are assessed"
-            done += f", {len(summary.failed)} failed" if summary.failed else ""
+            if summary.failed:
+                done += f", {len(summary.failed)} failed"
             print_error(f"{done}; run the same command with --resume to continue {printable_path(results.path)}")
         raise
 
