@@ -20,13 +20,12 @@ from typing import Any
 import dspy
 from dspy import lm15
 from dspy.clients.base_lm import GLOBAL_HISTORY
-from dspy.utils.callback import BaseCallback
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.answer_cache import is_cached
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
-from agenticiqa.programs.backends.ledger import current_ledger
+from agenticiqa.programs.backends.ledger import OtherModels, current_ledger
 from agenticiqa.programs.backends.turn import CachedCall, Turn, current_turn
 from agenticiqa.programs.events import event
 
@@ -51,7 +50,8 @@ Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its des
 
 def logging_settings() -> dict[str, Any]:
     """Return DSPy's settings for a question: the caller's callbacks and the package's."""
-    return {"callbacks": [*(dspy.settings.callbacks or ()), CallLog()]}
+    others = [each for each in dspy.settings.callbacks or () if not isinstance(each, OtherModels)]
+    return {"callbacks": [*others, CallLog()]}  # one callback instead of two, because DSPy takes long for each
 
 
 def note_response(response: lm15.Response) -> None:
@@ -61,13 +61,17 @@ def note_response(response: lm15.Response) -> None:
 
 
 @dataclass
-class CallLog(BaseCallback):
-    """DSPy's callback for the calls of one attempt; it keeps the text of the reply and logs prompt and reply."""
+class CallLog(OtherModels):
+    """DSPy's callback for the calls of one attempt; it keeps the text of the reply and logs prompt and reply.
+
+    It also counts the requests of other models, as ``OtherModels`` does outside of an attempt.
+    """
 
     begun: dict[str, tuple[Any, int, bool]] = field(default_factory=dict)
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Called before a request to a model or its cache."""
+        super().on_lm_start(call_id, instance, inputs)
         turn, call, logs = current_turn(), CachedCall(instance, inputs), logger.isEnabledFor(logging.DEBUG)
         turn.asked.append(call)
         self.begun[call_id] = instance, len(turn.answered), logs and is_cached(call)

@@ -46,6 +46,7 @@ class Transport(httpx.BaseTransport):
 
     def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None) -> None:
         self.timeout, self.largest, self.sent = timeout, largest, sent
+        self._proxy: str | None = None  # read from the environment at the first request; "" for none
         self._pools: dict[int, httpx.HTTPTransport] = {}  # by process, because forked ones must not share connections
         weakref.finalize(self, _close, self._pools)
 
@@ -59,22 +60,24 @@ class Transport(httpx.BaseTransport):
         ]
         headers += [("content-length", str(sum(map(len, pieces)))), ("accept-encoding", "identity")]
         # In parts, because httpx copies the rest of a part after each write.
-        parts = (piece[start : start + PIECE] for piece in pieces for start in range(0, len(piece), PIECE))
+        parts = (memoryview(piece)[start : start + PIECE] for piece in pieces for start in range(0, len(piece), PIECE))
         connect = min(CONNECT, self.timeout / 2)
         timeouts = {"connect": connect, "read": self.timeout, "write": self.timeout}
-        url, proxy = str(request.url), proxy_for(str(request.url))
+        url = str(request.url)
+        if self._proxy is None:
+            self._proxy = proxy_for(url)
         ready = httpx.Request(request.method, url, headers=headers, content=parts, extensions={"timeout": timeouts})
-        with _as_transport_error(url, proxy, connect, self.timeout):
-            response, body = _in_time(self.timeout, lambda: self._answer(ready, proxy))
+        with _as_transport_error(url, self._proxy, connect, self.timeout):
+            response, body = _in_time(self.timeout, lambda: self._answer(ready))
         if response.status_code >= 400:
             body = readable_error(body)
         # Raw headers, because httpx reads characters in headers that it cannot write.
         kept = [(name, value) for name, value in response.headers.raw if name.lower().decode() not in ABOUT_THE_BODY]
         return httpx.Response(response.status_code, headers=kept, content=body)
 
-    def _answer(self, request: httpx.Request, proxy: str | None) -> tuple[httpx.Response, bytes]:
+    def _answer(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         deadline, body = time.monotonic() + self.timeout, bytearray()
-        with closing(self._pool(proxy).handle_request(request)) as response:
+        with closing(self._pool().handle_request(request)) as response:
             if response.has_redirect_location:
                 raise lm15.InvalidRequestError(
                     f"the server redirects to {public_address(response.headers['location'])}, but redirects are not "
@@ -89,10 +92,12 @@ class Transport(httpx.BaseTransport):
                     raise TimeoutError
         return response, bytes(body)
 
-    def _pool(self, proxy: str | None) -> httpx.HTTPTransport:
+    def _pool(self) -> httpx.HTTPTransport:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            pool = httpx.HTTPTransport(verify=_tls(), proxy=proxy, limits=httpx.Limits())  # as many as are in flight
+            pool = httpx.HTTPTransport(
+                verify=_tls(), proxy=self._proxy or None, limits=httpx.Limits()
+            )  # as many as are in flight
         return self._pools.setdefault(os.getpid(), pool)
 
 
@@ -143,16 +148,16 @@ def largest_answer(max_tokens: int) -> int:
     return BESIDE_TOKENS + PER_TOKEN * max_tokens
 
 
-def proxy_for(url: str) -> str | None:
-    """Return the proxy for this address from the environment (``HTTPS_PROXY``, ``NO_PROXY``, ...).
+def proxy_for(url: str) -> str:
+    """Return the proxy for this address from the environment (``HTTPS_PROXY``, ``NO_PROXY``, ...); "" without one.
 
-    Return ``None`` for addresses of this machine.
+    Addresses of this machine have no proxy.
     """
     parts, proxies = urlsplit(url), getproxies()
     host = parts.hostname or ""
     if is_loopback(host) or proxy_bypass(host):
-        return None
-    return proxies.get(parts.scheme) or proxies.get("all")
+        return ""
+    return proxies.get(parts.scheme) or proxies.get("all", "")
 
 
 def is_loopback(host: str) -> bool:
@@ -164,7 +169,7 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def _as_transport_error(url: str, proxy: str | None, connect: float, timeout: float) -> Iterator[None]:
+def _as_transport_error(url: str, proxy: str, connect: float, timeout: float) -> Iterator[None]:
     """Convert a connection's exceptions to ``lm15.TransportError`` with a plain message."""
     try:
         yield

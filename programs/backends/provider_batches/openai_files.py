@@ -169,7 +169,7 @@ def _http_client(server: Server) -> httpx.Client:
 
     return httpx.Client(
         trust_env=False,
-        proxy=proxy_for(server.address or str(server.provider.address)),
+        proxy=proxy_for(server.address or str(server.provider.address)) or None,
         timeout=(10.0, UPLOAD, UPLOAD, UPLOAD),
         follow_redirects=False,
         event_hooks={"request": [bare]},
