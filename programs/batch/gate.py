@@ -1,8 +1,7 @@
 """Accept or refuse photos by a policy. Cheap checks come first; only photos that pass them are assessed.
 
-A photo is decoded at the smallest size that its checks allow. The quality of a JPEG is in its header; stronger earlier
-compression is detected in the pixels of photos up to four megapixels. For a photo that was decoded at a smaller size,
-``effective_side`` is a lower bound.
+A photo is decoded at the smallest size that its checks allow. The quality of a JPEG is in its header. For a photo that
+was decoded at a smaller size, ``effective_side`` is a lower bound.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,13 +21,12 @@ from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.sources import read_source
 from agenticiqa.programs.tools.numerics.pixels import single_luma
 from agenticiqa.programs.tools.statistics.effective_size import effective_share
-from agenticiqa.programs.tools.statistics.jpeg_history import past_quality, table_quality
+from agenticiqa.programs.tools.statistics.jpeg_quality import table_quality
 from agenticiqa.programs.tools.statistics.parts import parts_of
 from agenticiqa.signatures.lexicon import fold_distortion, fold_severity
 from agenticiqa.signatures.vocabulary import SEVERITIES, everyday_name
 
 MARGIN = 1.25  # a copy of this multiple of the minimum effective side is large enough for the check
-READ_AGAIN = 4_000_000  # the largest JPEG, in pixels, that is searched for an earlier compression
 ENLARGED = 0.9  # an image with detail for a smaller share of its longer side counts as enlarged
 SMALLEST = 64  # the longer side of a copy that only checks whether the file can be decoded
 KINDS = ("graphic", "page", "medical", "instrument", "gray", "blank", "thin", "too small")
@@ -93,22 +91,18 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         assert isinstance(given.content, bytes)  # files and stdin
         image = open_bytes(given.source, given.content)
         _check_sides(policy, image, result)
-        header = table_quality(image.quantization[0]) if getattr(image, "quantization", None) else None  # type: ignore[attr-defined]
+        tables = getattr(image, "quantization", None)  # of a JPEG
         _reduce(policy, image)
         pixels = decode(given.source, image, MAX_PIXELS).pixels
     except ImageError as error:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
         return result
-    parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # the corners and the middle of nine parts
     if policy.min_jpeg_quality is not None:
-        whole = pixels.shape[1::-1] == (result.measured["width"], result.measured["height"])
-        earlier = past_quality(parts) if whole or header is None else None
-        known = [quality for quality in (header, earlier) if quality is not None]
-        result.measured["jpeg_quality"] = quality = min(known, default=None)
+        result.measured["jpeg_quality"] = quality = table_quality(tables[0]) if tables else None
         if quality is not None and quality < policy.min_jpeg_quality:
-            shown = f"JPEG quality {quality}" if quality == header else f"JPEG quality {quality} of an earlier save"
-            result.reasons["compressed"] = f"{shown} is below the minimum of {policy.min_jpeg_quality}"
+            result.reasons["compressed"] = f"JPEG quality {quality} is below the minimum of {policy.min_jpeg_quality}"
     if policy.min_effective_side is not None:
+        parts = [single_luma(part) for part in parts_of(pixels)[::2]]  # the corners and the middle of nine parts
         _check_detail(policy.min_effective_side, effective_share(parts), max(pixels.shape[:2]), result)
     return result
 
@@ -163,7 +157,6 @@ def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:
     """Let a JPEG be decoded at the smallest size that the checks allow."""
     width, height = image.size
-    if not (policy.min_jpeg_quality and width * height <= READ_AGAIN):
-        wanted = MARGIN * policy.min_effective_side if policy.min_effective_side else SMALLEST
-        share = min(1.0, wanted / max(width, height))
-        image.draft("RGB", (round(share * width), round(share * height)))  # decodes at this size or larger
+    wanted = MARGIN * policy.min_effective_side if policy.min_effective_side else SMALLEST
+    share = min(1.0, wanted / max(width, height))
+    image.draft("RGB", (round(share * width), round(share * height)))  # decodes at this size or larger

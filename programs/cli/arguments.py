@@ -66,7 +66,7 @@ examples:
 an example of a policy, mine.yaml (conditions that it does not name are not checked):
   min_short_side: 800          # pixels
   min_effective_side: 1000     # pixels of the longer side, estimated from the detail: finds enlarged photos
-  min_jpeg_quality: 60         # quality 1 to 100; also finds earlier JPEG compression of a PNG
+  min_jpeg_quality: 60         # quality 1 to 100 of a JPEG, by its header
   min_score: 3                 # this and the next two need a full assessment, which takes longer
   distortions: {blur: severe, noise: moderate}    # refuse this severity and worse
   refuse_kinds: [page, graphic]

@@ -30,8 +30,6 @@ def uploads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: Path) -> 
     photo = Image.open(examples / "astronaut.webp").convert("RGB").resize((256, 256), Image.Resampling.LANCZOS)
     photo.save(folder / "good.jpg", quality=90)
     photo.save(folder / "low.jpg", quality=30)
-    Image.open(folder / "low.jpg").save(folder / "once_low.png")
-    Image.open(folder / "low.jpg").save(folder / "low_again.jpg", quality=95)
     photo.crop((0, 0, 140, 140)).save(folder / "small.png")
     photo.crop((0, 0, 256, 100)).resize((512, 200)).save(folder / "wide.png")
     photo.resize((64, 64)).resize((256, 256), Image.Resampling.BICUBIC).save(folder / "enlarged.png")

@@ -1,4 +1,4 @@
-"""The past JPEG quality and the effective size of synthetic copies of photos."""
+"""The JPEG quality in the header and the effective size of synthetic copies of photos."""
 
 import io
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.tools.statistics.effective_size import effective_share
-from agenticiqa.programs.tools.statistics.jpeg_history import past_quality, table_quality
+from agenticiqa.programs.tools.statistics.jpeg_quality import table_quality
 from agenticiqa.programs.tools.statistics.parts import luma_parts
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
@@ -25,24 +25,11 @@ def parts(image: Image.Image):
     return luma_parts(np.asarray(image))
 
 
-def jpeg(image: Image.Image, quality: int) -> Image.Image:
+@pytest.mark.parametrize("quality", [1, 20, 50, 75, 90, 100])
+def test_the_quality_of_a_jpeg_is_read_from_its_header(quality: int) -> None:
     buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=quality)
-    return Image.open(buffer)
-
-
-@pytest.mark.parametrize("name", PHOTOS)
-def test_the_quality_of_a_past_compression_is_found_in_pixels(name: str) -> None:
-    image = photo(name)
-    assert past_quality(parts(image)) is None
-    for quality in (20, 50, 75, 90):
-        once = jpeg(image, quality)
-        assert past_quality(parts(once.convert("RGB"))) == pytest.approx(quality, abs=3)
-        cropped = once.convert("RGB").crop((5, 3, image.width, image.height))
-        assert past_quality(parts(cropped)) == pytest.approx(quality, abs=3)
-        assert table_quality(once.quantization[0]) == quality
-    twice = jpeg(jpeg(image, 40).convert("RGB"), 95)
-    assert past_quality(parts(twice.convert("RGB"))) == pytest.approx(40, abs=3)
+    photo(PHOTOS[0]).save(buffer, "JPEG", quality=quality)
+    assert table_quality(Image.open(buffer).quantization[0]) == quality
 
 
 @pytest.mark.parametrize("name", PHOTOS)
@@ -58,7 +45,5 @@ def test_an_enlarged_copy_has_fewer_effective_pixels(name: str) -> None:
 def test_too_small_or_flat_images_give_no_result() -> None:
     small = photo(PHOTOS[0]).crop((0, 0, 60, 60))
     assert effective_share(parts(small)) is None
-    assert past_quality(parts(jpeg(small, 30).convert("RGB"))) is None
     flat = Image.new("RGB", (300, 300), "gray")
-    assert past_quality(parts(flat)) is None
     assert effective_share(parts(flat)) == 1
