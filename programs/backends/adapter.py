@@ -131,11 +131,8 @@ def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
 def answer_form(signature: Any) -> str:
     """Describe the form of the answer: each key with its type, then an example of each answer model that has one."""
     lines = [_typed(answer_schema(signature))]
-    examples = {
-        name: model.example
-        for name, field in signature.output_fields.items()
-        if hasattr(model := field.annotation, "example")
-    }
+    outputs = {name: field.annotation for name, field in signature.output_fields.items()}
+    examples = {name: kind.example for name, kind in outputs.items() if hasattr(kind, "example")}
     if examples:
         lines.append(f"For example: {json.dumps(examples, ensure_ascii=False)}")
     return "\n".join(lines)

@@ -103,21 +103,13 @@ def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
         {**message, "parts": [redacted(p, secrets) if isinstance(p, str) else p for p in message["parts"]]}
         for message in messages
     ]
-    text = "\n".join(
-        [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in shown)]
-        + ([f"[response_format] {json.dumps(response_format, ensure_ascii=False)}"] if response_format else [])
-    )
-    fields = event(
-        "prompt",
-        **turn.place,
-        model=instance.model,
-        parameters=parameters,
-        response_format=response_format,
-        system=system,
-        messages=shown,
-    )
+    lines = [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in shown)]
+    if response_format:
+        lines.append(f"[response_format] {json.dumps(response_format, ensure_ascii=False)}")
+    fields = {"model": instance.model, "parameters": parameters, "response_format": response_format}
+    fields = event("prompt", **turn.place, **fields, system=system, messages=shown)
     which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn.stage else ""
-    logger.debug("%sprompt for %s\n%s", which, instance.model, text, extra=fields)
+    logger.debug("%sprompt for %s\n%s", which, instance.model, "\n".join(lines), extra=fields)
 
 
 def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn) -> None:

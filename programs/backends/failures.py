@@ -66,12 +66,8 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:
-        real = kind(
-            provider=error.provider,
-            provider_code=error.provider_code,
-            status=error.status,
-            request_id=error.request_id,
-        )
+        known = ("provider", "provider_code", "status", "request_id")
+        real = kind(**{name: getattr(error, name) for name in known})
     for each in (error, real):  # lm15's constructors add their advice, so the text is set here
         each.message, each.retry_after, each.args = text, wait, (text,)
     return real

@@ -57,9 +57,10 @@ class Ledger:
     def note_answer(self, stage: str, model: str, asked_for: AskedFor) -> None:
         """Record that this model answered a question of the stage, and which of its capabilities were used."""
         with self._lock:
-            if model not in (models := self.answered_by.setdefault(stage, [])):
+            models, ways = self.answered_by.setdefault(stage, []), self.asked_for.setdefault(model, [])
+            if model not in models:
                 models.append(model)
-            if asked_for not in (ways := self.asked_for.setdefault(model, [])):
+            if asked_for not in ways:
                 ways.append(asked_for)
 
     def capabilities(self) -> dict[str, dict[str, Any]]:

@@ -66,8 +66,8 @@ def stop_after(retries: int) -> "Callable[[tenacity.RetryCallState], bool]":
     """Return a condition that stops after this number of retries, or after the second attempt that timed out."""
 
     def stop(state: "tenacity.RetryCallState") -> bool:
-        timed_out = isinstance(_failure(state), lm15.TimeoutError)
-        return state.attempt_number > (min(retries, TIMEOUTS - 1) if timed_out else retries)
+        most = min(retries, TIMEOUTS - 1) if isinstance(_failure(state), lm15.TimeoutError) else retries
+        return state.attempt_number > most
 
     return stop
 
@@ -78,14 +78,9 @@ def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
     def log(state: "tenacity.RetryCallState") -> None:
         if current().halted.is_set():
             return
-        logger.warning(
-            "%s: %s; attempt %d follows in %.1f s",
-            name,
-            brief(_failure(state)),
-            state.attempt_number + 1,
-            state.upcoming_sleep,
-            extra={"event": "retry", "server": name, "wait_s": round(state.upcoming_sleep, 2)},
-        )
+        seconds, why, number = state.upcoming_sleep, brief(_failure(state)), state.attempt_number + 1
+        fields = {"event": "retry", "server": name, "wait_s": round(seconds, 2)}
+        logger.warning("%s: %s; attempt %d follows in %.1f s", name, why, number, seconds, extra=fields)
 
     return log
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from functools import cache
-from typing import TypeVar
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -23,8 +22,6 @@ from agenticiqa.programs.backends.addresses import public_address
 from agenticiqa.programs.backends.failures import causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 
-T = TypeVar("T")
-
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
 # Chinese characters, escaped and with blanks in the JSON, it takes 2.9 KB.
 PER_TOKEN = 3 << 10
@@ -32,6 +29,7 @@ BESIDE_TOKENS = 2 << 20  # bytes for everything else in an answer
 CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written or unpacked at a time
 PORTS = {"http": 80, "https": 443}
+Answer = tuple[httpx.Response, bytes]  # with the body
 ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -75,7 +73,7 @@ class Transport(httpx.BaseTransport):
         kept = [(name, value) for name, value in response.headers.raw if name.lower().decode() not in ABOUT_THE_BODY]
         return httpx.Response(response.status_code, headers=kept, content=body)
 
-    def _answer(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+    def _answer(self, request: httpx.Request) -> Answer:
         deadline, body = time.monotonic() + self.timeout, bytearray()
         with closing(self._pool().handle_request(request)) as response:
             if response.has_redirect_location:
@@ -106,12 +104,12 @@ def _close(pools: dict[int, httpx.HTTPTransport]) -> None:
         pool.close()
 
 
-def _in_time(seconds: float, function: Callable[[], T]) -> T:
+def _in_time(seconds: float, function: Callable[[], Answer]) -> Answer:
     """Return the result of a function that runs in a thread. Raises TimeoutError after this number of seconds.
 
     httpx limits the time of each read and write, so a server that sends single bytes could hold a request forever.
     """
-    future = Future[T]()
+    future = Future[Answer]()
 
     def run() -> None:
         try:

@@ -5,10 +5,9 @@ import logging
 import os
 import secrets
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING
@@ -20,13 +19,7 @@ from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
 from agenticiqa.programs.backends.ledger import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest, Request
-from agenticiqa.programs.backends.provider_batches.openai_files import (
-    TEMPORARY,
-    BatchAnswer,
-    OpenAIFiles,
-    ServiceError,
-    framed,
-)
+from agenticiqa.programs.backends.provider_batches.openai_files import BatchAnswer, OpenAIFiles, ServiceError, framed
 from agenticiqa.programs.errors import BackendError, ImageError
 
 if TYPE_CHECKING:
@@ -119,7 +112,8 @@ class Batches:
 
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
         """Add a request to the file of its model; return the number of the batch of a file that was full, if any."""
-        stage = _stage_of(model)
+        stage = model.stage
+        assert stage is not None, "the Batch API needs models from a configuration"
         service = self._service(stage)
         before, after = framed(id)
         pieces = [before, *with_held_images(body), after, b"\n"]
@@ -241,22 +235,21 @@ class Batches:
         service, waiting = self._service_at(batch), self.manifest.waiting(batch.n)
         hidden = (service.server.key, *secrets_in(batch.api_base))
         broken, unexpected, faults = 0, 0, dict[str, BatchAnswer]()
-
-        def usable() -> Iterator[tuple[str, int, bytes]]:
-            nonlocal broken, unexpected
-            for answer in service.results(batch.handle or ""):
-                if not answer.id:
-                    broken += 1
-                elif answer.id not in waiting:
-                    unexpected += 1
-                elif not answer.status or answer.status in TEMPORARY or answer.status >= 500:
-                    faults.setdefault(answer.id, answer)
-                else:
-                    yield answer.id, answer.status, masked(answer.body.decode("utf-8", "replace"), hidden).encode()
-
-        answers = usable()
-        while chunk := list(islice(answers, AT_A_TIME)):
-            self.manifest.keep(batch.n, chunk)
+        answers: list[tuple[str, int, bytes]] = []
+        for answer in service.results(batch.handle):
+            if not answer.id:
+                broken += 1
+            elif answer.id not in waiting:
+                unexpected += 1
+            elif answer.is_fault:
+                faults.setdefault(answer.id, answer)
+            else:
+                body = masked(answer.body.decode("utf-8", "replace"), hidden).encode()
+                answers.append((answer.id, answer.status, body))
+            if len(answers) == AT_A_TIME:
+                self.manifest.keep(batch.n, answers)
+                answers = []
+        self.manifest.keep(batch.n, answers)
         if broken and self._broken[batch.n] + 1 < DOWNLOADS:
             self._broken[batch.n] += 1
             raise ServiceError(f"{counted(broken, 'line')} of its results cannot be read")
@@ -268,15 +261,14 @@ class Batches:
         )
         self._discard(batch)  # before it is closed, so that it is repeated if the process is killed in between
         self._close(batch, batch.message, counted=True)
-        parts = [f"{batch.requests - len(left)} of {batch.requests} answered"]
-        parts += (
-            [f"{counted(len(left) - len(last), 'request')} sent again ({batch.message})"]
-            if len(left) > len(last)
-            else []
-        )
-        parts += [f"{counted(len(last), 'request')} failed {MOST_TRIES} times"] if last else []
-        parts += [f"{unexpected} unexpected or repeated answers ignored"] if unexpected else []
-        self.report(f"batch {batch.n}: {', '.join(parts)}")
+        report = f"batch {batch.n}: {batch.requests - len(left)} of {batch.requests} answered"
+        if len(left) > len(last):
+            report += f", {counted(len(left) - len(last), 'request')} sent again ({batch.message})"
+        if last:
+            report += f", {counted(len(last), 'request')} failed {MOST_TRIES} times"
+        if unexpected:
+            report += f", {unexpected} unexpected or repeated answers ignored"
+        self.report(report)
 
     def _resubmit(self, batch: Batch, why: str, *, counted: bool) -> None:
         """Move the requests of this batch to the next one."""
@@ -357,11 +349,6 @@ class Batches:
         for path in (*self.folder.glob("*.part"), *self.folder.glob("*[0-9a-f].jsonl")):
             if path.name not in used:
                 path.unlink(missing_ok=True)
-
-
-def _stage_of(model: "Model") -> StageConfig:
-    assert model.stage is not None, "the Batch API needs models from a configuration"
-    return model.stage
 
 
 def counted(number: int, one: str, more: str = "") -> str:

@@ -185,8 +185,8 @@ class Manifest:
     def forget_errors(self) -> None:
         """Delete answers that are errors."""
         with self._lock:
-            failed = [id for (id,) in self._rows.execute("SELECT id FROM request WHERE status >= 400").fetchall()]
-        self.forget(failed)
+            failed = self._rows.execute("SELECT id FROM request WHERE status >= 400").fetchall()
+        self.forget(id for (id,) in failed)
 
     def measured(self, key: str) -> str | None:
         """Return the stored result of a tool call; see ``tools.tool.KeptCalls``."""

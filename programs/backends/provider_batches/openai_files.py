@@ -22,7 +22,6 @@ MOST_LISTED = 2000  # batches or files of an account that are searched, the newe
 FINISHED = frozenset({"completed", "failed", "expired", "cancelled"})
 LONGEST_MESSAGE = 300  # characters of a provider's message
 UPLOAD = 600.0  # seconds for the write or read of one piece
-TEMPORARY = frozenset({408, 409, 421, 425, 429})
 
 
 class BatchAnswer(NamedTuple):
@@ -34,6 +33,11 @@ class BatchAnswer(NamedTuple):
     id: str
     status: int = 0
     body: bytes = b""
+
+    @property
+    def is_fault(self) -> bool:
+        """Return whether the same request may get an answer later."""
+        return not self.status or is_temporary(self.status)
 
 
 class Progress(NamedTuple):
@@ -55,7 +59,12 @@ class ServiceError(Exception):
     @property
     def is_temporary(self) -> bool:
         """Return whether the same request may succeed later."""
-        return self.status is None or self.status in TEMPORARY or self.status >= 500
+        return self.status is None or is_temporary(self.status)
+
+
+def is_temporary(status: int) -> bool:
+    """Return whether a request that got this HTTP status may succeed later."""
+    return status in (408, 409, 421, 425, 429) or status >= 500
 
 
 def framed(id: str) -> tuple[bytes, bytes]:
