@@ -18,11 +18,13 @@ import numpy as np
 from scipy.optimize import least_squares
 from scipy.special import expit
 
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.intervals import COMPLETE, FEWEST_CONTENTS, Interval, interval
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.programs.errors import ToolError
+from agenticiqa.programs.images import load_pair
 from agenticiqa.programs.tools.calibration import Betas, Calibration, logistic5
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.tool import Tool, raw_value
 
 MIN_POINTS = 20
 CEILING, FLOOR = 5.0, 2.0
@@ -60,6 +62,15 @@ class CurveFit:
     curve: Calibration
     srcc: Interval
     residual: float
+
+
+def raw_of(tool: Tool, item: LabeledImage) -> float:
+    """Return a tool's raw value for a labeled image, compared with its reference if the tool is full-reference.
+
+    Raises ToolError as ``tool.raw_value`` does, and ImageError for a broken file.
+    """
+    image, reference = load_pair(item.image, item.reference if tool.kind == "FR" else None)
+    return raw_value(tool, image.pixels, reference.pixels if reference else None)
 
 
 def fit_calibration(points: Points, tool: Tool) -> CurveFit:

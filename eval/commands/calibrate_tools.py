@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, root_mean_square_error
+from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, raw_of, root_mean_square_error
 from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
 from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
@@ -17,7 +17,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
-from agenticiqa.programs.images import load, load_pair
+from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.calibration import Calibration, load_profile, write_profile
@@ -69,15 +69,6 @@ def measured_points(tool: Tool, data: LabeledSet, origin: str) -> Points:
     quality = np.array([data.any_scale().to_1_5(item.mos) for item in raw], dtype=float)
     values, contents = np.array([*raw.values()], dtype=float), tuple(item.content for item in raw)
     return Points(values, quality, contents, perfect, origin=origin)
-
-
-def raw_of(tool: Tool, item: LabeledImage) -> float:
-    """Return a tool's raw value for a labeled image, compared with its reference if the tool is full-reference.
-
-    Raises ToolError as ``tool.raw_value`` does, and ImageError for a broken file.
-    """
-    image, reference = load_pair(item.image, item.reference if tool.kind == "FR" else None)
-    return raw_value(tool, image.pixels, reference.pixels if reference else None)
 
 
 def fitted(tool: Tool, points: Points, old: Calibration | None) -> Outcome:
