@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from agenticiqa.eval.logistic import Curve, fit_logistic
-from agenticiqa.eval.metrics import Numbers, checked, plcc, rmse, why_undefined
+from agenticiqa.eval.metrics import Numbers, average_ranks, checked, places_of, plcc, rmse, srcc, why_undefined
 
 Measure = Callable[[Numbers, Numbers], float | None]
 Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
@@ -221,7 +221,10 @@ def _rmse(value: float | None, without: Sequence[float | None], n: int, undefine
 
 
 def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.intp]], float | None]:
-    """Return the measure of a part of the images."""
+    """Return the measure of a part of the images. For SRCC, the images are sorted once and not for each part."""
+    if measure is srcc:
+        first, second = places_of(x), places_of(y)
+        return lambda rows: plcc(average_ranks(first[rows]), average_ranks(second[rows]))
     return lambda rows: measure(x[rows], y[rows])
 
 

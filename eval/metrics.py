@@ -16,7 +16,10 @@ MIN_IMAGES = 3
 
 def why_undefined(predictions: ArrayLike, mos: ArrayLike) -> str | None:
     """Return why a correlation is undefined, in words; ``None`` if defined. Raises ValueError like ``checked``."""
-    x, y = checked(predictions, mos)
+    return _why_undefined(*checked(predictions, mos))
+
+
+def _why_undefined(x: Numbers, y: Numbers) -> str | None:
     if len(x) < MIN_IMAGES:
         return f"too few images for a correlation ({len(x)}, at least {MIN_IMAGES})"
     if np.ptp(x) == 0:
@@ -32,16 +35,32 @@ def srcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     return plcc(rankdata(x), rankdata(y))
 
 
+def places_of(values: Numbers) -> NDArray[np.intp]:
+    """Return the place of each value (N,) among the distinct ones, from 0."""
+    return np.unique(values, return_inverse=True)[1]
+
+
+def average_ranks(places: NDArray[np.intp]) -> Numbers:
+    """Return the ranks from 1 of values with these ``places_of``; equal values share the mean of their ranks.
+
+    Places are sorted once, so the ranks within any part of the images are counted, without sorting it. They equal
+    ``scipy.stats.rankdata`` of the values.
+    """
+    counts = np.bincount(places)
+    below = np.cumsum(counts) - counts
+    return np.asarray((below + (counts + 1) / 2)[places], dtype=np.float64)
+
+
 def krcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     """Return Kendall's tau-b, which handles ties. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
-    return None if why_undefined(x, y) else float(kendalltau(x, y, method="asymptotic").statistic)
+    return None if _why_undefined(x, y) else float(kendalltau(x, y, method="asymptotic").statistic)
 
 
 def plcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     """Return Pearson's linear correlation of the raw values. Raises ValueError as ``checked`` does."""
     x, y = checked(predictions, mos)
-    if why_undefined(x, y):
+    if _why_undefined(x, y):
         return None
     x, y = x - x.mean(), y - y.mean()
     spread = float(np.sqrt(x @ x) * np.sqrt(y @ y))

@@ -1,4 +1,4 @@
-"""Compute figures over pairs of images: Kendall's tau-b, and the share of pairs in the right order."""
+"""Compute the share of pairs of images in the right order."""
 
 from dataclasses import replace
 
@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from agenticiqa.eval.intervals import Interval, correlation_interval, jackknife, share_interval
-from agenticiqa.eval.metrics import Numbers, why_undefined
+from agenticiqa.eval.intervals import Interval, jackknife, share_interval
+from agenticiqa.eval.metrics import Numbers
 
 MOST_IMAGES = 10_000  # with deviations of MOS; from a larger set this many images are drawn with a fixed seed
 ROWS_AT_ONCE = 8  # so that a part of the table of pairs stays in the processor's cache
@@ -15,20 +15,17 @@ ROWS_AT_ONCE = 8  # so that a part of the table of pairs stays in the processor'
 Pairs = NDArray[np.float64]  # (.., 2): the counted pairs, and the concordant minus the discordant ones
 
 
-def pair_intervals(
+def pairwise_accuracy(
     predictions: Numbers, mos: Numbers, blocks: NDArray[np.intp], mos_std: Numbers | None = None
-) -> tuple[Interval, Interval]:
-    """Return Kendall's tau-b, and the share of pairs, 0..1, in the order of their MOS (equal predictions: one half).
+) -> Interval:
+    """Return the share of pairs, 0..1, in the order of their MOS (equal predictions: one half).
 
     The share counts pairs with different MOS. With ``mos_std`` (standard deviations of MOS, on the same scale; NaN, for
     unknown, counts as 0), the MOS must differ by more than the standard deviation of the difference,
-    ``sqrt(std_i^2 + std_j^2)``. ``n`` of an interval is the number of images; the note of the share has the number of
-    pairs. Arrays are (N,), and ``blocks`` come from ``intervals.blocks_of``.
+    ``sqrt(std_i^2 + std_j^2)``. ``n`` is the number of images; the note has the number of pairs. Arrays are (N,), and
+    ``blocks`` come from ``intervals.blocks_of``.
     """
-    n, value = len(mos), _tau(predictions, mos)
-    without = jackknife(lambda rows: _tau(predictions[rows], mos[rows]), value, blocks)
-    tau = correlation_interval(value, without, n, why_undefined(predictions, mos))
-    drawn = ""
+    n, drawn = len(mos), ""
     if mos_std is None or not np.isfinite(mos_std).any():
         total = _differing(predictions, mos)
         shares = jackknife(lambda rows: _share(_differing(predictions[rows], mos[rows])), _share(total), blocks)
@@ -51,7 +48,7 @@ def pair_intervals(
         shares = jackknife(without_some, _share(total), blocks[chosen])
     share = share_interval(_share(total), shares, n)
     note = share.note or f"{int(total[0]):,} pairs"
-    return tau, replace(share, note="; ".join(filter(None, (note, drawn))))
+    return replace(share, note="; ".join(filter(None, (note, drawn))))
 
 
 def _tau(x: Numbers, y: Numbers) -> float | None:
@@ -70,17 +67,22 @@ def _differing(x: Numbers, y: Numbers) -> Pairs:
 
 
 def _beyond_deviation(x: Numbers, y: Numbers, variance: Numbers) -> Pairs:
-    """Return for each image its pairs with a difference of MOS ``y`` above the deviation, (N, 2)."""
-    found = np.empty((len(y), 2))
+    """Return for each image its pairs with a difference of MOS ``y`` above the deviation, (N, 2).
+
+    In the order of MOS, each pair is compared once, and the second image is the better one.
+    """
+    order = np.argsort(y)
+    x, y, variance = x[order], y[order], variance[order]
+    found = np.zeros((len(y), 2))
     for start in range(0, len(y), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        away = y[rows, None] - y
-        counted = np.square(away) > variance[rows, None] + variance
-        right = counted & ((x[rows, None] > x) == (away > 0)) & (x[rows, None] != x)
-        tied = counted & (x[rows, None] == x)
-        found[rows, 0] = counts = np.count_nonzero(counted, axis=1)
-        found[rows, 1] = 2 * np.count_nonzero(right, axis=1) + np.count_nonzero(tied, axis=1) - counts
-    return found
+        rows, later = slice(start, start + ROWS_AT_ONCE), slice(start, None)
+        away, change = y[later] - y[rows, None], x[later] - x[rows, None]
+        counted = (away > 0) & (np.square(away) > variance[rows, None] + variance[later])
+        balance = counted * np.sign(change).astype(np.int8)
+        for column, table in enumerate((counted.view(np.int8), balance)):
+            found[rows, column] += table.sum(axis=1, dtype=np.intp)
+            found[later, column] += table.sum(axis=0, dtype=np.int8)  # of at most ROWS_AT_ONCE rows
+    return found[np.argsort(order)]
 
 
 def _share(pairs: Pairs) -> float | None:

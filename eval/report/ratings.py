@@ -19,9 +19,9 @@ from agenticiqa.eval.intervals import (
     rmse_interval,
 )
 from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
-from agenticiqa.eval.metrics import Numbers, plcc, srcc
+from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc, why_undefined
 from agenticiqa.eval.report.columns import Columns, Row, columns_of
-from agenticiqa.eval.report.pairs import pair_intervals
+from agenticiqa.eval.report.pairs import pairwise_accuracy
 from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS, Predictor, best_tool, predictors
 from agenticiqa.eval.report.splits import Splits, medians
 from agenticiqa.programs.errors import UserError
@@ -180,19 +180,18 @@ def _of_chosen(predictor: Predictor, here: NDArray[np.intp], columns: Columns, f
 def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: MosScale | None) -> dict[str, Interval]:
     x, mos, std = values[here], columns.numbers("mos")[here], columns.numbers("mos_std")[here]
     contents = [columns.contents[row] for row in here]
-    tau, order = pair_intervals(x, mos, blocks_of(contents), std)
     plcc4, rmse4 = after_curve(fit_logistic, x, mos, contents)
     plcc5, rmse5 = after_curve(fit_logistic_and_line, x, mos, contents)
     return {
         "srcc": interval(srcc, x, mos, contents),
-        "krcc": tau,
+        "krcc": Interval(krcc(x, mos), None, None, len(x), why_undefined(x, mos) or ""),
         "plcc": interval(plcc, x, mos, contents),
         "plcc_fitted": plcc4,
         "plcc_fitted5": plcc5,
         "rmse": _raw_error(x, mos, contents, scale),
         "rmse_fitted": rmse4,
         "rmse_fitted5": rmse5,
-        "pairs": order,
+        "pairs": pairwise_accuracy(x, mos, blocks_of(contents), std),
     }
 
 

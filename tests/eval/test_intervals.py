@@ -21,7 +21,7 @@ from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
 from agenticiqa.eval.metrics import Numbers, krcc, mean_absolute_error, plcc, srcc
 from agenticiqa.eval.report.compare import RATINGS
 from agenticiqa.eval.report.page.sections import calibration_error
-from agenticiqa.eval.report.pairs import pair_intervals
+from agenticiqa.eval.report.pairs import pairwise_accuracy
 
 
 def pairs(n: int, rho: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -59,18 +59,16 @@ def figures(first: Numbers, second: Numbers, mos: Numbers, contents: Sequence[st
     """Return every figure that is printed with an interval."""
     plcc4, rmse4 = after_curve(fit_logistic, first, mos, contents)
     plcc5, rmse5 = after_curve(fit_logistic_and_line, first, mos, contents)
-    tau, order = pair_intervals(first, mos, blocks_of(contents), np.full(len(mos), 0.35))
     right = np.abs(first - mos) < 0.6
     return {
         "SRCC": interval(srcc, first, mos, contents),
-        "KRCC": tau,
         "PLCC raw": interval(plcc, first, mos, contents),
         "PLCC fitted": plcc4,
         "PLCC fitted (5)": plcc5,
         "RMSE raw": rmse_interval(first, mos, contents),
         "RMSE fitted": rmse4,
         "RMSE fitted (5)": rmse5,
-        "pairwise accuracy": order,
+        "pairwise accuracy": pairwise_accuracy(first, mos, blocks_of(contents), np.full(len(mos), 0.35)),
         "difference of SRCC": difference_interval(srcc, first, second, mos, contents),
         "difference of PLCC fitted": RATINGS["PLCC fitted"](first, second, mos, contents),
         "accuracy": accuracy(right.tolist(), contents),

@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval
-from agenticiqa.eval.metrics import krcc, mean_absolute_error, plcc, rmse, srcc, why_undefined
+from agenticiqa.eval.metrics import (
+    average_ranks,
+    krcc,
+    mean_absolute_error,
+    places_of,
+    plcc,
+    rmse,
+    srcc,
+    why_undefined,
+)
 
 # Hours of television per week against IQ, the usual worked example of rank correlation: rho = -29/165.
 IQ = [106, 100, 86, 101, 99, 103, 97, 113, 112, 110]
@@ -111,3 +120,10 @@ def test_mean_absolute_and_root_mean_square_errors() -> None:
     assert mean_absolute_error([1, 5, 3], [2, 3, 3]) == pytest.approx(1)
     assert rmse([1, 5, 3], [2, 3, 3]) == pytest.approx((5 / 3) ** 0.5)
     assert mean_absolute_error([], []) is rmse([], []) is None
+
+
+def test_ranks_counted_for_a_part_equal_those_of_scipy() -> None:
+    values = np.random.default_rng(0).normal(size=200).round(1)
+    places = places_of(values)
+    for kept in (slice(None), slice(0, 150, 3), [7]):
+        assert average_ranks(places[kept]).tolist() == stats.rankdata(values[kept]).tolist()

@@ -275,7 +275,7 @@ def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
     assert all(f"- {sentence}" in text for sentence in report.sentences)
     assert all(f"{title}:" in text for title in ("Read this first", "About the results", "About the run"))
     (complete,) = (sentence for sentence in report.sentences if "the correlation is perfect" in sentence)
-    assert complete.startswith("SRCC, KRCC, ")
+    assert complete.startswith("SRCC, PLCC raw, ")
     assert "SSIM, GMSD, VIF: no interval: the correlation is" in complete
 
 
