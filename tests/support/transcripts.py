@@ -12,7 +12,7 @@ A transcript is a text file of scenes. Each scene begins with ``# title`` and ru
 ``  `` begins a line of stdout, ``!`` of stderr; ``+``, ``~`` and ``-`` begin the names of files that a command makes,
 changes or removes. An exit status other than 0 follows the last ``!``, or ``=`` if nothing is on stderr.
 ``agenticiqa`` runs in this process; `` < FILE`` is its stdin, and `` > FILE`` its stdout. ``picture``, ``keys``,
-``export`` and ``cd`` are the functions below, and the shell runs all else.
+``export``, ``cd`` and ``archive`` are the functions below, and the shell runs all else.
 """
 
 import hashlib
@@ -34,8 +34,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from support import archives, question_archives
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TOLERANCE = 0.02  # of numbers with decimals or thousands, which depend on the versions of libraries; scores are in 1..5
+VARYING = {r"\d+\.\d+(?= s\b)": "{time}", r"20\d\d-\d\d-\d\d": "{date}", r"[0-9a-f]{20,}": "{digest}"}
 NUMBER = re.compile(r"\d[\d,]*\.\d+|\d+,\d{3}")
 
 
@@ -65,6 +68,8 @@ def scenes(folder: Path) -> list[Scene]:
 
 def replay(scene: Scene, folder: Path, patch: pytest.MonkeyPatch, *, record: bool) -> None:
     """Run the commands of a scene in a folder, and compare; with ``record``, write what they do to its file instead."""
+    folder = folder / "scene"
+    folder.mkdir()
     patch.chdir(folder)
     for name, value in {"NO_COLOR": "1", "COLUMNS": "120"}.items():
         patch.setenv(name, value)
@@ -116,9 +121,11 @@ def _shown(command: str, folder: Path, patch: pytest.MonkeyPatch) -> Iterator[st
 
 
 def _lasting(line: str, folder: Path) -> str:
-    """Replace the scene's folder, times and dates."""
+    """Replace the scene's folder, times, dates and digests."""
     line = line.replace(str(folder), "{here}")
-    return re.sub(r"\b20\d\d-\d\d-\d\d\b", "{date}", re.sub(r"\b\d+\.\d+ s\b", "{time} s", line))
+    for pattern, name in VARYING.items():
+        line = re.sub(rf"\b{pattern}", name, line)
+    return line
 
 
 def _files(folder: Path) -> dict[str, str]:
@@ -199,4 +206,10 @@ def _cd(patch: pytest.MonkeyPatch, folder: str) -> None:
     patch.chdir(folder)
 
 
-OWN = {"picture": _picture, "keys": _keys, "export": _export, "cd": _cd}
+def _archive(patch: pytest.MonkeyPatch, name: str, folder: str) -> None:
+    """Write a tiny archive of a public data set into a folder."""
+    make = getattr(archives, name, None) or getattr(question_archives, name)
+    make(Path(folder).absolute())
+
+
+OWN = {"picture": _picture, "keys": _keys, "export": _export, "cd": _cd, "archive": _archive}

@@ -114,7 +114,3 @@ def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path
     assert not server.at_once
     assert len(rows(tmp_path / "fusion.rows.jsonl")) == 10
     assert out.is_file()
-
-
-def test_batch_is_refused_for_scorers(labels: Path) -> None:
-    assert main(["evaluate", str(labels), "--mos-range", "1", "5", "--batch", "--scorer", "NIQE"]) == 2

@@ -106,46 +106,6 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(
     assert (tmp_path / "mine.png").exists(), "the points are plotted in any case"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["{labels}", "--tool", "LPIPS"], "unknown tool 'LPIPS'"),
-        (["{labels}", "--tool", "SSIM", "--base", "nothing"], "no calibration profile 'nothing'"),
-        (["{labels}", "--tool", "SSIM", "--split", "test"], "no row has split 'test'"),
-        (["{labels}", "--tool", "SSIM", "--mos-range", "5", "1"], "give the lower end first"),
-        (["{labels}", "{labels}"], "one labels file"),
-        (["{alone}", "--tool", "SSIM"], "has none: add a column reference"),
-        (["{wide}", "--tool", "SSIM"], "give the ends of the scale with --mos-range"),
-        (["{labels}"], "name what to fit"),
-        (["{photos}", "--tool", "SSIM"], "name what to fit"),
-        (["{photos}", "--split", "test"], "--split is for labels; remove it"),
-        (["{photos}", "{labels}", "--tool", "SSIM"], "name what to fit"),
-        (["nowhere.csv", "--tool", "SSIM"], "nowhere.csv"),
-        (["nowhere.parquet", "--tool", "SSIM"], "nowhere.parquet"),
-        (["kadid10k", "--tool", "SSIM"], "kadid10k: add --root DIR, the folder that contains kadid10k"),
-        (
-            ["kadid10k", "--tool", "SSIM", "--root", "{photos}", "--mos-range", "1", "5"],
-            "remove the options that set them",
-        ),
-    ],
-)
-def test_a_users_mistake_is_one_line_and_status_2(
-    arguments: list[str], message: str, labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "alone.csv").write_text("image,mos\nscene0.png,3\nscene1.png,4\n")
-    (tmp_path / "wide.csv").write_text("image,reference,mos\nscene0.png,scene0.png,300\nscene1.png,scene1.png,4\n")
-    (tmp_path / "photos").mkdir()
-    (tmp_path / "photos" / "scene.png").write_bytes((tmp_path / "scene0.png").read_bytes())
-    places = {"labels": labels, "photos": tmp_path / "photos"}
-    places |= {"alone": tmp_path / "alone.csv", "wide": tmp_path / "wide.csv"}
-    named = [argument.format(**places) for argument in arguments]
-    assert main(["calibrate", *named, "--out", str(tmp_path / "x.yaml")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert message in error
-    assert not (tmp_path / "x.yaml").exists()
-
-
 def test_labels_in_another_form_and_mirrored_ones_give_the_same_curve(labels: Path, tmp_path: Path) -> None:
     with labels.open() as file:
         rows = list(csv.DictReader(file))

@@ -225,30 +225,6 @@ def test_a_changed_image_is_assessed_again(
     assert list(assessed) == ["scene0_4.png"]
 
 
-@pytest.mark.parametrize("change", ["configuration", "labels", "question"])
-def test_a_run_with_other_settings_is_refused(
-    make_labels: MakeLabels, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels = make_labels(scenes=1, levels=(0, 3))
-    command = [*EVALUATE, str(labels), "--out", str(tmp_path / "run")]
-    assert main(command) == 0
-    if change == "configuration":
-        (tmp_path / "other.yaml").write_text("fusion: {eta: 1.0}\n")
-        command += ["--config", str(tmp_path / "other.yaml")]
-    elif change == "labels":
-        with labels.open("a", newline="") as file:
-            csv.writer(file).writerow(["scene0.png", "", "95", "", "", "train"])
-    else:
-        command += ["--query", "Rate the quality of the picture."]
-    rows = rows_of(tmp_path / "run")
-    capsys.readouterr()
-    assert main(command) == 2
-    err = capsys.readouterr().err
-    assert "the earlier run used" in err
-    assert err.count("\n") == 1
-    assert rows_of(tmp_path / "run") == rows
-
-
 @pytest.mark.parametrize(("fault", "most"), [(server_error(), 10), (bad_key(), 3)], ids=["down", "refused"])
 def test_an_unreachable_model_ends_the_run_without_scores(
     make_labels: MakeLabels, tmp_path: Path, fault: Reply, most: int, capsys: pytest.CaptureFixture[str]

@@ -121,25 +121,6 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
     assert (report_of(run)["questions"], report_of(run)["unparsed_reasons"]["ToolError"]) == (3, 1)
 
 
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        (["qbench"], "--root"),
-        (["qbench", "--root", ".", "--query", "Rate it."], "has its own questions"),
-        (["labels.csv", "--circular"], "for question benchmarks"),
-        (["qbench", "abench", "--root", "."], "evaluate it separately"),
-        (["qbench", "--root", ".", "--scorer", "NIQE"], "has questions: remove it"),
-        (["qbench", "--root", ".", "--baselines"], "has questions: remove it"),
-        (["qbench2", "--root", "."], "qbench2 compares two images in a question, which is not supported"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    options: list[str], shown: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([*EVALUATE, *options]) == 2
-    assert shown in capsys.readouterr().err
-
-
 def test_another_set_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.qbench(tmp_path)
     archives.qbench(tmp_path / "other", rows=archives.QBENCH_ROWS[:3])

@@ -291,40 +291,6 @@ def test_other_labels_in_the_same_folder_are_refused(labels: Path, tmp_path: Pat
         assert main([*args[:1], str(copy), *args[2:]]) == 2
 
 
-def test_a_missing_address_of_the_reflection_model_is_reported(
-    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    judge = ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1", "--reflection-backend", "vllm.y"]
-    assert main(["optimize", str(labels), *judge, "--out", str(tmp_path / "tuned"), "--dry-run"]) == 2
-    assert "'vllm.y' needs the address of its server: set --reflection-api-base\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["--backend", "offline"], "nothing to tune: no stage uses a model"),
-        (["--profile", "levels"], "nothing to tune: the prompt of the levels scorer is fixed"),
-        (["--budget", "0"], "--budget must be at least 1, got 0"),
-        (["--held-out", "1.5"], "between 0 and 1"),
-        (["--reflection-backend", "offline"], "a model is needed"),
-        (["--reflection-price", "cheap"], "expected INPUT,OUTPUT"),
-        (["--stage", "answering"], "needs a question benchmark: name one of"),
-        (["--out", "tuned.json"], "name a folder, not a file"),
-        (["--mos-column", "dmos"], "no column 'dmos' found"),
-    ],
-)
-def test_mistakes_are_reported_in_one_line_before_anything_is_sent(
-    labels: Path, tmp_path: Path, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    usual = ["--reflection-backend", "vllm.y", "--reflection-api-base", "http://127.0.0.1:9/v1"]
-    if "--backend" not in more:
-        usual += ["--backend", "vllm.x", "--api-base", "http://127.0.0.1:9/v1"]
-    assert main(["optimize", str(labels), *usual, "--out", str(tmp_path / "tuned"), *more]) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.count("\n") == 1
-
-
 def test_the_lines_of_the_docs_run_on_prompts_that_were_really_tuned(
     labels: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
