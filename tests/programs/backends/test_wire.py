@@ -1,13 +1,11 @@
 """The requests to each provider: each loopback server checks them as the real API does."""
 
 import hashlib
-import http.client
 import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import dspy
 import numpy as np
@@ -395,126 +393,3 @@ def test_a_whole_assessment(dialect: Dialect, examples: Path) -> None:
             converted = dialect is LLAMACPP and file.suffix == ".webp"
             assert (data == file.read_bytes()) is not converted
     assert sum(1 for seen in server.seen if seen.images) >= 4
-
-
-# The servers themselves: a request that goes through here is one that the provider would have taken.
-
-PNG = "iVBORw0KGgo="
-
-
-def chat_body(**changes: Any) -> Body:
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
-    content = [image, {"type": "text", "text": "What is this?"}]
-    return {"model": "m", "messages": [{"role": "user", "content": content}], "max_tokens": 9, **changes}
-
-
-def anthropic_body(**changes: Any) -> Body:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
-    content = [image, {"type": "text", "text": "What is this?"}]
-    return {"model": "m", "messages": [{"role": "user", "content": content}], "max_tokens": 9, **changes}
-
-
-def gemini_body(**changes: Any) -> Body:
-    parts = [{"inlineData": {"mimeType": "image/png", "data": PNG}}, {"text": "What is this?"}]
-    return {"contents": [{"role": "user", "parts": parts}], **changes}
-
-
-def without(name: str, body: Body) -> Body:
-    return {field: value for field, value in body.items() if field != name}
-
-
-def post(server: ProviderServer, body: Body, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
-    """Return status and JSON of a request made by hand, by default to the right path with the right key."""
-    dialect, where = server.dialect, urlsplit(server.url)
-    path = {ANTHROPIC: "/messages", GEMINI: "/models/gemini-test:generateContent"}.get(dialect, "/chat/completions")
-    name, value = HEADERS[dialect]
-    usual = {"content-type": "application/json", name: value, "anthropic-version": "2023-06-01"}
-    connection = http.client.HTTPConnection(where.netloc)
-    connection.request("POST", where.path + path, json.dumps(body), {**usual, **(headers or {})})
-    response = connection.getresponse()
-    return response.status, json.loads(response.read())
-
-
-def with_image(body: Body, mime: str = "image/png", data: str = PNG) -> Body:
-    """Return the body with another image, or with another media type for it."""
-    changed: Body = json.loads(json.dumps(body).replace("image/png", mime).replace(PNG, data))
-    return changed
-
-
-def schema(**changes: Any) -> Body:
-    inner = {"type": "object", "properties": {"a": {"type": "number", **changes}}, "required": ["a"]}
-    return {**inner, "additionalProperties": False}
-
-
-def chat_schema(given: Body) -> Body:
-    return {"type": "json_schema", "json_schema": {"name": "s", "strict": True, "schema": given}}
-
-
-def anthropic_schema(given: Body) -> Body:
-    return {"format": {"type": "json_schema", "schema": given}}
-
-
-def gemini_schema(given: Body) -> Body:
-    return {"responseMimeType": "application/json", "responseJsonSchema": given}
-
-
-BODIES = {**dict.fromkeys(DIALECTS, chat_body), ANTHROPIC: anthropic_body, GEMINI: gemini_body}
-REFERS = {"$ref": "#/$defs/A", "description": "d"}
-WRONG: list[tuple[Dialect, Body, str]] = [
-    (OPENAI, chat_body(colour="red"), "Unrecognized request argument supplied: colour"),
-    (OPENAI, chat_body(top_logprobs=5), "logprobs"),
-    (OPENAI, chat_body(response_format={"type": "json_object"}), "json"),
-    (OPENAI, chat_body(response_format=chat_schema(without("additionalProperties", schema()))), "additionalProperties"),
-    (OPENAI, chat_body(response_format=chat_schema(schema(**REFERS))), "$ref cannot have keywords"),
-    (OPENAI, with_image(chat_body(), "image/bmp"), "unsupported image"),
-    (VLLM, chat_body(seed="seven"), "seed"),
-    (LMSTUDIO, chat_body(response_format={"type": "json_object"}), "'json_schema' or 'text'"),
-    (ANTHROPIC, anthropic_body(seed=7), "seed: Extra inputs are not permitted"),
-    (ANTHROPIC, without("max_tokens", anthropic_body()), "max_tokens: Field required"),
-    (ANTHROPIC, anthropic_body(temperature=0.5, top_p=0.5), "cannot both be specified"),
-    (ANTHROPIC, with_image(anthropic_body(), "image/jpeg"), "image/jpeg media type"),
-    (
-        ANTHROPIC,
-        anthropic_body(output_config=anthropic_schema(schema(minimum=0))),
-        "property 'minimum' is not supported",
-    ),
-    (GEMINI, gemini_body(model_name="x"), 'Unknown name "model_name"'),
-    (GEMINI, gemini_body(generationConfig={"logprobs": 5}), "response_logprobs"),
-    (GEMINI, with_image(gemini_body(), data="not base64!"), "base64"),
-]
-
-
-def test_a_server_accepts_a_plain_request(dialect: Dialect) -> None:
-    with server_of(dialect, "It is a cup.") as server:
-        status, answer = post(server, BODIES[dialect]())
-    assert status == 200
-    assert "It is a cup." in json.dumps(answer)
-    assert (only(server).texts, [mime for mime, _ in only(server).images]) == (["What is this?"], ["image/png"])
-
-
-@pytest.mark.parametrize(("wrong", "body", "words"), WRONG, ids=[f"{d.name}-{w}" for d, _, w in WRONG])
-def test_a_server_refuses_what_its_provider_refuses(wrong: Dialect, body: Body, words: str) -> None:
-    with server_of(wrong, "never") as server:
-        status, answer = post(server, body)
-    assert status == 400
-    assert words in (answer["error"] if wrong is LMSTUDIO else answer["error"]["message"])
-    assert (server.seen, len(server.refused)) == ([], 1)
-
-
-@pytest.mark.parametrize(
-    ("checks", "headers", "status"),
-    [
-        (OPENAI, {"authorization": "Bearer wrong"}, 401),
-        (OPENAI, {"authorization": KEY + "x"}, 401),
-        (VLLM, {"authorization": "Bearer wrong"}, 401),
-        (LLAMACPP, {"authorization": "Bearer wrong"}, 401),
-        (ANTHROPIC, {"x-api-key": "wrong"}, 401),
-        (ANTHROPIC, {"anthropic-version": "2020-01-01"}, 400),
-        (GEMINI, {"x-goog-api-key": "wrong"}, 400),
-        (OPENAI, {"content-type": "text/plain"}, 400),
-    ],
-)
-def test_a_server_requires_its_headers(checks: Dialect, headers: Mapping[str, str], status: int) -> None:
-    with server_of(checks, "never") as server:
-        assert post(server, BODIES[checks](), headers)[0] == status
-    assert server.seen == []
