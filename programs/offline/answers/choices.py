@@ -11,7 +11,6 @@ from agenticiqa.programs.offline.answers.measured_image import (
     OBJECTIONABLE,
     PRESENT,
     VISIBLE,
-    Look,
     MeasuredImage,
 )
 from agenticiqa.programs.offline.answers.question_reader import (
@@ -34,7 +33,7 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     nearest,
     nearest_degree,
 )
-from agenticiqa.programs.offline.answers.rules import AGAINST_REFERENCE, LEVEL_OF, change
+from agenticiqa.programs.offline.answers.rules import LEVEL_OF
 from agenticiqa.programs.offline.measured.findings import severity_word
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
@@ -55,55 +54,12 @@ ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
     re.I,
 )
-_SAME = re.compile(r"\b(?:same|equal\w*|neither|both|no difference|identical)\b", re.I)
 _REFERENCE = re.compile(r"\b(?:reference|original|pristine|source)\b", re.I)
-_IMAGE = re.compile(
-    r"\W*(?:the |this )?(?:(?:distorted|test|given|degraded) )?(?:image|picture|photo|one|version|copy|file|shot)\W*",
-    re.I,
-)
-_WORSE = re.compile(r"\b(?:worse|inferior|worsened|degraded)\b", re.I)
-_BETTER = re.compile(r"\b(?:better|superior|improved|enhanced)\b", re.I)
-_MUCH = re.compile(r"\b(?:much|far|a lot|considerably)\b", re.I)
-
-
-def pictures_in(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the picture that each option names, "image", "reference" or "same"; empty if one names none."""
-    named = {
-        letter: "reference" if _REFERENCE.search(text) else "same" if _SAME.search(text) else "image"
-        for letter, text in options.items()
-        if _REFERENCE.search(text) or _SAME.search(text) or _IMAGE.fullmatch(text)
-    }
-    return named if len(named) == len(options) and "reference" in named.values() else {}
 
 
 def names_reference(text: str) -> bool:
     """Return whether a text names the reference."""
     return bool(_REFERENCE.search(text))
-
-
-def choose_picture(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Return the option that names the image with more, or less, of the distortion."""
-    found = change(asked, measured, look)
-    if isinstance(found, RuleAnswer):
-        return found
-    more_in_image = (found > 0) == (asked.what != "compare-reference")
-    chosen = "same" if abs(found) < VISIBLE else "image" if more_in_image else "reference"
-    letters = [letter for letter, picture in pictures_in(asked.options).items() if picture == chosen]
-    return RuleAnswer(letters[0] if len(letters) == 1 else None, AGAINST_REFERENCE)
-
-
-def choose_change(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer | None:
-    """Return the option nearest to the change from the reference; ``None`` unless all say better, worse or same."""
-    places: dict[str, float | None] = {}
-    for letter, text in asked.options.items():
-        degree = 3.0 if _MUCH.search(text) else float(SEVERITIES.index(fold_severity(text.split()[0]) or "slight"))
-        sign = 0 if _SAME.search(text) else -1 if _BETTER.search(text) else 1 if _WORSE.search(text) else None
-        if sign is None:
-            return None
-        places[letter] = sign * (degree or 1.0)
-    fault = replace(asked.fault, kind="") if asked.fault else Meaning("any", "fault")
-    found = change(replace(asked, fault=fault), measured, look)
-    return found if isinstance(found, RuleAnswer) else nearest(places, found, (), "difference from the reference")
 
 
 def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:

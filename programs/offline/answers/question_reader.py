@@ -18,6 +18,7 @@ from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.networks import run_network
 from agenticiqa.programs.tools.numerics.weights import read_checked
 from agenticiqa.signatures.lexicon import Meaning, terms_in
+from agenticiqa.signatures.vocabulary import closest
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -185,8 +186,7 @@ def _loaded() -> "Tokenizer":
 # --- misspelled words, corrected to those that are frequent in questions about image quality
 
 SHORTEST = 4  # letters of a word that is corrected
-LONGEST_WORD = 30  # letters of a word that is corrected
-LONG = 8  # letters of a word from which on two letters may be wrong
+SIMILAR = 0.8  # minimum of difflib's ratio
 _MEANT = """
     blurry blurred blurriness blurring unfocused defocused focused focus motion sharp sharpness sharper sharpened
     sharpening oversharpened unsharp crisp clear clarity unclear detail details detailed fuzzy smeared shaky noise
@@ -200,16 +200,16 @@ _MEANT = """
     subject picture photo image halos vignetting aliasing what cast bottom center middle corner
     """
 TARGETS = frozenset(_MEANT.split())
-_OTHERS = frozenset({"cant", "contour", "contours"})  # correct words that are similar to one of those
+OTHERS = frozenset({"contour", "contours"})  # correct words that resemble one of those
 _WORD = re.compile(r"[^\W\d_]+(?:'[a-z]+)?")
 
 
 def corrected(text: str) -> str:
     """Replace misspelled words for distortions, degrees and qualities in a text.
 
-    A word is replaced if it is not a token of the network and a known word with the same first letter is one edit away
-    (an added, missing, changed or swapped letter), or two edits for words of at least eight letters. Words in capitals
-    are unchanged.
+    A word is replaced by the most similar known word with the same first letter (``vocabulary.closest``), if it is not
+    a word itself: a token of the network, an inflected known word, or a word of the lexicon. Words in capitals are
+    unchanged.
 
     >>> corrected("Is it bluury, or is the contarst low?")
     'Is it blurry, or is the contrast low?'
@@ -220,37 +220,13 @@ def corrected(text: str) -> str:
 @cache
 def _corrected(word: str) -> str:
     lower = word.lower()
-    if (
-        not SHORTEST <= len(word) <= LONGEST_WORD
-        or lower in TARGETS
-        or lower in _OTHERS
-        or word.isupper()
-        or "'" in word
-    ):
+    is_correct = lower in OTHERS or is_word(lower) or _inflected(lower) or terms_in(lower)
+    if len(word) < SHORTEST or word.isupper() or is_correct:
         return word
-    for most in (1, 2)[: 2 if len(word) >= LONG else 1]:
-        near = [known for known in TARGETS if known[0] == lower[0] and distance(lower, known, most) <= most]
-        if near:
-            kept = is_word(lower) or _inflected(lower) or terms_in(lower)
-            return word if kept else min(near, key=lambda known: (abs(len(known) - len(lower)), known))
-    return word
+    return closest(lower, (known for known in TARGETS if known[0] == lower[0]), SIMILAR) or word
 
 
 def _inflected(word: str) -> bool:
     """Return whether a word is a known word with an ending."""
     stems = {word.removesuffix(ending) for ending in ("s", "es", "ed", "d", "ing", "ly", "er", "est")} - {word}
     return any(stem in TARGETS or is_word(stem) for stem in stems)
-
-
-def distance(one: str, other: str, most: int) -> int:
-    """Return the edits between two words (Damerau-Levenshtein), exact only up to ``most``."""
-    if not (one and other) or abs(len(one) - len(other)) > most:
-        return max(len(one), len(other))
-    if one[0] == other[0]:
-        return distance(one[1:], other[1:], most)
-    if most == 0:
-        return 1
-    rests = [(one[1:], other[1:]), (one[1:], other), (one, other[1:])]
-    if one[:2] == other[1::-1]:
-        rests.append((one[2:], other[2:]))
-    return 1 + min(distance(*rest, most - 1) for rest in rests)

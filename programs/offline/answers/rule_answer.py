@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from agenticiqa.programs.offline.answers.measured_image import MeasuredImage
 from agenticiqa.signatures.lexicon import Meaning
@@ -144,5 +145,5 @@ def scores_in_words(evidence: ExecutorOutput) -> list[str]:
             asked.setdefault((tool, region, score), []).append(distortion)
     return [
         f"{tool} scores {score:.2f} of 5 for {'the image' if region == GLOBAL else region} ({', '.join(distortions)})"
-        for (tool, region, score), distortions in [*asked.items()][:MOST_SCORES]
+        for (tool, region, score), distortions in islice(asked.items(), MOST_SCORES)
     ]

@@ -1,14 +1,12 @@
 """Answer a question about one image or part from its measurements, with a function for each intent."""
 
 import re
-from dataclasses import replace
 
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.offline.answers.asked import Asked
 from agenticiqa.programs.offline.answers.measured_image import (
     OBJECTIONABLE,
     PRESENT,
-    REFERENCE,
     REFERENCE_BESIDE_IMAGE,
     VISIBLE,
     Look,
@@ -16,7 +14,6 @@ from agenticiqa.programs.offline.answers.measured_image import (
 )
 from agenticiqa.programs.offline.answers.rule_answer import (
     NO,
-    NO_REFERENCE,
     NOT_UNDERSTOOD,
     NOTHING_VISIBLE,
     REFERENCE_OR_MODEL,
@@ -30,8 +27,8 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     yes_or_no,
 )
 from agenticiqa.programs.offline.measured.findings import GRAY, TONED, severity_word
-from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE, SHARPNESS
-from agenticiqa.signatures.lexicon import CLARITY, LOWER, UPPER, Meaning, any_of
+from agenticiqa.signatures.categories import BLURS, COLOR, COMPRESSION, NOISE
+from agenticiqa.signatures.lexicon import Meaning, any_of
 
 DOUBTFUL = 0.5  # range of severity below the limit for yes in which the measurements are too imprecise for a no
 _ANY = any_of(["no", "without", "free of", "free from", "any", "some", "at all", "zero"])
@@ -210,55 +207,29 @@ def quality_estimate(measured: MeasuredImage) -> str:
     return f"The estimated quality is {measured.level:.1f} on a scale of 1 to 5."
 
 
-def change(asked: Asked, measured: MeasuredImage, look: Look) -> float | RuleAnswer:
-    """Return how much more of the distortion the image has than the reference (negative: less), or why it is unknown.
+def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+    """Answer whether the image has more of the distortion than the reference, or which of the two has more.
 
-    ``measured`` is the image against the reference. If no change for the worse was found, distortions that are
-    visible only in the reference count.
+    ``measured`` is the image against the reference. Without a visible distortion in it, the reference is measured
+    against the image, because it may be the one with more of the distortion.
     """
-    reference, fault = look(REFERENCE), asked.fault
-    if reference is None or not measured.has_reference:
-        return NO_REFERENCE
+    fault = asked.fault
     if fault is None or _OTHERS.search(asked.text):
-        reason = "The question compares several properties, or an image other than the reference."
-        return RuleAnswer(None, reason)
+        return RuleAnswer(None, "The question compares several properties, or an image other than the reference.")
     more = measured.severity(fault)
-    upper, lower = UPPER.get(fault.subject, ""), LOWER.get(fault.subject, "")
-    opposite = {upper: lower, lower: upper}.get(fault.kind, "")
-    less = measured.severity(replace(fault, kind=opposite)) if opposite else 0.0
-    if {*fault.categories} & {*CLARITY} and fault.kind != UPPER["clarity"]:
-        less = measured.severity(Meaning(SHARPNESS, "fault", UPPER["clarity"]))
-        more = 0.0 if (less or 0.0) >= VISIBLE else more
     if more is None:
         more = measured.severity(Meaning(fault.subject, "fault"))
     if more is None:
         return cannot_tell(fault, measured)
-    difference = more if more >= VISIBLE else -(less or 0.0)
-    if abs(difference) < VISIBLE <= (reference.severity(fault) or 0.0):
-        beside = look(REFERENCE_BESIDE_IMAGE)
-        turned = (beside.severity(fault) if beside else None) or 0.0
-        difference = -turned if turned >= OBJECTIONABLE else difference
-    return difference
-
-
-def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Answer whether the image has more of the distortion than the reference, or which of the two has more."""
-    found = change(asked, measured, look)
-    if isinstance(found, RuleAnswer):
-        return found
-    same, fault = abs(found) < VISIBLE, asked.fault or Meaning("any", "fault")
+    beside = look(REFERENCE_BESIDE_IMAGE) if more < VISIBLE else None
+    less = (beside.severity(fault) if beside else None) or 0.0
+    same, in_image = max(more, less) < VISIBLE, more >= VISIBLE
     if asked.what == "compare-presence":
         praised = asked.senses == {"virtue"} and _THAN.search(asked.text)
-        holds = (found >= VISIBLE) != asked.is_denial and not (same and praised)
+        holds = in_image != asked.is_denial and not (same and praised)
         return yes_or_no(holds, AGAINST_REFERENCE, fault, measured)
-    more_in_image = (found > 0) == (asked.what == "compare-image")
-    answer = "They are about the same" if same else "The image" if more_in_image else "The reference"
-    return RuleAnswer(answer, AGAINST_REFERENCE, measured.about(fault))
-
-
-def changes(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
-    """Answer what differs from the reference."""
-    return NO_REFERENCE if look(REFERENCE) is None else which(asked, measured, look)
+    answer = "The image" if in_image == (asked.what == "compare-image") else "The reference"
+    return RuleAnswer("They are about the same" if same else answer, AGAINST_REFERENCE, measured.about(fault))
 
 
 def not_measured(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
