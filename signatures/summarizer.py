@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import dspy
 from pydantic import ValidationError, model_validator
 
-from agenticiqa.signatures.answers.levels import LevelProbs, in_order, stated_level
+from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
 from agenticiqa.signatures.answers.model_answer import REASONS, ModelAnswer
 from agenticiqa.signatures.input_texts import EVIDENCE, IMAGE, QUERY, REFERENCE
 from agenticiqa.signatures.types import Text
@@ -33,10 +33,8 @@ class Assessment(ModelAnswer):
 
     @classmethod
     def prepared(cls, written: dict[str, Any]) -> dict[str, Any]:
-        """Write the level by its name, take a missing one from the probabilities, and assign a bare list to levels."""
+        """Write the level by its name, and take a missing one from the probabilities."""
         level, probs = stated_level(written.get("quality_level")), written.get("quality_probs")
-        if isinstance(probs, list) and len(probs) == len(LEVELS):
-            written = written | {"quality_probs": in_order(probs, level) or probs}
         if level is None and written.get("quality_level") is None and probs is not None:
             with suppress(ValidationError):  # raised again, with its reason, when the field is validated
                 level = LevelProbs.model_validate(probs).most_probable

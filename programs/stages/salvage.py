@@ -23,7 +23,6 @@ from agenticiqa.signatures.types import ProbabilitySource
 
 NO_REASON = "The model gave no reason."
 
-_LEVEL_LINE = re.compile(r"quality[_ ]level[\"'*`]*\s*[:=]\s*[\"'*`]*([A-Za-z]+|[1-5])(?=[\"'*`\s,}])", re.IGNORECASE)
 _REFUSES = re.compile(r"\b(sorry|cannot|can't|can’t|unable|apologi[sz]e|not able)\b", re.IGNORECASE)
 
 
@@ -34,19 +33,18 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
     it states or that its reasoning names (0.7 for this level, the rest shared). An answer that has only a reason gives
     equal probabilities, so the tools decide.
     """
-    last_reasoning = ""
-    for number, text in enumerate(reversed(gave_up.outputs)):
-        written = begun_answer(text, "assessment", Assessment) or {}
+    for text in reversed(gave_up.outputs):
+        written = begun_answer(text, "assessment", Assessment)
         reasoning = _text(written, "quality_reasoning")
-        last_reasoning = last_reasoning if number else reasoning
-        shares, level = _shares(written), _level(text, written)
-        words = reasoning or ("" if written else _words(text))
+        shares, level = _shares(written), stated_level(written.get("quality_level"))
         if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
             return _scored(gave_up, shares, "salvaged_probs", reasoning)
         if shares is None and level is not None and level_named(reasoning) in (None, level):
             return _scored(gave_up, fusion.smoothed(level), "salvaged_level", reasoning)
+        words = reasoning if written else _words(text)
         if level_named(words):
             return _scored(gave_up, *fusion.probabilities_and_source(words), words)
+    last_reasoning = _text(begun_answer(gave_up.outputs[-1], "assessment", Assessment), "quality_reasoning")
     if not last_reasoning:
         return None
     return _scored(gave_up, *fusion.probabilities_and_source(last_reasoning), last_reasoning)
@@ -60,7 +58,7 @@ def salvaged_answers(gave_up: Unanswered) -> list[Answer]:
     """Return the stated answers, the last first, regardless of other errors; a text without keys counts, too."""
     found = []
     for text in reversed(gave_up.outputs):
-        written = begun_answer(text, "answer", Answer) or {}
+        written = begun_answer(text, "answer", Answer)
         stated = _text(written, "final_answer") if written else _words(text)
         if stated:
             reason = _text(written, "quality_reasoning") or NO_REASON
@@ -72,19 +70,6 @@ def _shares(written: Mapping[str, Any]) -> Probabilities | None:
     with suppress(ValidationError):
         return LevelProbs.model_validate(written.get("quality_probs")).probabilities()
     return None
-
-
-def _level(text: str, written: Mapping[str, Any]) -> int | None:
-    """Return the level that an answer, possibly cut off, states; ``None`` if it states two."""
-    if written.get("quality_level") is not None:
-        return stated_level(written["quality_level"])
-    if ends_in_thoughts(text):
-        return None
-    answer = begun_answer(text, "answer", Answer) or {}  # in the form of the other question: {"final_answer": "Good"}
-    if answer.get("final_answer") is not None:
-        return stated_level(answer["final_answer"])
-    named = {stated_level(name) for name in _LEVEL_LINE.findall(without_thoughts(text))}
-    return named.pop() if len(named) == 1 else None
 
 
 def _words(text: str) -> str:

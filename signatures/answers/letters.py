@@ -105,7 +105,8 @@ def _claims(
 
 def _opening(text: str, by_text: Mapping[str, str]) -> str | None:
     """Return the letter of the option before the first mark, such as "yes" in "Yes, it is"."""
-    first, _, rest = [*re.split(r"([,.;:!\n]|\s[-–—]\s)", text, maxsplit=1), "", ""][:3]
+    mark = re.search(r"[,.;:!\n]|\s[-–—]\s", text)
+    first, rest = (text[: mark.start()], text[mark.end() :]) if mark else (text, "")
     letter, words = by_text.get(_plain(first)), _plain(rest).split()
     said = {_begins_with(rest, by_text), *(by_text.get(word) for word in words[:1] + words[-1:])}
     doubtful = said - {letter, None} or _DOUBT.match(rest.strip())

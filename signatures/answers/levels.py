@@ -43,9 +43,7 @@ class LevelProbs(Strict):
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, value: Any) -> Any:
-        """Convert level names, records and numbers in words; raises ValueError, for the model, for invalid values."""
-        if isinstance(value, list):
-            value = _from_records(value)
+        """Convert level names and numbers in words; raises ValueError, for the model, for invalid values."""
         if not isinstance(value, Mapping):
             return value
         named = {name: key for key, name in zip(LEVEL_KEYS, cls.model_fields, strict=True)}
@@ -149,38 +147,6 @@ def _level_of(token: str) -> int | None:
         return int(float(token)) if float(token) in LEVELS.values() else None
     word = closest(token, LEVELS)
     return LEVELS[word] if word else None  # type: ignore[index]
-
-
-def in_order(five: Sequence[Any], level: int | None) -> dict[str, Any] | None:
-    """Assign five bare numbers to their levels, from 1 to 5 or from 5 to 1, by the position of the peak.
-
-    The peak must be at ``level``. Return ``None`` if this holds for neither or both orders.
-    """
-    fitting: list[dict[str, Any]] = []
-    for numbers in (list(five), list(five)[::-1]):
-        keyed: dict[str, Any] = dict(zip(LEVEL_KEYS, numbers, strict=True))
-        try:
-            if LevelProbs.model_validate(keyed).most_probable == level and keyed not in fitting:
-                fitting.append(keyed)
-        except ValueError:
-            return None
-    return fitting[0] if len(fitting) == 1 else None
-
-
-def _from_records(records: list[Any]) -> Any:
-    """Return ``[{"level": 1, "prob": 0.1}, ...]`` or ``[{"1": 0.1}, ...]`` as a mapping; other values unchanged."""
-    merged: dict[Any, Any] = {}
-    for record in records:
-        if not isinstance(record, Mapping) or len(record) > 2:
-            return records
-        if len(record) == 2:
-            level = next((value for key, value in record.items() if "level" in str(key).lower()), None)
-            number = next((value for key, value in record.items() if "prob" in str(key).lower()), None)
-            record = {level: number}
-        if None in record or merged.keys() & record.keys():
-            return records
-        merged |= record
-    return merged or records
 
 
 def _number(value: Any) -> tuple[float | None, bool]:

@@ -1,32 +1,28 @@
-"""Read a model's answer: the object may be bare or wrapped, in loose JSON, or a list of keys.
+"""Read a model's answer: a JSON object, strict or loose, bare or wrapped.
 
 Used for the text of every adapter. Only a complete and unambiguous object is read. Two different answers are refused,
 unless the words between them say that the later one replaces the earlier.
 """
 
 import re
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import ceil
 from typing import Any
 
 import dspy
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from agenticiqa.signatures.answers.json_text import (
-    LONGEST_LOOSE,
     JsonValue,
     Unreadable,
     cut_short,
-    each_key_once,
     ends_in_thoughts,
     json_values,
     too_much,
     without_thoughts,
 )
-from agenticiqa.signatures.answers.model_answer import ModelAnswer, keys_found, snake, under_own_keys, wire_names
+from agenticiqa.signatures.answers.model_answer import ModelAnswer, keys_found, snake, under_own_keys
 
 MOST_WRAPPERS = 4  # levels around an answer; a string that contains JSON counts as one
 UNREAD = "the answer was not a JSON object"
@@ -42,16 +38,6 @@ _REPLACES = re.compile(
 # A small model may continue with another question, or answer once for each image or option.
 _ANOTHER_QUESTION = re.compile(r"\b(question|user|input|image|picture|option|example|query)\b", re.IGNORECASE)
 _CARRIES_JSON = re.compile(r"[{\[]\s*[\"'{\\]")
-
-# "**Quality Level:** Good", "- quality_level: Good", or the key alone, as a heading.
-_KEY_LINE = re.compile(
-    r"(?P<indent>[ \t]*)(?:[-*•>#]+[ \t]+)?[*_`\"']{0,3}(?P<key>[A-Za-z][A-Za-z_ -]{1,30}?)[*_`\"']{0,3}"
-    r"[ \t]*(?:[:：][ \t]*(?:\*\*|__)?[ \t]*(?P<value>.*))?"
-)
-_FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
-_BULLET = re.compile(r"^([ \t]*)[*•][ \t]+", re.MULTILINE)
-_BLOCK = re.compile(r"\s*[>|][+-]?\s*")  # a block of text in YAML
-_ALIAS = re.compile(r"(?:^|[\s\[{,:-])[&*]\w")  # an alias in YAML, which can expand a short text enormously
 
 
 def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | None:
@@ -86,18 +72,11 @@ def read_answer(text: str, field: str, model: type[BaseModel]) -> BaseModel:
         raise Unreadable(UNREAD) from error
 
 
-def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any] | None:
-    """Return the values of a rejected answer under the model's keys; ``None`` if they are ambiguous."""
-    if too_much(text):
-        return None
-    fields: Mapping[Any, Any] | None = None
+def begun_answer(text: str, field: str, model: type[ModelAnswer]) -> dict[str, Any]:
+    """Return the values of a rejected answer under the model's keys; ``{}`` if there are none or they are ambiguous."""
     with suppress(*PARSERS_RAISE):
-        fields = _written(text, field, model)
-    with suppress(*PARSERS_RAISE):
-        if fields is None and not cut_short(text):
-            fields = _key_lines(without_thoughts(text), model, least=1)
-        return None if fields is None else under_own_keys(fields, model)[0]
-    return None
+        return under_own_keys(_written(text, field, model), model)[0]
+    return {}
 
 
 def faults(error: ValidationError) -> str:
@@ -121,8 +100,8 @@ def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]
     ]
     if found and ends_in_thoughts(text) and found[-1].end < len(text.rstrip("` \n")):
         raise Unreadable(IN_THOUGHTS)
-    if fields := _last_answer(found, text, model) if found else _key_lines(text, model):
-        return fields
+    if found:
+        return _last_answer(found, text, model)
     if cut_short(text):
         raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
     objects = [each.value for each in values if isinstance(each.value, Mapping)]
@@ -151,30 +130,29 @@ def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) 
     if isinstance(value, str) and _CARRIES_JSON.search(value) and not too_much(value):
         return inside(each.value for each in json_values(value))
     if isinstance(value, list):
-        return _as_rows(value, model) or inside(value)
+        return _rows(value, model) or inside(value)
     if not isinstance(value, Mapping):
         return []
     own = next((item for key, item in value.items() if snake(key) == field), None)
     if answers := inside([own]):
         return answers
     if isinstance(own, Mapping):
-        return _as_rows(own, model) or [own]
+        return [own]
     enough = ceil(len(model.model_fields) / 2)
     if keys_found(value, model) >= enough:
         return [value]
     wrapped = inside(value.values())
-    if wrapped or keys_found(value, model, by_other_names=True) >= enough:
-        return wrapped or [value]
-    return _as_rows([value], model) or (_as_rows(value, model) if depth == 0 else [])
+    is_answer = not wrapped and keys_found(value, model, by_other_names=True) >= enough
+    return [value] if is_answer else wrapped
 
 
-def _as_rows(value: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
-    """Return bare rows, or the documents' mapping by region, under a model's only key, if they are valid there."""
-    (name, *others) = model.model_fields
+def _rows(rows: list[Any], model: type[BaseModel]) -> list[Mapping[Any, Any]]:
+    """Return a bare list, as Qwen-VL returns boxes, under the model's only key, if its rows are valid there."""
+    name, *others = model.model_fields
     with suppress(ValidationError):
-        if value and not others:
-            model.model_validate({name: value})
-            return [{name: value}]
+        if rows and not others:
+            model.model_validate({name: rows})
+            return [{name: rows}]
     return []
 
 
@@ -200,42 +178,3 @@ def _one_answer(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
     if any(each != answers[0] for each in answers[1:]):
         raise Unreadable(TWO_ANSWERS)
     return answers[0]
-
-
-def _key_lines(text: str, model: type[BaseModel], least: int | None = None) -> Mapping[str, Any] | None:
-    """Return the values after the model's keys in separate lines, as in YAML or Markdown, instead of JSON.
-
-    Return ``None`` if fewer than ``least`` keys are present (default: more than half). Raises Unreadable for a key that
-    is present twice with different values.
-    """
-    if len(text) > LONGEST_LOOSE:
-        return None
-    own = {snake(name): name for name in wire_names(model)}
-    names = own | {name: name for name in getattr(model, "set_by_rules", ())}
-    blocks: list[tuple[str, list[str]]] = []
-    indent: str | None = None
-    for line in _FENCE.sub("", text).splitlines():
-        match = _KEY_LINE.fullmatch(line)
-        name = names.get(snake(match["key"])) if match else None
-        if match and name and indent in (None, match["indent"]):
-            indent = match["indent"]
-            blocks.append((name, [match["value"] or ""]))
-        elif blocks:
-            blocks[-1][1].append(line)
-    texts = {field.alias or name for name, field in model.model_fields.items() if field.annotation is str}
-    found = each_key_once((name, _value_of_lines(*lines, is_text=name in texts)) for name, lines in blocks)
-    enough = least or len(own) // 2 + 1
-    return found if len(found.keys() & {*own.values()}) >= enough else None
-
-
-def _value_of_lines(first: str, *lines: str, is_text: bool) -> Any:
-    """Return the value of a key in these lines: text unchanged, anything else parsed as YAML."""
-    first, rest = _BLOCK.sub("", first, count=1).strip(), textwrap.dedent("\n".join(lines)).strip("\n")
-    block = f"{first}\n{rest}" if first else rest
-    if is_text:
-        return " ".join(block.split()).strip("\"'`*")
-    block = _BULLET.sub(r"\1", block)
-    if not _ALIAS.search(block):
-        with suppress(yaml.YAMLError, ValueError, RecursionError):  # an invalid date is a ValueError
-            return yaml.safe_load(block)
-    return first.strip("\"'`*, ")

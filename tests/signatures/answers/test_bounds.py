@@ -48,7 +48,7 @@ def test_texts_beyond_the_limits_are_refused_with_a_short_reason(name: str) -> N
     with pytest.raises(Unreadable, match=why) as caught:
         read_answer(text, field, model)
     assert len(str(caught.value)) < 120
-    assert begun_answer(text, field, model) is None
+    assert begun_answer(text, field, model) == {}
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,11 @@ def test_no_other_parser_gets_a_text_beyond_the_limits() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "quality_level: 2001-13-45\nquality_probs: 2001-13-45\nquality_reasoning: seen",
-        "quality_level: 0b_\nquality_probs: 0b_\nquality_reasoning: seen",
         LEVEL % ("0x" + "f" * 249),
         json.dumps({"assessment": '{"quality_level": ' + "7" * 5000 + "}"}).replace("7", "\\u0037"),
         json.dumps({"assessment": '{"a": ' * 5000}).replace("{", "\\u007b"),
     ],
-    ids=["no date", "no number", "a large number", "digits in a string", "brackets in a string"],
+    ids=["a large number", "digits in a string", "brackets in a string"],
 )
 def test_exceptions_of_parsers_are_converted(text: str) -> None:
     with pytest.raises(Unreadable):
@@ -104,7 +102,6 @@ AROUND = [
     ('{"quality_level": 4, "quality_reasoning": "', '"}'),
     ("{quality_level: 4, x: '", "'}"),
     ('{"answer": "{', '"}'),
-    ("quality_level: 4\nquality_probs: ", "\nquality_reasoning: x\n"),
 ]
 
 
