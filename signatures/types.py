@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import (
     AfterValidator,
-    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -235,7 +234,7 @@ class ToolCall(Strict):
     calibrated: float | None = Field(default=None, ge=1, le=5)
     spread: float | None = Field(default=None, gt=0)
     weight: float | None = Field(default=None, ge=0, le=1)
-    image_kind: ImageKind | None = Field(default=None, validation_alias=AliasChoices("image_kind", "judged_as"))
+    image_kind: ImageKind | None = None
     adapted: AdaptedTo | None = None
     ms: float = Field(ge=0)
     error: str | None = None

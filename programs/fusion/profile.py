@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import yaml
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.programs.errors import UserError
@@ -41,7 +41,7 @@ class FusionProfile(BaseModel):
     score, of the model's mapped expectation around the MOS, and of the MOS around the fused score. ``tool_spread`` is
     the root mean square of the deviations that the tools report for the images, ``None`` if they report none.
     ``unrelated_answers`` is the share of the model's answers that do not assess their image (for example because the
-    model obeyed a text in it) and have ``UNRELATED_ERROR`` in addition; 0 in the prior and in earlier versions.
+    model obeyed a text in it) and have ``UNRELATED_ERROR`` in addition; 0 in the prior.
     The model's expectation ``e`` is mapped to ``model_center + model_slope * (position(e) - model_location)`` on the
     scale, which may lie outside 1..5. With the ``model_axis`` "level", ``e`` replaces its logit ``position(e)``.
     ``quality_mean`` and ``quality_std`` are the mean and the deviation of the MOS of the images; they replace the tool
@@ -61,7 +61,7 @@ class FusionProfile(BaseModel):
     tuned: str = ""
     toolset: tuple[str, ...] = ()
     curves: str = ""
-    image_kind: ImageKind | None = Field(default=None, validation_alias=AliasChoices("image_kind", "judged_as"))
+    image_kind: ImageKind | None = None
     version: str = ""
     fitted_on: date | None = None
     images: int = Field(default=0, ge=0)
@@ -70,9 +70,7 @@ class FusionProfile(BaseModel):
     model_error: float = Field(gt=0, le=LARGEST_ERROR)
     score_error: float = Field(default=1.0, gt=0, le=LARGEST_ERROR)
     tool_spread: float | None = Field(default=None, gt=0)
-    unrelated_answers: float = Field(
-        default=0.0, ge=0, lt=1, validation_alias=AliasChoices("unrelated_answers", "not_judging")
-    )
+    unrelated_answers: float = Field(default=0.0, ge=0, lt=1)
     model_axis: Literal["logit", "level"] = "logit"
     model_location: float = Field(default=0.0, ge=-LARGEST_POSITION, le=LARGEST_POSITION)
     model_center: float = Field(default=3.0, ge=1, le=5)

@@ -337,8 +337,11 @@ def _is_shown(value: Any) -> bool:
 def require_same(what: str, found: set[Any], expected: set[Any]) -> None:
     """Raise Rejected, naming missing and unexpected items, unless the two sets are equal."""
     missing, surplus = sorted(map(str, expected - found)), sorted(map(str, found - expected))
-    complaints = [f"these {what} are missing: {', '.join(missing)}"] if missing else []
-    complaints += [f"these {what} were not asked for: {', '.join(surplus)}"] if surplus else []
+    complaints = []
+    if missing:
+        complaints.append(f"these {what} are missing: {', '.join(missing)}")
+    if surplus:
+        complaints.append(f"these {what} were not asked for: {', '.join(surplus)}")
     if complaints:
         raise Rejected("; ".join(complaints))
 

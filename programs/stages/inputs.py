@@ -9,7 +9,6 @@ from typing import Any, ParamSpec, TypeVar
 import dspy
 import numpy as np
 
-from agenticiqa.configs import Config
 from agenticiqa.programs.errors import UserError, WrongArgument, did_you_mean
 from agenticiqa.programs.images import ImageSource, name_of
 from agenticiqa.programs.images.finding import is_name_of_image
@@ -67,20 +66,16 @@ def require_stages(**given: object) -> None:
     """
     for name, stage in given.items():
         protocol = STAGE_PROTOCOLS[name]
-        takes = [*inspect.signature(protocol.__call__).parameters][1:]
-        if isinstance(stage, dspy.BaseLM):
-            hint = "to ask a model in every stage, use AgenticIQA(lm=...)"
-        elif isinstance(stage, str):
-            hint = f"give a backend to AgenticIQA(backend={stage!r}), a configuration to AgenticIQA.from_config(...)"
-        elif isinstance(stage, os.PathLike | Mapping | Config):
-            hint = "give a configuration to AgenticIQA.from_config(...)"
-        elif isinstance(stage, type):
-            hint = f"give an instance of {stage.__name__}"
-        elif stage is None or (_can_be_called(stage, takes) and all(hasattr(stage, m) for m in _methods(protocol))):
+        takes = [each for each in inspect.signature(protocol.__call__).parameters if each != "self"]
+        if stage is None:
             continue
-        else:
-            hint = f"a stage must accept {', '.join(takes)}; see programs/stages/protocols.py"
-        raise WrongArgument(f"{name} must be a stage, got {type(stage).__name__}; {hint}")
+        is_complete = all(hasattr(stage, method) for method in _methods(protocol))
+        if isinstance(stage, dspy.BaseLM | type) or not (is_complete and _can_be_called(stage, takes)):
+            raise WrongArgument(
+                f"{name} must be a stage, an object that accepts {', '.join(takes)}; got {type(stage).__name__}. "
+                "To ask a model in every stage, use AgenticIQA(lm=...) or AgenticIQA(backend=...); for a configuration, "
+                "use AgenticIQA.from_config(...)"
+            )
 
 
 def _can_be_called(stage: object, names: Iterable[str]) -> bool:

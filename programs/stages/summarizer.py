@@ -161,7 +161,8 @@ def _sentences(*parts: str) -> str:
     text = ""
     for part in filter(None, map(str.strip, parts)):
         if part.rstrip(".") not in text:
-            text += f" {part}" if part.endswith((".", "!", "?")) else f" {part}."
+            ending = "" if part.endswith((".", "!", "?")) else "."
+            text = f"{text} {part}{ending}"
     return text.strip()
 
 
