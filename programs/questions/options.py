@@ -16,8 +16,7 @@ OptionsArgument: TypeAlias = Sequence[str] | Mapping[str, str]
 
 LONGEST = 4000  # characters of all options that a caller gives
 FEWEST, MOST = 2, len(ascii_uppercase)
-LONGEST_NUMBERED = 12  # words of a numbered option
-MOST_MARKERS = 1_000  # letters or numbers that may mark options; real questions have fewer
+MOST_MARKERS = 1_000  # letters that may mark options; real questions have fewer
 LONGEST_BULLET = 80  # characters before a marker in its line
 LONGEST_BEFORE = 200  # characters before a marker that are examined
 
@@ -35,11 +34,6 @@ _LETTER = re.compile(
     re.I | re.X,
 )
 _DASHED = re.compile(r"^[ \t]*(?P<bold>)(?P<open>)(?P<label>[A-Z])[ \t]+(?P<close>[-–—])(?=[ \t])", re.M)
-_NUMBER = re.compile(
-    rf"""(?<![^\s?:：;,*])(?:(?:option|choice)\s+)?(?P<bold>\*\*)?(?P<open>[(\[])?
-    (?P<label>\d{{1,2}}){_MARK}(?P<close>[).:：．\]]){_MARK}(?:(?=\s)|(?<=[)\]])(?=[^\W\d])|(?<=\*))""",
-    re.I | re.X,
-)
 _LABELLED = re.compile(r"\b(?:image|photo|picture|region|area|zone|patch|crop|part|version|section)\s*$", re.I)
 _INSTRUCTION = re.compile(
     r"\?\s.*|[.!]\s+(?:please|answer|choose|select|pick|reply|respond|explain|justify|give|return|only)\b.*",
@@ -55,6 +49,7 @@ _LEAD_IN = re.compile(
     r"|answer\s+(?:with|in)\s+(?:a\s+|one\s+)(?:single\s+)?word\s*:)\**\s*",
     re.I,
 )
+_ITEM_NUMBER = re.compile(r"^\s*[(\[]?\d{1,2}[.)\]]\s+")
 _YES_NO = re.compile(
     r"""(?:(?:\bplease\s+)?\b(?:answer|respond|reply)\s+(?:with\s+|by\s+|only\s+|just\s+|the\s+word\s+)*\(?)?
     (?<![\w'-])(?P<first>yes|no)\s*(?:[/,|]|\bor\b|\n)\s*(?!(?P=first))(?P<second>yes|no)\b
@@ -64,12 +59,6 @@ _YES_NO = re.compile(
 )
 _WANTS_LETTER = re.compile(r"\bletters?\b", re.I)
 _ASKS_FOR_LETTER = re.compile(r"\b(?:letter|options?)\b", re.I)
-_GRADING = re.compile(r"\b(?:rat(?:e|ing)|scor(?:e|ing)|scale|grade)\b", re.I)
-_TASK = re.compile(
-    r"(?:look|check|describe|rate|compare|explain|list|identify|evaluate|assess|consider|tell|first|then|note|write"
-    r"|return|answer|find|examine|analy[sz]e|determine|score|focus|think|name|measure|locate|decide|use|open|repeat)\s",
-    re.I,
-)
 _BLOCK = re.compile(r"(?:\A|\n\n)Options:\n(?P<lines>(?:[A-Z]\. [^\n]+(?:\n|\Z)){2,26})\s*\Z")
 _WITH_LETTER = re.compile(r"[(\[]?([A-Za-z])[).:\]]+\s+(.+)", re.S)
 
@@ -81,7 +70,6 @@ class _Listed:
     options: dict[str, str]
     start: int
     end: int
-    numbered: bool = False
     lettered: bool = True
 
 
@@ -90,9 +78,8 @@ def parse_options(query: str) -> dict[str, str]:
 
     Options with letters are ``A) ..``, ``A. ..``, ``(A) ..``, ``[A] ..``, ``A: ..``, ``A = ..``, ``**A.** ..`` or
     ``A、..``, one per line or in one line, 2 to 26 of them, consecutive from A; small letters are returned as
-    capitals. Numbered ones (``1) ..``) get the letters A, B, ... where a question mark or "Options:" stands before
-    them. So do options without letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)",
-    "Yes, No"). Instructions that benchmarks add to a question are not part of its options.
+    capitals. Options without letters ("choose from: X, Y or Z", "Options: X, Y", a closing "Yes or No?", "(Yes/No)",
+    "Yes, No") get the letters A, B, .... Instructions that benchmarks add to a question are not part of its options.
 
     >>> parse_options("Is the sky noisy? A. Yes B. No")
     {'A': 'Yes', 'B': 'No'}
@@ -101,14 +88,8 @@ def parse_options(query: str) -> dict[str, str]:
     return dict(offer.options) if offer else {}
 
 
-def numbers_options(query: str) -> bool:
-    """Return whether the question numbers its options, so that an answer may be a number."""
-    offer = _offer(without_instructions(query))
-    return bool(offer and offer.numbered)
-
-
 def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
-    """Return whether the options have letters for the caller: passed as options, or lettered or numbered in the text.
+    """Return whether the options have letters for the caller: passed as options, or lettered in the text.
 
     "Choose from: sharp, soft" has no letters and does not request one.
 
@@ -223,18 +204,17 @@ def _block(query: str) -> _Listed | None:
 
 
 def _marked(query: str) -> Iterator[_Listed]:
-    """Yield the lists with lettered or numbered items, those with letters first."""
+    """Yield the lists with lettered items."""
     plain = query.translate(_WIDE)
-    for pattern in (_LETTER, _DASHED, _NUMBER):
+    for pattern in (_LETTER, _DASHED):
         for run in _runs(plain, pattern):
-            offer = _options_of_run(query, run, numbered=pattern is _NUMBER)
-            counts = _numbers_answers if pattern is _NUMBER else _letters_answers
-            if offer and counts(plain, run, [*offer.options.values()]):
+            offer = _options_of_run(query, run)
+            if offer and _letters_answers(plain, run):
                 yield offer
 
 
 def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]:
-    """Yield runs of markers A, B, C, ... or 1, 2, 3, ... of one style, first those at the beginning of lines."""
+    """Yield runs of markers A, B, C, ... of one style, first those at the beginning of lines."""
 
     def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
         bracketed = bool(marker["open"]) and marker["close"] in ")]"  # not in "[A. sharp, B. soft]"
@@ -244,7 +224,7 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
         markers = list(group)
         begin_lines = [each for each in markers if _begins_line(plain, each.start())]
         for some in (begin_lines, markers):
-            places = [ascii_uppercase.find(each["label"].upper()) + 1 or int(each["label"]) for each in some]
+            places = [ascii_uppercase.find(each["label"].upper()) + 1 for each in some]
             starts = [index for index, place in enumerate(places) if place == 1]
             for start, end in pairwise([*starts, len(places)]):
                 if FEWEST <= end - start <= MOST and places[start:end] == list(range(1, end - start + 1)):
@@ -258,7 +238,7 @@ def _begins_line(plain: str, at: int) -> bool:
     return (bool(line_end) or at <= LONGEST_BULLET) and not before.strip(" \t-*•")
 
 
-def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
+def _letters_answers(plain: str, run: list[re.Match[str]]) -> bool:
     """Return whether letters mark options, unlike an initial ("of A. Smith") or a label ("image A: ...")."""
     first, before = run[0], plain[: run[0].start()]
     bare_paren = first["close"] == ")" and not first["open"]
@@ -273,27 +253,7 @@ def _letters_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> 
     return bool(first["open"] or len(run) > FEWEST or said or not named)
 
 
-def _numbers_answers(plain: str, run: list[re.Match[str]], texts: list[str]) -> bool:
-    """Return whether numbers mark options, not the steps of a task, several questions or the points of a scale.
-
-    A list counts only if it follows a question mark or words like "Options:", and if its items are neither questions
-    nor tasks. After a request to rate it is a scale.
-    """
-    before = plain[: run[0].start()]
-    stem = before.rstrip(" \n\t-*•")
-    led = any(match.end() >= len(stem) for match in _LEAD_IN.finditer(before))
-    asked = without_trailing(stem).rstrip("\"' ").endswith("?")
-    items = [plain[here.end() : after.start()].rstrip(" \n-*•") for here, after in pairwise(run)]
-    return (
-        (led or asked)
-        and not _GRADING.search(stem)
-        and len(set(map(_folded, texts))) == len(texts)
-        and not any(item.endswith("?") for item in items)
-        and not any(_TASK.match(text) or len(text.split()) > LONGEST_NUMBERED for text in texts)
-    )
-
-
-def _options_of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> _Listed | None:
+def _options_of_run(query: str, run: list[re.Match[str]]) -> _Listed | None:
     """Return the texts between the markers, and the rest of the last marker's line."""
     last = run[-1]
     tail = _INSTRUCTION.sub("", re.split(r"(?<=\S)\s*\n", query[last.end() :], maxsplit=1)[0])
@@ -304,11 +264,14 @@ def _options_of_run(query: str, run: list[re.Match[str]], *, numbered: bool) -> 
     # "(a) the sky and (b) the sea" is an enumeration, not a choice.
     if not all(texts) or any(re.search(r"\band\s*$", body) for body in bodies):
         return None
-    return _listed_texts(texts, run[0].start(), last.end() + len(tail), numbered=numbered)
+    return _listed_texts(texts, run[0].start(), last.end() + len(tail))
 
 
 def _options_in_words(query: str) -> _Listed | None:
-    """Return the options after "Choose from:", "Options:" and the like, in one sentence or one per line."""
+    """Return the options after "Choose from:", "Options:" and the like, in one sentence or one per line.
+
+    Numbers before them are left out.
+    """
     lead_in = _LEAD_IN.search(query)
     if not lead_in:
         return None
@@ -320,7 +283,7 @@ def _options_in_words(query: str) -> _Listed | None:
         items = re.split(r" ?[,;/|] ?(?:(?:or|and) )?| or ", " ".join(block.split()))
         if "between" in lead_in[0].lower() or (len(items) > 1 and " or " not in block):
             items = [*items[:-1], *items[-1].split(" and ")]
-    texts = [_tidy(item) for item in items]
+    texts = [_tidy(_ITEM_NUMBER.sub("", item)) for item in items]
     distinct = len({text.casefold() for text in texts}) == len(texts)
     if not (FEWEST <= len(texts) <= MOST and distinct and all(text and len(text.split()) <= 6 for text in texts)):
         return None
@@ -335,10 +298,8 @@ def _yes_no(query: str) -> _Listed | None:
     )
 
 
-def _listed_texts(
-    texts: Sequence[str], start: int, end: int, *, numbered: bool = False, lettered: bool = True
-) -> _Listed:
-    return _Listed(dict(zip(ascii_uppercase, texts, strict=False)), start, end, numbered, lettered)
+def _listed_texts(texts: Sequence[str], start: int, end: int, *, lettered: bool = True) -> _Listed:
+    return _Listed(dict(zip(ascii_uppercase, texts, strict=False)), start, end, lettered)
 
 
 def _without_letters(texts: list[str]) -> list[str]:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
-from agenticiqa.programs.questions.options import numbers_options
 from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from agenticiqa.programs.stages.evidence import format_evidence
 from agenticiqa.programs.stages.progress import evidence_summary
@@ -37,12 +36,11 @@ class Answerer(StageModule):
         reference: LoadedImage | None,
     ) -> Answered:
         """See ``protocols.AnswererStage``."""
-        numbered = numbers_options(query)
 
         def letter_or_words(answer: Answer) -> str:
             if not options:
                 return answer.final_answer
-            letter = letter_of(answer.final_answer, options, numbered=numbered)
+            letter = letter_of(answer.final_answer, options)
             if letter is None:
                 raise Rejected(
                     f"final_answer {answer.final_answer!r} is none of the letters offered ({', '.join(options)})"

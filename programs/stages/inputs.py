@@ -73,8 +73,8 @@ def require_stages(**given: object) -> None:
         if isinstance(stage, dspy.BaseLM | type) or not (is_complete and _can_be_called(stage, takes)):
             raise WrongArgument(
                 f"{name} must be a stage, an object that accepts {', '.join(takes)}; got {type(stage).__name__}. "
-                "To ask a model in every stage, use AgenticIQA(lm=...) or AgenticIQA(backend=...); for a configuration, "
-                "use AgenticIQA.from_config(...)"
+                "To ask a model in every stage, use AgenticIQA(lm=...) or AgenticIQA(backend=...); with a "
+                "configuration, use AgenticIQA.from_config(...)"
             )
 
 

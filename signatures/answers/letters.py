@@ -21,7 +21,7 @@ _STYLED = re.compile(r"\\(?:text(?:bf|rm|it)?|math(?:bf|rm|it)?)\s*\{([^{}]*)\}"
 _MARKUP = re.compile(r"\\[()\[\]]|[*`$#\"“”«»「」]+|(?<!\w)_+|_+(?!\w)|(?<!\w)'|'(?!\w)")
 _PUNCTUATION = str.maketrans({"。": ".", "、": ",", "【": "[", "】": "]", "〔": "[", "〕": "]", "’": "'"})
 
-_ALONE = re.compile(r"[(\[]?\s*([A-Za-z]|\d{1,2})\s*[)\]]?[.:,;]*")
+_ALONE = re.compile(r"[(\[]?\s*([A-Za-z])\s*[)\]]?[.:,;]*")
 _NOUN = r"(?:answer|option|choice|response|letter)"
 _LEAD = rf"""
     \b(?:i|we)(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|chose|pick|select|go\s+(?:with|for)|say|answer):?\s+
@@ -30,8 +30,8 @@ _LEAD = rf"""
   | (?:答案|选项|选择|选)\s*(?:是|为)?\s*:?\s*
 """
 _CLAIM = re.compile(
-    rf"""(?=(?:(?P<led>{_LEAD})|(?:^|\n)\s*(?:(?:so|therefore|thus|hence),?\s+|[-–—]\s+)?)(?:(?:the\s+)?(?:{_NOUN}|number)\s+)?
-    [(\[]?\s*(?P<label>[A-Za-z]|\d{{1,2}})(?![\w'])(?P<then>\s*[.:,;)\]/=&|]+|\s+[-–—]+(?=\s)|)(?P<rest>[^\n]*))""",
+    rf"""(?=(?:(?P<led>{_LEAD})|(?:^|\n)\s*(?:(?:so|therefore|thus|hence),?\s+|[-–—]\s+)?)(?:(?:the\s+)?{_NOUN}\s+)?
+    [(\[]?\s*(?P<label>[A-Za-z])(?![\w'])(?P<then>\s*[.:,;)\]/=&|]+|\s+[-–—]+(?=\s)|)(?P<rest>[^\n]*))""",
     re.I | re.X,
 )
 _EXPLAINED = re.compile(
@@ -56,12 +56,11 @@ _DOUBT = re.compile(
 _COMMON = frozenset({"yes", "no", "none", "true", "false", "a", "the", "is", "it", "i", "in", "all", "other"})
 
 
-def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False) -> str | None:
+def letter_of(answer: str, options: Mapping[str, str]) -> str | None:
     """Return the letter of the option that an answer means, or ``None``.
 
     It may be the letter ("b", "(B)", "**B**", "B. Blur", "Option B", "The answer is B", ``\\boxed{B}``), the option's
-    text, or a short sentence with the text of exactly one option. With ``numbered``, the question numbers its options,
-    and "2" means the second.
+    text, or a short sentence with the text of exactly one option.
     """
     text = _unwrapped(answer) if len(answer) <= LONGEST else ""
     plain = {letter: _plain(option) for letter, option in options.items()}
@@ -70,10 +69,10 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
     by_text = {option: letters[option] for option in texts if option and texts.count(option) == 1}
     exact = by_text.get(_plain(text))
     label = _ALONE.fullmatch(text)
-    if label and (letter := _letter(label[1], options, numbered)):
-        return letter if label[1].isalpha() or exact in (None, letter) else None
+    if label and (letter := _letter(label[1], options)):
+        return letter
     beside, found = _without_texts(text, by_text)
-    claims = set(_claims(text, options, by_text, found, numbered))
+    claims = set(_claims(text, options, by_text, found))
     if exact:
         return exact if claims <= {exact, None} else None
     named = {letter for groups in _NAMED.findall(text) for letter in groups if letter in options}
@@ -88,11 +87,11 @@ def letter_of(answer: str, options: Mapping[str, str], *, numbered: bool = False
 
 
 def _claims(
-    text: str, options: Mapping[str, str], by_text: Mapping[str, str], found: set[str | None], numbered: bool
+    text: str, options: Mapping[str, str], by_text: Mapping[str, str], found: set[str | None]
 ) -> Iterator[str | None]:
     """Yield the letters that the answer states; ``None`` for a contradictory or vague statement."""
     for match in _CLAIM.finditer(text):
-        letter, rest = _letter(match["label"], options, numbered), match["rest"].strip()
+        letter, rest = _letter(match["label"], options), match["rest"].strip()
         said = _begins_with(rest, by_text)
         explained = _EXPLAINED.match(rest)
         if letter is None or not (match["then"].strip() or not rest or said == letter or explained):
@@ -130,11 +129,9 @@ def _without_texts(text: str, by_text: Mapping[str, str]) -> tuple[str, set[str 
     return plain, found
 
 
-def _letter(label: str, options: Mapping[str, str], numbered: bool) -> str | None:
-    """Return the letter that a label means: the label in any case, or the numbered option at that place."""
-    if label.isalpha():
-        return label.upper() if label.upper() in options else None
-    return dict(enumerate(options, 1)).get(int(label)) if numbered else None
+def _letter(label: str, options: Mapping[str, str]) -> str | None:
+    """Return the letter that a label means, in any case."""
+    return label.upper() if label.upper() in options else None
 
 
 def _unwrapped(answer: str) -> str:

@@ -124,7 +124,7 @@ def test_given_options_take_precedence_over_a_list_in_the_question() -> None:
         ("Which is it?", {"A": "Blur", "B": "Noise"}, "B"),
         ("Which is it?", {"X": "Blur", "N": "Noise"}, "N"),
         ("Is it noisy? A. No B. Yes", ["Yes", "No"], "A"),
-        ("Is it noisy?\n1) Yes\n2) No", None, "A"),
+        ("Is it noisy? Options:\n1) Yes\n2) No", None, "A"),
         (f"What is it?\n{SUFFIX}", ["Blur", "Noise"], "B"),
         (None, ["Excellent", "Good", "Poor", "Bad"], "C"),
         ("What is the man holding?", ["Umbrella", "Camera"], UNABLE),
@@ -173,12 +173,6 @@ def test_a_prompt_has_the_options_once_and_no_other_answer_format(
     assert shown == (None if query == OPEN else "A. Blur\nB. Noise")
     assert result.query == query, "as it was asked"
     assert result.final_answer == ("**B. Noise**" if query == OPEN else "B")
-
-
-def test_a_number_is_an_answer_where_options_are_numbered(photo: Path) -> None:
-    for query, answer, letter in (("Which?\n1) Blur\n2) Noise", "2", "B"), ("Which?\nA) Blur\nB) Noise", "2", UNABLE)):
-        config, _ = scripted({**SCRIPT, "answer": {**ANSWER, "final_answer": answer}})
-        assert config["configurable"]["program"](photo, query).final_answer == letter
 
 
 # --- in runs ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenticiqa.programs.questions.options import numbers_options, parse_options, question_part
+from agenticiqa.programs.questions.options import parse_options, question_part
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.questions.scale import stated_scale
 from agenticiqa.signatures.types import QueryType
@@ -54,14 +54,6 @@ def test_options_and_questions_of_users_and_benchmarks(case: dict[str, Any]) -> 
     assert question_part(query) == case.get("rest", query)
     assert (detect_query_type(query) is QueryType.MCQ) == bool(options)
     assert (detect_query_type(query, "Other") is QueryType.MCQ) == bool(options)
-
-
-@pytest.mark.parametrize(
-    ("query", "numbered"),
-    [("Which?\n1) Blur\n2) Noise", True), ("Which?\nA) 1\nB) 2", False), ("Is it sharp?", False)],
-)
-def test_numbered_options_are_recognized(query: str, numbered: bool) -> None:
-    assert numbers_options(query) is numbered
 
 
 @pytest.mark.parametrize(

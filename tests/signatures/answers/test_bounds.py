@@ -139,7 +139,7 @@ def test_no_text_within_the_limits_takes_long(unit: str, length: int, limit: flo
             lambda text=text: with_suppressed(read_answer, text, "detection", Detection),
             lambda text=text: salvaged_score(Unanswered("any", ["why"], outputs=[text]), ScoreFusion()),
             lambda text=text: [
-                letter_of(each.final_answer, {"A": "good", "B": "bad"}, numbered=True)
+                letter_of(each.final_answer, {"A": "good", "B": "bad"})
                 for each in salvaged_answers(Unanswered("any", ["why"], outputs=[text]))
             ],
         ):

@@ -12,17 +12,17 @@ from agenticiqa.signatures.answers.letters import letter_of
 
 TABLE = yaml.safe_load(Path(__file__).with_name("letter_cases.yaml").read_text(encoding="utf-8"))
 OPTIONS = TABLE.pop("options")
-CASES = [(case, group == "numbered") for group, cases in TABLE.items() for case in cases]
+CASES = [case for cases in TABLE.values() for case in cases]
 
 texts = st.lists(st.from_regex(r"[b-z]{3,9}( [b-z]{3,9}){0,2}", fullmatch=True), min_size=2, max_size=8, unique=True)
 FORMS = ["{0}", "({0})", "**{0}**", "{0}. {1}", "{0}) {1}", "{1}", "{1}.", "The answer is ({0}).", "\\boxed{{{0}}}"]
 
 
-@pytest.mark.parametrize(("case", "numbered"), CASES, ids=[repr(case["answer"]) for case, _ in CASES])
-def test_an_answer_means_one_letter_or_is_not_read(case: dict[str, str | None], numbered: bool) -> None:
+@pytest.mark.parametrize("case", CASES, ids=[repr(case["answer"]) for case in CASES])
+def test_an_answer_means_one_letter_or_is_not_read(case: dict[str, str | None]) -> None:
     answer = case["answer"]
     assert answer is not None
-    assert letter_of(answer, OPTIONS[case["options"]], numbered=numbered) == case["letter"]
+    assert letter_of(answer, OPTIONS[case["options"]]) == case["letter"]
 
 
 @given(offered=texts, chosen=st.integers(0, 7), form=st.sampled_from(FORMS))
@@ -42,4 +42,3 @@ def test_a_letter_with_the_text_of_another_option_is_not_read(offered: list[str]
 def test_any_text_means_an_offered_letter_or_none(answer: str) -> None:
     options = {"A": "Noise", "B": "Blur", "C": "No", "D": "!", "E": "?"}
     assert letter_of(answer, options) in (*options, None)
-    assert letter_of(answer, options, numbered=True) in (*options, None)
