@@ -137,17 +137,19 @@ def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) 
     if answers := inside([own]):
         return answers
     if isinstance(own, Mapping):
-        return [own]
+        return _rows(own, model) or [own]
     enough = ceil(len(model.model_fields) / 2)
     if keys_found(value, model) >= enough:
         return [value]
     wrapped = inside(value.values())
     is_answer = not wrapped and keys_found(value, model, by_other_names=True) >= enough
-    return [value] if is_answer else wrapped
+    if is_answer:
+        return [value]
+    return wrapped or (_rows(value, model) if depth == 0 else [])
 
 
-def _rows(rows: list[Any], model: type[BaseModel]) -> list[Mapping[Any, Any]]:
-    """Return a bare list, as Qwen-VL returns boxes, under the model's only key, if its rows are valid there."""
+def _rows(rows: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
+    """Return bare rows, as Qwen-VL returns boxes, or the documents' mapping by region, under the model's only key."""
     name, *others = model.model_fields
     with suppress(ValidationError):
         if rows and not others:

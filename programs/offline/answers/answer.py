@@ -104,8 +104,10 @@ def _answer_parts(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleA
     parts = {region: part for region in asked.regions if (part := look(region))}
     if missing := [region for region in asked.regions if region not in parts]:
         return RuleAnswer(None, f"The offline program cannot find {' and '.join(missing)} in the image."), whole
-    if len(parts) > 1 and _COMPARES.search(asked.text):
-        return RuleAnswer(None, "Parts of the image were not compared with each other."), whole
+    several = len({meaning.scale for meaning in asked.named}) > 1
+    if len(parts) > 1 and (several or _COMPARES.search(asked.text)):
+        reason = "The question compares parts of the image, or makes a separate claim about each."
+        return RuleAnswer(None, reason), whole
     answers = {region: answer_about(asked, part, look) for region, part in parts.items()}
     first, *others = answers.values()
     if all(other.answer == first.answer for other in others):

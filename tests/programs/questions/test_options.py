@@ -124,7 +124,7 @@ def test_given_options_take_precedence_over_a_list_in_the_question() -> None:
         ("Which is it?", {"A": "Blur", "B": "Noise"}, "B"),
         ("Which is it?", {"X": "Blur", "N": "Noise"}, "N"),
         ("Is it noisy? A. No B. Yes", ["Yes", "No"], "A"),
-        ("Is it noisy? Options:\n1) Yes\n2) No", None, "A"),
+        ("Is it noisy?\nA) Yes\nB) No", None, "A"),
         (f"What is it?\n{SUFFIX}", ["Blur", "Noise"], "B"),
         (None, ["Excellent", "Good", "Poor", "Bad"], "C"),
         ("What is the man holding?", ["Umbrella", "Camera"], UNABLE),
