@@ -6,10 +6,10 @@
     state = graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"})
     state["summarizer_result"].final_answer
 
-The nodes run the same modules as :class:`agenticiqa.programs.AgenticIQA`. They can be called without LangGraph.
-A node uses the program in ``config["configurable"]["program"]``. Otherwise it builds one from ``config["configurable"]
-["config"]`` (a file, a shipped name or a ``Config``), or from the default configuration. The state holds paths and
-pydantic models but no pixels, so checkpoints are small; each node loads the images again.
+The nodes run the same modules as :class:`agenticiqa.programs.AgenticIQA`. They can be called without LangGraph. In a
+graph of your own, a node uses the program in ``config["configurable"]["program"]``. Otherwise it builds one from
+``config["configurable"]["config"]`` (a file, a shipped name or a ``Config``), or from the default configuration. The
+state holds paths and pydantic models but no pixels, so checkpoints are small; each node loads the images again.
 
 The requirement documents increment ``iteration_count`` in the summarizer and then compare it with the limit. A graph
 therefore replans at most ``max_replan_iterations - 1`` times, once less than ``AgenticIQA`` itself.
@@ -18,13 +18,8 @@ therefore replans at most ``max_replan_iterations - 1`` times, once less than ``
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
-import dspy
-
-from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
@@ -56,10 +51,6 @@ MAX_REPLAN_ITERATIONS = 2
 INSTALL = 'pip install "agenticiqa[langgraph]"'
 MODELS = (PlannerOutput, ExecutorOutput, SummarizerOutput)  # the types in a checkpoint that are not plain JSON types
 RESULTS = ("plan", "executor_evidence", "summarizer_result", "rejected_answers", "error")
-CONFIG_SYNONYMS = {
-    **dict.fromkeys(("cfg", "configuration", "config_file", "config_name", "config_path"), "config"),
-    **dict.fromkeys(("agenticiqa", "agentic_iqa"), "program"),
-}
 
 
 class AgenticIQAState(TypedDict):
@@ -96,12 +87,6 @@ class AgenticIQAState(TypedDict):
     replan_history: NotRequired[list[str]]
     rejected_answers: NotRequired[dict[str, list[str]] | None]
     error: NotRequired[str]
-
-
-class AgenticIQAContext(TypedDict, total=False):
-    """The LangGraph ``context`` of a run, which ``build_graph``'s graph accepts instead of ``configurable``."""
-
-    program: AgenticIQA
 
 
 def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -210,7 +195,7 @@ def build_graph(
     *,
     max_replan_iterations: int | None = None,
     checkpointer: "BaseCheckpointSaver[Any] | bool | None" = None,
-) -> "CompiledStateGraph[AgenticIQAState, AgenticIQAContext, AgenticIQAState, AgenticIQAState]":
+) -> "CompiledStateGraph[AgenticIQAState, None, AgenticIQAState, AgenticIQAState]":
     """Build the compiled LangGraph graph: plan, execute, summarize, and replan if the evidence is insufficient.
 
     Invoke it with ``{"query": ..., "image_path": ...}``; its state is an ``AgenticIQAState``. Each question starts with
@@ -218,11 +203,10 @@ def build_graph(
     graph, as it ends ``AgenticIQA``.
 
     Args:
-        program: The program of runs that do not pass their own (``context={"program": ...}``, or ``program`` or
-            ``config`` in ``configurable``); by default that of the default configuration.
+        program: The program of all runs; by default that of the default configuration.
         max_replan_iterations: The iteration limit of states without one; by default the program's.
-        checkpointer: As for LangGraph's ``compile``. If it has LangGraph's default serializer, the graph uses a copy
-            (of the same store) that may deserialize this state's models.
+        checkpointer: As for LangGraph's ``compile``. With ``serde=JsonPlusSerializer(allowed_msgpack_modules=MODELS)``,
+            LangGraph does not warn of the types in this state.
 
     Returns:
         The compiled graph.
@@ -232,54 +216,43 @@ def build_graph(
     """
     try:
         from langgraph.graph import END, START, StateGraph
-        from langgraph.runtime import get_runtime
     except ImportError as error:
         raise UserError(f"build_graph needs LangGraph ({error}); install it with {INSTALL}") from error
-    if program is not None:
-        _refuse_other_types(program)
+    if program is None:
+        program = AgenticIQA.from_config()
+    _refuse_other_types(program)
     _refuse_other_limits(max_replan_iterations)
+    limit = program.max_replan_iterations if max_replan_iterations is None else max_replan_iterations
+    own: RunnableConfig = {"configurable": {"program": program}}
 
-    def of_run(config: RunnableConfig) -> RunnableConfig:
-        """Return the run's configuration, with this graph's program unless the run has its own."""
-        context, settings = get_runtime().context, dict(config.get("configurable", {}))
-        if isinstance(context, Mapping):  # inside a larger graph the context can be of any type
-            settings.update({k: v for k, v in context.items() if k == "program" or isinstance(v, AgenticIQA)})
-        if program is not None and {"program", "config"}.isdisjoint(settings):
-            settings["program"] = program
-        return {**config, "configurable": settings}
-
-    def limited(state: AgenticIQAState, config: RunnableConfig) -> AgenticIQAState:
+    def limited(state: AgenticIQAState) -> AgenticIQAState:
         """Return the state with an iteration limit."""
-        if state.get("max_replan_iterations") is not None:
-            return state
-        limit = max_replan_iterations
-        return {
-            **state,
-            "max_replan_iterations": _program(of_run(config)).max_replan_iterations if limit is None else limit,
-        }
+        return state if state.get("max_replan_iterations") is not None else {**state, "max_replan_iterations": limit}
 
     def check_input(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
         """Refuse invalid input before any request, and clear the results of an earlier question."""
-        asked_backend(_program(of_run(config)))
+        if not {"program", "config"}.isdisjoint(config.get("configurable", {})):
+            raise UserError("configurable has a program or a config; give the program to build_graph")
+        asked_backend(program)
         query, _ = query_and_path(state)
         read_options(state.get("options"))
         _refuse_other_limits(state.get("max_replan_iterations"))
         earlier = {key: None for key in RESULTS if state.get(key) is not None}
         return {"query": checked(query), **earlier, "iteration_count": 0, "replan_history": []}
 
-    def plan(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
-        update = planner_node(state, of_run(config))
+    def plan(state: AgenticIQAState) -> dict[str, Any]:
+        update = planner_node(state, own)
         result = state.get("summarizer_result")
         if result is not None and update["plan"] == state.get("plan"):
-            progress.unchanged_plan(offline=not _program(of_run(config)).questions)
+            progress.unchanged_plan(offline=not program.questions)
             update["summarizer_result"] = as_final(result)
         return update
 
-    def execute(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
-        return executor_node(state, of_run(config))
+    def execute(state: AgenticIQAState) -> dict[str, Any]:
+        return executor_node(state, own)
 
-    def summarize(state: AgenticIQAState, config: RunnableConfig) -> dict[str, Any]:
-        return summarizer_node(limited(state, config), of_run(config))
+    def summarize(state: AgenticIQAState) -> dict[str, Any]:
+        return summarizer_node(limited(state), own)
 
     def after_plan(state: AgenticIQAState) -> Literal["executor", "__end__"]:
         result = state.get("summarizer_result")
@@ -288,10 +261,10 @@ def build_graph(
     def after_execution(state: AgenticIQAState) -> Literal["summarizer", "__end__"]:
         return "__end__" if state.get("error") else "summarizer"
 
-    def after_summary(state: AgenticIQAState, config: RunnableConfig) -> Literal["planner", "__end__"]:
-        return decide_next_node(limited(state, config))
+    def after_summary(state: AgenticIQAState) -> Literal["planner", "__end__"]:
+        return decide_next_node(limited(state))
 
-    graph = StateGraph(AgenticIQAState, context_schema=AgenticIQAContext)
+    graph = StateGraph(AgenticIQAState)
     graph.add_node("check_input", check_input)
     graph.add_node("planner", plan)
     graph.add_node("executor", execute)
@@ -301,44 +274,15 @@ def build_graph(
     graph.add_conditional_edges("planner", after_plan, ["executor", END])
     graph.add_conditional_edges("executor", after_execution, ["summarizer", END])
     graph.add_conditional_edges("summarizer", after_summary, ["planner", END])
-    return graph.compile(checkpointer=_with_state_models(checkpointer), name="AgenticIQA")
-
-
-def _with_state_models(checkpointer: "BaseCheckpointSaver[Any] | bool | None") -> Any:
-    """Return the saver with a serializer that may load the state's models; LangGraph warns of other types."""
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
-    if not isinstance(checkpointer, BaseCheckpointSaver):
-        return checkpointer
-    allowing = checkpointer.with_allowlist([(model.__module__, model.__name__) for model in MODELS])
-    if allowing is checkpointer and type(checkpointer.serde) is JsonPlusSerializer:  # one that reads all, and warns
-        allowing = copy(checkpointer)
-        allowing.serde = JsonPlusSerializer(allowed_msgpack_modules=MODELS)
-    return allowing
+    return graph.compile(checkpointer=checkpointer, name="AgenticIQA")
 
 
 def _program(config: RunnableConfig | None) -> AgenticIQA:
     settings: Mapping[str, Any] = (config or {}).get("configurable") or {}
-    for name in settings:
-        if name not in ("program", "config") and (meant := _meant(name)):
-            raise UserError(f"unknown configurable {name!r}, did you mean {meant!r}?")
-    if "program" in settings:
-        if "config" in settings:
-            raise UserError("configurable has both a program and a config; give only one of them")
-        _refuse_other_types(settings["program"])
-        return settings["program"]
-    for name, value in settings.items():
-        if name != "config" and isinstance(value, dspy.Module | dspy.BaseLM | Config):
-            known = "give a program as 'program', a configuration as 'config', a model with dspy.context(lm=...)"
-            raise UserError(f"unknown configurable {name!r}; {known}")
-    return AgenticIQA.from_config(settings.get("config"))
-
-
-def _meant(name: str) -> str | None:
-    """Return the key that was probably meant by a similar name."""
-    close = get_close_matches(name.lower(), ("program", "config"), n=1, cutoff=0.85)
-    return CONFIG_SYNONYMS.get(name.lower()) or (close[0] if close else None)
+    if "program" not in settings:
+        return AgenticIQA.from_config(settings.get("config"))
+    _refuse_other_types(settings["program"])
+    return settings["program"]
 
 
 def _refuse_other_types(program: object) -> None:

@@ -27,7 +27,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support import full_run
 from support.fake_server import Server, by_stage, fake_server, field_of, has_field, images_of, stage_of
 from support.nodes import scripted
-from support.scripted_answers import ANSWER, RATE, SCRIPT, plan, program_for
+from support.scripted_answers import ANSWER, RATE, SCRIPT, plan
 from support.snippets import snippets
 
 pytestmark = pytest.mark.slow
@@ -245,30 +245,10 @@ def test_parallel_graphs_ask_their_own_models(photo: Path, server: Server) -> No
     assert {model for model, _ in asked} == {"one", "two"}
 
 
-def test_the_program_of_a_run_is_used_in_place_of_the_graphs(photo: Path, server: Server, tmp_path: Path) -> None:
-    """One in ``configurable``, as a program or a configuration, or in the context; its limit of iterations holds."""
-    graph = build_graph(AgenticIQA.offline())
-    graph.invoke(given(photo), {"configurable": {"program": program_for(server)}})
-    assert len(server.of("plan")) == 1
-    asyncio.run(graph.ainvoke(given(photo, "Is it good?"), context={"program": program_for(server)}))
-    assert len(server.of("plan")) == 2
-    configured = {"configurable": {"config": full_run.configuration(tmp_path, server.url)}}
-    graph.invoke(given(photo, "Is it bad?"), configured)
-    assert len(server.of("plan")) == 3
-    config, _ = scripted({**GAP, "plan": [plan("cup"), plan("wall")]})
-    config["configurable"]["program"].max_replan_iterations = 1
-    assert ran(graph, given(photo), config) == ["check_input", *ROUND]
-
-
-def test_a_context_with_another_program_than_an_agenticiqa_is_refused(photo: Path) -> None:
-    """Other values of a larger graph in the context are ignored."""
-    offline = AgenticIQA.offline()
-    with pytest.raises(UserError, match="program is of type str; give an AgenticIQA such as"):
-        build_graph(offline).invoke(given(photo), context={"program": "mine"})
-    with pytest.raises(UserError, match="unknown configurable 'judge'; give a program as 'program'"):
-        build_graph().invoke(given(photo), context={"judge": offline})  # type: ignore[typeddict-unknown-key]
-    for context in ({"user": 7}, object()):
-        assert build_graph(offline).invoke(given(photo), context=context)["summarizer_result"]
+@pytest.mark.parametrize("settings", [{"program": AgenticIQA.offline()}, {"config": "model_backends"}])
+def test_a_run_cannot_name_another_program(photo: Path, settings: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="give the program to build_graph"):
+        build_graph(AgenticIQA.offline()).invoke(given(photo), {"configurable": {**settings, "user": 7}})
 
 
 def test_without_a_program_the_default_configuration_is_used(photo: Path) -> None:

@@ -96,7 +96,7 @@ def test_every_interface_uses_the_tuned_folder_with_the_same_score(
             "reference_path": str(labels.parent / "scene0.png"),
             "query": "Rate the quality.",
         }
-        graph = build_graph().invoke(state, {"configurable": {"config": str(tmp_path / "mine.yaml")}})
+        graph = build_graph(program).invoke(state)
         scores.append(program(image, "Rate the quality.", labels.parent / "scene0.png").quality_score)
         assert graph["summarizer_result"].quality_score == scores.pop()
         assert len(set(scores)) == 1, scores

@@ -32,7 +32,7 @@ async def use(program: AgenticIQA) -> None:
             assert_type(outcome, Assessment)
     agenticiqa.draw_assessment(result, "map.png")
     graph = agenticiqa.build_graph(program, max_replan_iterations=3)
-    graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"}, context={"program": program})
+    graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"})
     agenticiqa.build_graph("mine.yaml")  # type: ignore[arg-type]
     program("photo.jpg", question="Is it sharp?")  # type: ignore[call-arg]
     agenticiqa.AgenticIQa  # type: ignore[attr-defined]  # noqa: B018
