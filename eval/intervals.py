@@ -17,7 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import t as student
 
 from agenticiqa.eval.logistic import Curve, fit_logistic
-from agenticiqa.eval.metrics import Numbers, average_ranks, checked, places_of, plcc, rmse, srcc, why_undefined
+from agenticiqa.eval.metrics import (
+    Numbers,
+    average_ranks,
+    checked,
+    linear_correlation,
+    places_of,
+    plcc,
+    rmse,
+    srcc,
+    why_undefined,
+)
 
 Measure = Callable[[Numbers, Numbers], float | None]
 Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
@@ -224,7 +234,9 @@ def _on_rows(measure: Measure, x: Numbers, y: Numbers) -> Callable[[NDArray[np.i
     """Return the measure of a part of the images. For SRCC, the images are sorted once and not for each part."""
     if measure is srcc:
         first, second = places_of(x), places_of(y)
-        return lambda rows: plcc(average_ranks(first[rows]), average_ranks(second[rows]))
+        return lambda rows: linear_correlation(average_ranks(first[rows]), average_ranks(second[rows]))
+    if measure is plcc:
+        return lambda rows: linear_correlation(x[rows], y[rows])
     return lambda rows: measure(x[rows], y[rows])
 
 

@@ -59,7 +59,11 @@ def krcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
 
 def plcc(predictions: ArrayLike, mos: ArrayLike) -> float | None:
     """Return Pearson's linear correlation of the raw values. Raises ValueError as ``checked`` does."""
-    x, y = checked(predictions, mos)
+    return linear_correlation(*checked(predictions, mos))
+
+
+def linear_correlation(x: Numbers, y: Numbers) -> float | None:
+    """Return the same for arrays that ``checked`` returned."""
     if _why_undefined(x, y):
         return None
     x, y = x - x.mean(), y - y.mean()

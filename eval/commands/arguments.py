@@ -225,8 +225,8 @@ RUNS_SHOWN: Options = (
 COMPARE: Options = (
     Option(
         "RUN|IMAGE",
-        "two or more runs: folders that `evaluate --out` wrote, with one data set or several, or results of `assess` "
-        "(--jsonl FILE, --parquet DIR). Or two or more image files",
+        "two or more runs: folders that `evaluate --out` wrote, with one data set or several. Or two or more image "
+        "files",
         Path,
         nargs="+",
         dest="runs",
@@ -238,7 +238,7 @@ COMPARE: Options = (
 REPORT: Options = (
     Option(
         "RUN",
-        "folder that `evaluate --out` wrote, or results of `assess` (--jsonl FILE, --parquet DIR)",
+        "folder that `evaluate --out` wrote",
         Path,
         nargs="+",
         dest="runs",

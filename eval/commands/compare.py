@@ -11,7 +11,6 @@ from agenticiqa.eval.commands.arguments import RUNS_SHOWN
 from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report, comma_separated
 from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
-from agenticiqa.eval.report.shards import compare_shards
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.arguments import COMPARE_IMAGES
 from agenticiqa.programs.cli.options import given
@@ -20,13 +19,11 @@ from agenticiqa.programs.cli.printable import is_stdout, print_note, write_outpu
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import is_name_of_image
-from agenticiqa.programs.scale.names import holds_results, is_shard_folder
 
 
 def run(args: Namespace) -> int:
     """Print the tables, or write them in the requested formats; without any folder, compare images."""
-    results = all(map(holds_results, args.runs))
-    images = not results and not any(path.is_dir() for path in args.runs)
+    images = not any(path.is_dir() for path in args.runs)
     for path in args.runs:
         _refuse_folder_of_images(path)
     if unsuitable := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
@@ -34,13 +31,7 @@ def run(args: Namespace) -> int:
         raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {found}: remove it")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
-    of_kind = compare_shards if results else _report
-    report = of_kind(args.runs, names_of(args.runs, args.name or ()))
-    return write_forms(report, args)
-
-
-def write_forms(report: Report, args: Namespace) -> int:
-    """Write a report in the forms that the options name, or print it without any; returns the exit status."""
+    report = _report(args.runs, names_of(args.runs, args.name or ()))
     check_outputs(args)
     texts = {form: "\n".join(map(FORMS[form], report.tables)) for form in ("markdown", "latex")}
     done = write_all(
@@ -77,7 +68,7 @@ def csv_outputs(file: Path | None, tables: Mapping[str, str]) -> Iterator[tuple[
 
 
 def _refuse_folder_of_images(path: Path) -> None:
-    if not path.is_dir() or is_run(path) or is_shard_folder(path) or runs_below(path):
+    if not path.is_dir() or is_run(path) or runs_below(path):
         return
     if names := sorted(file.name for file in path.iterdir() if is_name_of_image(file.name)):
         shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])

@@ -5,18 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agenticiqa.eval.commands.compare import write_forms
 from agenticiqa.eval.report.model import ReportTable, comma_separated, latex, markdown
 from agenticiqa.eval.report.page.kept_run import KeptRun, read_run
 from agenticiqa.eval.report.page.pages import report_of, write_page
 from agenticiqa.eval.report.rating_tables import numbers
 from agenticiqa.eval.report.run_scores import names_of
-from agenticiqa.eval.report.shards import shards_report
 from agenticiqa.programs.cli.output_paths import check_outputs, write_all
 from agenticiqa.programs.cli.printable import is_stdout, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.scale.names import holds_results
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,11 +25,6 @@ def run(args: Namespace) -> int:
         raise UserError("--html needs the name of a file, because copies of images go to a folder beside it")
     check_outputs(args)
     folders = [*dict.fromkeys(args.runs)]
-    if any(map(holds_results, folders)):
-        if args.html:
-            raise UserError("--html is for runs of evaluate: remove it. For a page of a few images, use assess --html")
-        report = shards_report(folders, names_of(folders, args.name or ()))
-        return write_forms(report, args)
     runs = [read_run(folder, name) for folder, name in zip(folders, names_of(folders, args.name or ()), strict=True)]
     questions, ratings = ([run for run in runs if run.asks_questions is kind] for kind in (True, False))
     if questions and ratings:

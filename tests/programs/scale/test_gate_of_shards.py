@@ -1,0 +1,55 @@
+"""Results of assess, as shards and as JSON lines, read by gate, as a user calls it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agenticiqa.eval.cli import main
+from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.scale.table import shard_rows
+from support.shards import png, run_of
+
+
+@pytest.fixture
+def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs over 9 images and a broken one; the second lacks an image, and has another one brighter."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for number in range(9):
+            (tmp_path / name / f"{number}.png").write_bytes(png(20 * number))
+    (tmp_path / "first" / "broken.png").write_bytes(b"none")
+    (tmp_path / "second" / "0.png").unlink()
+    run_of(["first"], "a")
+    run_of(["second"], "b")
+    return tmp_path
+
+
+def test_json_lines_are_read_as_the_same_rows_in_shards(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("policy.yaml").write_text("min_score: 3\n")
+    with ResultsFile(Path("a.jsonl")) as results:
+        for row in shard_rows("a"):
+            results.append({**row, "quality_score": 1.0} if "error" not in row else row)
+            results.append(row)  # which replaces the one before
+    shown = []
+    for kept in ("a", "a.jsonl"):
+        assert main(["gate", kept, "--policy", "policy.yaml"]) == 4
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
+def test_gate_reads_kept_results(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("policy.yaml").write_text("min_score: 3\n")
+    assert main(["gate", "a", "--policy", "policy.yaml"]) == 4
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[1] for line in lines if line[0] == "accepted"] == [f"first/{n}.png" for n in range(7, 9)]
+    assert lines[-1][0] == "refused: undecodable"
+    assert main(["gate", "b", "--policy", "policy.yaml", "--json"]) == 4
+    assert [json.loads(line)["accepted"] for line in capsys.readouterr().out.splitlines()] == [False] * 6 + [True] * 2
+    Path("policy.yaml").write_text("min_short_side: 9\n")
+    assert main(["gate", "b", "--policy", "policy.yaml"]) == 4
+    assert "8 x 8 pixels" in capsys.readouterr().out
+    Path("second/1.png").unlink()
+    assert main(["gate", "b", "--policy", "policy.yaml"]) == 2
+    assert "the policy has conditions for the file" in capsys.readouterr().err
