@@ -1,6 +1,6 @@
-"""Find the part of a picture to assess: inside borders of one color, and one tile of a repeated picture.
+"""Find the part of a picture to assess: inside borders of one color.
 
-Bars, frames and repetition of a picture change a score without changing the quality. A border is distinguished from a
+Bars and frames change a score without changing the quality. A border is distinguished from a
 plain sky or a white background by its edge: it has one color up to compression noise, and the picture begins at one
 straight line.
 """
@@ -25,10 +25,6 @@ RINGING = 16  # pixels of the border beside the picture, a JPEG color block, tha
 FAR, FEW = 32, 0.4  # less than this share of a line changes by more than so many levels
 MOST_SAMPLES = 2048  # pixels of a line that are examined
 SMALLEST = 96  # pixels of a side that remains, which is at least a third of the picture's
-MOST_TILES = 4  # along an axis
-SAMPLES = 64  # rows or columns that are compared
-SAME = 0.25  # largest mean difference of two tiles, as a share of that of other places
-LEAST_DIFFERENCE = 6.0  # levels: with a smaller difference the picture is flat along an axis
 
 _SIDES = ("left", "top", "right", "bottom")
 
@@ -46,22 +42,15 @@ def assessed_part(pixels: Pixels) -> AssessedPart | None:
     if min(height, width) < SMALLEST:
         return None
     left, top, right, bottom = _inside(pixels)
-    inner = pixels[top:bottom, left:right]
-    across, down = _tiles(_turned(inner)), _tiles(inner)
-    box = (left, top, left + (right - left) // across, top + (bottom - top) // down)
-    reasons = []
-    cut = [
-        f"{name} {size}" for name, size in zip(_SIDES, (left, top, width - right, height - bottom), strict=True) if size
-    ]
-    if cut:
-        reasons.append(f"borders of one color ({', '.join(cut)} pixels) were excluded")
-    if across * down > 1:
-        reasons.append(f"the image is a grid of {across} x {down} copies of one picture")
-    if not reasons:
+    sizes = zip(_SIDES, (left, top, width - right, height - bottom), strict=True)
+    cut = [f"{name} {size}" for name, size in sizes if size]
+    if not cut:
         return None
-    size = f"{box[2] - box[0]} x {box[3] - box[1]}"
-    where = f"Only the box {list(box)} (left, top, right, bottom in pixels), {size}, was assessed"
-    return AssessedPart(box, f"{where}: {', and '.join(reasons)}.")
+    box = (left, top, right, bottom)
+    where = (
+        f"Only the box {list(box)} (left, top, right, bottom in pixels), {right - left} x {bottom - top}, was assessed"
+    )
+    return AssessedPart(box, f"{where}: borders of one color ({', '.join(cut)} pixels) were excluded.")
 
 
 def _inside(pixels: Pixels) -> Box:
@@ -133,23 +122,3 @@ def _is_picture(pixels: Pixels, box: Box) -> bool:
         for size, lines, edge in sides
         if size
     )
-
-
-def _tiles(lines: Pixels) -> int:
-    """Return how often the lines, (N, M, 3), repeat one after the other: 1 to ``MOST_TILES``."""
-    across = max(1, lines.shape[1] // SAMPLES)
-
-    def difference(step: int) -> float:
-        lag = len(lines) - step
-        every = max(1, lag // SAMPLES)
-        return float(np.abs(lines[step::every, ::across].astype(np.int16) - lines[:lag:every, ::across]).mean())
-
-    for times in range(MOST_TILES, 1, -1):
-        step = len(lines) // times
-        if (
-            step >= SMALLEST
-            and (usual := difference(step // 2)) >= LEAST_DIFFERENCE
-            and difference(step) < SAME * usual
-        ):
-            return times
-    return 1

@@ -11,12 +11,11 @@ from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.recolored import recoloring
 from agenticiqa.programs.images.registration import (
     SAME_ELSEWHERE,
-    SAME_IN_PLACE,
     Match,
     Size,
     colors_at,
     corners,
-    find_matches,
+    find_match,
     find_turn,
 )
 from agenticiqa.signatures.types import Box
@@ -37,9 +36,9 @@ class ReferenceCheck(BaseModel):
     picture``, with which no comparison is made; ``unknown``, where a side is below 32 pixels or there is no structure.
 
     ``similarity`` is the correlation of structure where both overlap, up to 1, ``confidence`` the height of the peak of
-    the phase correlation, 0 to 1. ``colors`` says how the image has the reference's colors mixed up (a negative,
-    swapped channels), else is empty. ``aligned`` says that the overlap was measured, and ``swapped`` that the reference
-    looks worse than the image. ``sentence`` is a remark for the reader, empty if there is no problem.
+    the phase correlation, 0 to 1. ``colors`` says that red and blue of the reference are swapped in the image, else is
+    empty. ``aligned`` says that the overlap was measured. ``sentence`` is a remark for the reader, empty if there is no
+    problem.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,7 +51,6 @@ class ReferenceCheck(BaseModel):
     confidence: float | None = None
     colors: str = ""
     aligned: bool = False
-    swapped: bool = False
     sentence: str = ""
 
     @property
@@ -75,15 +73,10 @@ def relate(image: LoadedImage, reference: LoadedImage) -> Relation:
     """Find where an image lies in its reference, of any size."""
     if image.same_pixels(reference):
         return Relation("identical")
-    matches = find_matches(image.pixels, reference.pixels)
-    match = next(matches, None)
+    match = find_match(image.pixels, reference.pixels)
     if match is None:
         return Relation("unknown", colors=recolored(image, reference) if image.size == reference.size else "")
-    turn = find_turn(match) if abs(match.similarity) < SAME_ELSEWHERE else ""
-    if not turn and not match.shows_same:
-        same = (other for other in matches if other.shows_same)
-        # Further attempts find more matches by chance, so the colors themselves must be mixed up, too.
-        match = next((other for other in same if colors_at(other, image.pixels, reference.pixels)), match)
+    turn = find_turn(match) if match.similarity < SAME_ELSEWHERE else ""
     if turn or not match.shows_same:
         return Relation("another picture", match, turn)
     return Relation(_kind(match), match, colors=recolored(image, reference, match))
@@ -97,7 +90,7 @@ def _kind(match: Match) -> Kind:
 
 
 def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = None) -> str:
-    """Describe how the image has the reference's colors mixed up, or return "": see ``images.recolored``.
+    """Describe how the image has the reference's channels swapped, or return "": see ``images.recolored``.
 
     It is computed once, where ``match`` places the image in the reference, by default in place.
     """
@@ -105,8 +98,7 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
     def compute() -> str:
         if match is None:
             return recoloring(image.pixels, reference.pixels)
-        inverted = "brightness is inverted" if match.similarity <= -SAME_IN_PLACE else ""
-        return colors_at(match, image.pixels, reference.pixels) or inverted
+        return colors_at(match, image.pixels, reference.pixels)
 
     return reference.memo.once(("recolored", image.sha256, image.size), compute)
 

@@ -1,8 +1,8 @@
 """Find where one image lies in another: in place, shifted, cropped, scaled, turned, or not at all.
 
 Pictures are compared by structure: luma without its coarse tones, divided by its local contrast, so that changes of
-brightness, contrast and color do not count. Normalized cross-correlation of small copies finds scale and place, of the
-picture and of its negative at once. Phase correlation in windows refines them to a fraction of a pixel.
+brightness, contrast and color do not count. Normalized cross-correlation of small copies finds scale and place. Phase
+correlation in windows refines them to a fraction of a pixel.
 
 Sources: J. P. Lewis, "Fast normalized cross-correlation", 1995; D. Padfield, "Masked object registration in the Fourier
 domain", IEEE TIP 21(5), 2012; C. D. Kuglin and D. C. Hines, "The phase correlation image alignment method", 1975.
@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import scipy  # its parts load when they are first used, which is never without a reference
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
 from agenticiqa.programs.images.recolored import recoloring
 
@@ -100,9 +100,9 @@ class Match:
 
     @property
     def shows_same(self) -> bool:
-        """Return whether both pictures show the same; in place, a negative counts, too."""
+        """Return whether both pictures show the same."""
         if self.one_size and self.scale[0] == 1 and np.abs(self.shift).max() < 0.02 * max(self.image.size):
-            return abs(self.similarity) >= SAME_IN_PLACE
+            return self.similarity >= SAME_IN_PLACE
         side = min(max(self.image.size), max(self.reference.size))
         if self.one_size and side < COARSE:
             return self.similarity >= min(SAME_ELSEWHERE_SMALL, SAME_ELSEWHERE * COARSE / side)
@@ -123,26 +123,22 @@ def corners(span: Span) -> tuple[float, float, float, float]:
     return left, top, right, bottom
 
 
-def find_matches(image: Pixels, reference: Pixels) -> Iterator[Match]:
-    """Yield the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
+def find_match(image: Pixels, reference: Pixels) -> Match | None:
+    """Return the best place of ``image`` in ``reference``, both uint8 RGB (H, W, 3), of any two sizes.
 
     Scales from 1/4 to 4 are searched if the pictures do not match in place. If several places explain the pair about
-    equally well, the simplest one is returned: in place, then a shift, then another scale. Nothing is yielded where a
-    side is below 32 pixels, or a picture has almost no structure.
-
-    Further matches are those of the negative, the green channel, and its negative. One of them has the structure of
-    the reference if the colors are mixed up.
+    equally well, the simplest one is returned: in place, then a shift, then another scale. The result is ``None`` where
+    a side is below 32 pixels, or a picture has almost no structure.
     """
-    pristine = Image.fromarray(reference).convert("L")
-    gray, green = Image.fromarray(image).convert("L"), Image.fromarray(np.ascontiguousarray(image[..., 1]))
-    if min(*gray.size, *pristine.size) >= SMALLEST_SIDE:
-        pictures = gray, green, ImageOps.invert(gray), ImageOps.invert(green)
-        found = _search([_as_it_is(picture, pristine) for picture in pictures])
-        yield from (_final(found[index]) for index in (0, 2, 1, 3) if found)
+    gray, pristine = Image.fromarray(image).convert("L"), Image.fromarray(reference).convert("L")
+    if min(*gray.size, *pristine.size) < SMALLEST_SIDE:
+        return None
+    found = _search(_as_it_is(gray, pristine))
+    return found and _final(found)
 
 
 def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
-    """Describe how the overlap has the reference's colors mixed up, or return "": see ``images.recolored``."""
+    """Describe how the overlap has the reference's channels swapped, or return "": see ``images.recolored``."""
     here = found.overlap
     if min(here[1] - here[0]) < 1:
         return ""
@@ -164,63 +160,52 @@ def _as_it_is(image: Image.Image, reference: Image.Image) -> Match:
     return Match(image, reference, np.divide(reference.size, image.size), np.zeros(2))
 
 
-def _search(best: list[Match]) -> list[Match]:
-    """Return the best matches on small copies, none without any structure.
-
-    The second half of ``best`` has the negatives of the images in the first half.
-    """
-    first = best[0]
-    factor = max(1.0, max(first.image.size) / COARSE)
-    small = np.stack([structure(_copy(match.image, factor)) for match in best[: len(best) // 2]])
-    fitted = structure(_resized(first.reference, (small.shape[2], small.shape[1])))
-    if not (small[0].any() and fitted.any()):
-        return []
-    similarities = [sign * correlation(plane, fitted) for sign in (1, -1) for plane in small]
-    best = [replace(match, similarity=similarity) for match, similarity in zip(best, similarities, strict=True)]
-    for scales in ([1.0], SCALES_OF_ONE_SIZE) if first.one_size else (SCALES,):
-        if first.one_size and max(match.similarity for match in best[::2]) >= NEARLY_ALIGNED:  # of luma
+def _search(best: Match) -> Match | None:
+    """Return the best match on small copies; ``None`` without any structure."""
+    factor = max(1.0, max(best.image.size) / COARSE)
+    small = structure(_copy(best.image, factor))
+    fitted = structure(_resized(best.reference, (small.shape[1], small.shape[0])))
+    if not (small.any() and fitted.any()):
+        return None
+    best = replace(best, similarity=correlation(small, fitted))
+    for scales in ([1.0], SCALES_OF_ONE_SIZE) if best.one_size else (SCALES,):
+        if best.one_size and best.similarity >= NEARLY_ALIGNED:
             break
-        for index, tried in enumerate(zip(*(_placed(best, small, factor, scale) for scale in scales), strict=True)):
-            other = max(tried, key=lambda match: match.similarity)
-            if other.similarity > best[index].similarity + CLEARLY_BETTER:
-                best[index] = other
+        other = max((_placed(best, small, factor, scale) for scale in scales), key=lambda match: match.similarity)
+        if other.similarity > best.similarity + CLEARLY_BETTER:
+            best = other
     return best
 
 
-def _placed(matches: list[Match], small: Plane, factor: float, scale: float) -> Iterator[Match]:
-    """Yield the best places at one scale of small copies' structure, (N, H, W), and those of their negatives.
+def _placed(match: Match, small: Plane, factor: float, scale: float) -> Match:
+    """Return the best place at one scale of a small copy's structure, (H, W).
 
-    They are the highest normalized correlations where enough of the two pictures overlaps.
+    It is the highest normalized correlation where enough of the two pictures overlaps.
     """
-    reference, factor = matches[0].reference, factor * scale
+    reference, factor = match.reference, factor * scale
     if min(reference.size) < FEWEST * factor or max(reference.size) > WIDEST * factor:
-        yield from (replace(match, similarity=-1.0) for match in matches)
-        return
+        return replace(match, similarity=-1.0)
     large = structure(_copy(reference, factor))
-    shape = np.add(small.shape[1:], large.shape) - 1
+    shape = np.add(small.shape, large.shape) - 1
     padded = [scipy.fft.next_fast_len(int(side), real=True) for side in shape]
 
     def slid(first: Plane, second: Plane) -> Plane:
-        spectra = scipy.fft.rfft2(first[..., ::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
-        return np.asarray(scipy.fft.irfft2(spectra, s=padded)[..., : shape[0], : shape[1]])
+        spectra = scipy.fft.rfft2(first[::-1, ::-1], s=padded) * scipy.fft.rfft2(second, s=padded)
+        return np.asarray(scipy.fft.irfft2(spectra, s=padded)[: shape[0], : shape[1]])
 
-    sides = zip(small.shape[1:], large.shape, strict=True)
+    sides = zip(small.shape, large.shape, strict=True)
     count = np.outer(*(np.convolve(np.ones(a, np.float32), np.ones(b, np.float32)) for a, b in sides))
-    energies = slid(small**2, np.ones_like(large)), slid(np.ones_like(small[0]), large**2)
+    energies = slid(small**2, np.ones_like(large)), slid(np.ones_like(small), large**2)
     floor = 1e-3 * count
     correlations = slid(small, large) / np.sqrt(np.maximum(energies[0], floor) * np.maximum(energies[1], floor))
-    enough = count >= LEAST_OVERLAP * min(small[0].size, large.size)
-    surfaces = np.where(enough, np.concatenate([correlations, -correlations]), -1)
-    for match, surface in zip(matches, surfaces, strict=True):
-        row, column = divmod(int(surface.argmax()), surface.shape[1])
-        origin = (np.subtract((column, row), small.shape[:0:-1]) + 1.0) * factor
-        yield replace(match, scale=np.full(2, scale), origin=origin, similarity=float(surface[row, column]))
+    surface = np.where(count >= LEAST_OVERLAP * min(small.size, large.size), correlations, -1)
+    row, column = divmod(int(surface.argmax()), surface.shape[1])
+    origin = (np.subtract((column, row), small.shape[::-1]) + 1.0) * factor
+    return replace(match, scale=np.full(2, scale), origin=origin, similarity=float(surface[row, column]))
 
 
 def _final(found: Match) -> Match:
     """Return the match at full resolution, with its similarity and confidence."""
-    if found.similarity <= -NEARLY_ALIGNED:  # a negative in place
-        return found
     simplest, found = _measured(_simplest(_refined(found))), _measured(found)
     best = found if found.similarity > simplest.similarity + CLEARLY_BETTER else simplest
     if best.shows_same or not best.one_size:

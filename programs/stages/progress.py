@@ -37,7 +37,7 @@ def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, b
 
 def checked_reference(check: ReferenceCheck) -> None:
     """Log the reference check: a warning, unless the pair was aligned without problems."""
-    level = logging.INFO if check.aligned and not check.swapped else logging.WARNING
+    level = logging.INFO if check.aligned else logging.WARNING
     logger.log(level, check.sentence, extra=event("reference_checked", **check.model_dump(mode="json")))
 
 

@@ -11,7 +11,7 @@ from agenticiqa.programs.stages.protocols import ToolSelection
 from agenticiqa.programs.tools.tool import Tool, best_for, get_tool, run_tool
 from agenticiqa.signatures.types import GLOBAL, OVERALL, Box, Distortions, ToolCall
 
-# The lower score of these is 1.1 for a negative, 1.3 to 2.7 for swapped channels. Structure or brightness gives 3 to 5.
+# The lower score of these is 1.3 to 2.7 for swapped channels. Structure or brightness gives 3 to 5.
 SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 
@@ -24,7 +24,7 @@ def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: Loade
 def applicable_tools(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
     """Return the applicable tools that may rate the image's quality.
 
-    If the colors of the reference were swapped or inverted, return only the metric that detects this best.
+    If red and blue of the reference are swapped, return only the metric that detects this best.
     """
     tools = applicable(toolbox, image, reference)
     if reference is None or not recolored(image, reference):

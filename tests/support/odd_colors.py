@@ -132,13 +132,13 @@ def odd_files(pixels: Pixels) -> Iterator[tuple[str, bytes, Pixels, float]]:
     back = icc.in_srgb(adobe, *icc.ADOBE_RGB)
     yield "Adobe RGB PNG", encoded(adobe, "PNG", icc_profile=icc.rgb_profile(*icc.ADOBE_RGB)), back, 2
     light = linear(pixels)
-    yield "linear 16-bit PNG (gAMA 1)", png(of_bits(light, 16), gama(1.0)), pixels, 1
+    yield "linear 16-bit PNG (gAMA 1)", png(of_bits(light, 16), gama(1.0)), pixels, 12
     yield "linear 16-bit gray PNG (gAMA 1)", png(of_bits(linear(gray), 16), gama(1.0)), as_rgb, 1
-    yield "PNG of gAMA 1/1.8", png(of_bits(light ** (1 / 1.8), 16), gama(1 / 1.8)), pixels, 1
+    yield "PNG of gAMA 1/1.8", png(of_bits(light ** (1 / 1.8), 16), gama(1 / 1.8)), pixels, 2
     yield "PNG of the usual gAMA", png(pixels, gama(0.45455)), pixels, 0
     wide = in_bt2020(pixels)
-    yield "PQ 16-bit PNG", png(of_bits(pq(wide), 16), cicp(9, 16)), pixels, 1
-    yield "HLG 16-bit PNG", png(of_bits(hlg(wide), 16), cicp(9, 18)), pixels, 1
+    yield "PQ 16-bit PNG", png(of_bits(pq(wide), 16), cicp(9, 16)), pixels, 5
+    yield "HLG 16-bit PNG", png(of_bits(hlg(wide), 16), cicp(9, 18)), pixels, 4
     yield "PQ 8-bit PNG", png(of_bits(pq(wide), 8), cicp(9, 16)), pixels, 13
     yield "PQ 16-bit gray PNG", png(of_bits(pq(linear(gray)), 16), cicp(9, 16)), as_rgb, 1
     yield "PNG of cICP sRGB", png(pixels, cicp(1, 13), gama(1.0)), pixels, 0

@@ -23,7 +23,7 @@ from agenticiqa.signatures.types import Box
 from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 RIM = 32  # pixels
-INVERTED, SWAPPED = 4.0, 3.0  # severities of the reference's colors, inverted or with swapped channels
+SWAPPED = 3.0  # severity of the reference's colors with swapped channels
 INTENDED = "This may be intended, so it does not count as a distortion."
 WITHOUT_COLOR: dict[Monochrome, Finding] = {
     "gray": Finding(0.0, GRAY, f"The picture is gray, without any color. {INTENDED}"),
@@ -69,9 +69,8 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
         predictions = predict(compared=own.all - features(reference).all) if own else {}
         found = findings_from(_measurements(image), _measurements(reference), predictions)
         if colors := recolored(image, reference):
-            severity = INVERTED if "inverted" in colors else SWAPPED
             found[COLOR] = Finding(
-                severity, "color cast", f"Compared with the reference, {colors}.", {"color cast": 1.0}
+                SWAPPED, "color cast", f"Compared with the reference, {colors}.", {"color cast": 1.0}
             )
     return {name: with_source(finding) for name, finding in found.items()}
 

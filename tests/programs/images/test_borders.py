@@ -77,18 +77,6 @@ def test_parts_of_the_picture_are_not_excluded(photo: Image.Image) -> None:
     assert box_of(stamp) is None  # less than a third of each side
 
 
-@pytest.mark.parametrize("times", [2, 3, 4])
-def test_one_copy_of_a_repeated_picture_is_assessed(photo: Image.Image, times: int) -> None:
-    tile = photo.resize((150, 100))
-    tiled = Image.fromarray(np.tile(np.asarray(tile), (times, times, 1)))
-    assert box_of(tiled) == (0, 0, 150, 100)
-    assert box_of(as_jpeg(tiled, 75)) == (0, 0, 150, 100)
-    part = assessed_part(np.asarray(ImageOps.expand(tiled, 25, "black")))
-    assert part is not None
-    assert part.box == (25, 25, 175, 125)
-    assert f"the image is a grid of {times} x {times} copies of one picture" in part.sentence
-
-
 def test_boxes_and_crops_refer_to_the_whole_picture(photo: Image.Image) -> None:
     damaged = photo.copy()
     damaged.paste(photo.crop((300, 150, 450, 300)).filter(ImageFilter.GaussianBlur(6)), (300, 150))

@@ -93,7 +93,6 @@ MAY_OPEN = {
     "programs/images/decoding.py": "it is the loader",
     "programs/images/colors.py": "it is part of the loader",
     "programs/images/arrays.py": "it is part of the loader",
-    "programs/images/recolored.py": "changes colors of pixels in memory",
 }
 OPENS = {"open", "convert", "exif_transpose", "imread", "frombytes", "frombuffer"}
 
