@@ -131,7 +131,7 @@ def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswe
         return yes_no_letter(options, rule(asked, measured, look))
     if chosen := choices.choose_quality(asked, measured):
         return chosen
-    if rule is rules.not_measured and not choices.ABSENT.search(asked.text):
+    if rule is rules.not_measured:
         return rule(asked, measured, look)
     return choices.choose(asked, measured)
 

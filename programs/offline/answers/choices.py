@@ -34,7 +34,6 @@ from agenticiqa.programs.offline.answers.rule_answer import (
     nearest_degree,
 )
 from agenticiqa.programs.offline.answers.rules import LEVEL_OF
-from agenticiqa.programs.offline.measured.findings import severity_word
 from agenticiqa.signatures.categories import BRIGHTNESS, COLOR, CONTRAST
 from agenticiqa.signatures.lexicon import Meaning, fold_severity, terms_in
 from agenticiqa.signatures.vocabulary import SEVERITIES
@@ -49,8 +48,7 @@ OPPOSITES = {"dark", "bright"}  # kinds of one category, but not degrees of one 
 _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
 _OF_THESE = re.compile(r"\bof (?:the|these|those|them)\b|\bneither\b", re.I)
-_BOTH = re.compile(r"(?:all|both)(?: (?:of )?(?:the|these|them|above))*", re.I)
-ABSENT = re.compile(
+_ABSENT = re.compile(
     r"\b(?:do|does|is|are)(?:n't| not)\b(?! it\b| the\b| this\b)|\bnot (?:present|visible|found|seen)\b|\babsent\b",
     re.I,
 )
@@ -150,22 +148,19 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     named = {letter: faults for letter, option in read.items() if (faults := _faults(asked.options[letter], option))}
     every = list(dict.fromkeys(fault for faults in named.values() for fault in faults))
     rest = {letter: option.about.name for letter, option in read.items() if letter not in named}
-    both = [letter for letter, text in asked.options.items() if _BOTH.fullmatch(text.strip(" ."))]
-    named |= {letter: tuple(every) for letter in both}
     severities = {fault: _severity(fault, every, measured) for fault in every}
     known = {fault: severity for fault, severity in severities.items() if severity is not None}
-    highest, absent = max(known.values(), default=0.0), bool(ABSENT.search(asked.text))
-    several = any(len(faults) > 1 for faults in named.values())
+    highest = max(known.values(), default=0.0)
+    if _ABSENT.search(asked.text) or any(len(faults) > 1 for faults in named.values()):
+        return NOT_UNDERSTOOD
     for fault in severities.keys() - known.keys():  # may be the worst: bounded by the severity of its category
         bound = measured.severity(replace(fault, kind=""))
-        if bound is not None and (bound > highest - TIE or several or absent):
+        if bound is not None and bound > highest - TIE:
             return cannot_tell(fault, measured)
-    if absent:
-        return _absent(named, known)
     hidden = next((fault for fault in every if measured.may_hide(fault)), None)
     if hidden and highest < VISIBLE:
         return cannot_exclude(hidden, measured)
-    none = [letter for letter, name in rest.items() if name != OTHER and letter not in both]
+    none = [letter for letter, name in rest.items() if name != OTHER]
     of_one = len({fault.scale for fault in every}) == 1  # "too low", "fine" and "too high" are degrees
     if highest < (OBJECTIONABLE if of_one and none else VISIBLE):
         if highest >= VISIBLE and measured.may_be_more(max(known, key=known.__getitem__)):
@@ -175,8 +170,6 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
         )
         reason = "None of the offered distortions is visible in the measurements."
         return RuleAnswer(none[0] if fits else None, reason, measured.visible[:1])
-    if several:
-        return _together(named, known)
     best, *others = sorted(named, key=lambda letter: -known.get(named[letter][0], 0.0))
     about = named[best][0].categories
     covered = {category for fault in every for category in fault.categories}
@@ -187,26 +180,6 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
     if others and highest - known.get(named[others[0]][0], 0.0) < TIE:
         return RuleAnswer(None, f"Options {others[0]} and {best} have the same measured severity.", about)
     return RuleAnswer(best, f"{best} has the highest measured severity of the offered distortions.", about)
-
-
-def _together(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
-    """Return the option that names exactly the distortions that are present."""
-    least = OBJECTIONABLE if max(known.values()) >= OBJECTIONABLE else VISIBLE
-    present = {fault for fault, severity in known.items() if severity >= least}
-    fitting = [letter for letter, faults in named.items() if {*faults} == present]
-    if len(fitting) != 1:
-        return RuleAnswer(None, "No single option names exactly the measured distortions.")
-    reason = f"{fitting[0]} names exactly the distortions that are {severity_word(least)} or worse."
-    return RuleAnswer(fitting[0], reason)
-
-
-def _absent(named: Mapping[str, tuple[Meaning, ...]], known: Mapping[Meaning, float]) -> RuleAnswer:
-    """Return the one option that names a distortion that is not visible."""
-    missing = [letter for letter, faults in named.items() if all(known.get(each, VISIBLE) < VISIBLE for each in faults)]
-    if len(missing) != 1:
-        shown = f"The measurements do not show {', '.join(missing)}" if missing else "The measurements show all options"
-        return RuleAnswer(None, f"{shown}, so no single option fits.")
-    return RuleAnswer(missing[0], f"{missing[0]} is the only option that is not visible in the measurements.")
 
 
 def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:
