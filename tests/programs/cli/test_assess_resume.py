@@ -47,36 +47,6 @@ def config(text: str) -> tuple[str, str]:
     return "--config", "mine.yaml"
 
 
-def test_an_image_with_changed_bytes_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert assess(album) == 0
-    picture(album / "b.png", 9)
-    assert assess(album) == 0
-    error = shown(capsys)
-    assert "1 of 2 images were already assessed; assessed again: 1 of an image or reference that has changed" in error
-    assert "1 assessed, saved in scores.jsonl; 1 outdated rows were removed" in error
-    assert [Path(row["image"]).name for row in rows()] == ["a.png", "b.png"], "one row for each image"
-
-
-def test_an_image_whose_reference_changed_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reference = picture(album.parent / "original.png", 5)
-    assert assess(album / "a.png", "--reference", reference) == 0
-    (first,) = rows()
-    picture(reference, 6)
-    assert assess(album / "a.png", "--reference", reference) == 0
-    (second,) = rows()
-    assert (first["image"], first["reference"]) == (second["image"], second["reference"])
-    assert first["reference_sha256"] != second["reference_sha256"]
-    assert "0 of 1 images were already assessed; assessed again: 1 of an image or reference that has changed" in shown(
-        capsys
-    )
-
-
-def test_another_reference_with_the_same_bytes_is_another_job(album: Path) -> None:
-    for name in ("one.png", "two.png"):
-        assert assess(album / "a.png", "--reference", picture(album.parent / name, 5)) == 0
-    assert [Path(row["reference"]).name for row in rows()] == ["one.png", "two.png"]
-
-
 @pytest.mark.parametrize(
     "text",
     ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "calibration: table5", "max_replan_iterations: 0"],
@@ -104,42 +74,6 @@ def test_a_changed_curve_with_the_same_name_is_assessed_again(album: Path, capsy
     assert assess(album, *config("calibration: curves.yaml")) == 0
     assert len(rows()) == 4
     assert "2 of another configuration" in shown(capsys)
-
-
-def test_resizing_the_reference_is_another_job(album: Path, tmp_path: Path) -> None:
-    reference = picture(tmp_path / "original.png", 5)
-    for more in ([], ["--resize-reference"], []):
-        assert assess(album / "a.png", "--reference", reference, *more) == 0
-    assert len(rows()) == 2
-    assert assess(album / "b.png") == assess(album / "b.png", "--resize-reference") == 0
-    assert len(rows()) == 3, "without a reference it means nothing"
-
-
-def test_a_relative_and_an_absolute_path_are_the_same_image(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assess("album") == 0
-    assert assess(album) == assess("./album/../album/a.png", "album/b.png") == 0
-    assert len(rows()) == 2
-    monkeypatch.chdir(album)
-    assert main(["assess", ".", "--jsonl", "../scores.jsonl", "--resume"]) == 0
-    monkeypatch.chdir(album.parent)
-    assert len(rows()) == 2, "a relative path in the file is also read from the file's folder"
-
-
-def test_the_file_and_its_images_can_be_moved_together(album: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert assess("album") == 0
-    elsewhere = album.parent / "elsewhere"
-    elsewhere.mkdir()
-    for name in ("album", "scores.jsonl"):
-        shutil.move(name, elsewhere)
-    assert main(["assess", "elsewhere/album", "--jsonl", "elsewhere/scores.jsonl", "--resume"]) == 0
-    monkeypatch.chdir(elsewhere)
-    assert len(rows()) == 2
-
-
-def test_a_link_to_a_folder_leads_to_the_same_images(album: Path) -> None:
-    Path("link").symlink_to("album")
-    assert assess("album") == assess("link/a.png", "link/b.png") == 0
-    assert len(rows()) == 2
 
 
 def test_the_summary_describes_the_last_run(album: Path) -> None:

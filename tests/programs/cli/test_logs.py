@@ -247,11 +247,6 @@ def test_every_record_names_its_image(
         assert (own[0], own[-1], len(own)) == ("begun", "done", len(steps) / 4)
 
 
-def test_offline_nothing_is_printed_without_v(examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--json"]) == 0
-    assert capsys.readouterr().err == ""
-
-
 def test_without_v_only_warnings_are_printed(
     tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -318,25 +313,6 @@ def test_the_log_file_has_one_json_object_for_each_record(
     assert main([*command, str(log)]) == 0
     assert json_lines(log)[: len(written)] == written
     assert json_lines(log)[-1]["event"] == "done"
-
-
-def test_a_log_that_cannot_be_opened_is_reported_in_one_line(
-    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--log", str(tmp_path / "no" / "log")]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "no/log: --log cannot write this file" in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_a_full_disk_ends_the_log_and_not_the_run(examples: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--json", "--log", "/dev/full"]) == 0
-    out, err = capsys.readouterr()
-    assert json.loads(out)["quality_score"] > 1
-    assert err.count("\n") == 1
-    assert "/dev/full: the log stops here" in err
 
 
 def test_a_key_is_never_logged_even_if_the_server_repeats_it(
