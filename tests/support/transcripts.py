@@ -129,13 +129,17 @@ def _lasting(line: str, folder: Path) -> str:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """Return the digest of each file by its name; thumbnails, whose names are digests, count as their folder."""
+    """Return the digest of each file by its name, without the time when a run finished.
+
+    Thumbnails, which are named by digests, count as their folder.
+    """
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             name = str(path.relative_to(folder))
             name = f"{os.path.dirname(name)}/" if os.path.dirname(name).endswith("_files") else name
-            found[name] = hashlib.sha256((found.get(name, "")).encode() + path.read_bytes()).hexdigest()
+            content = re.sub(rb'"finished": "[^"]*"', b"", path.read_bytes())
+            found[name] = hashlib.sha256(found.get(name, "").encode() + content).hexdigest()
     return found
 
 
