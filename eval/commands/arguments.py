@@ -204,16 +204,11 @@ EVALUATE: Options = (
     DRY_RUN,
     BATCHED,
     RAW_CSV,
-    Group(
-        (
-            Option(
-                "--circular",
-                "ask each question in all rotations of its options; it is correct only if all answers are correct",
-                bool,
-            ),
-        ),
-        "questions",
-        "Only for question benchmarks; `agenticiqa datasets` lists them.",
+    Option(
+        "--circular",
+        "for question benchmarks (see `agenticiqa datasets`): ask each question in all rotations of its options; it is "
+        "correct only if all answers are correct",
+        bool,
     ),
 )
 RUNS_SHOWN: Options = (
