@@ -50,7 +50,6 @@ if not TYPE_CHECKING:  # type checkers use the imports above, and so report name
 
     def __getattr__(name):
         """Import the module that defines the name."""
-        name = "assess_many" if name == "judge_many" else name  # its name in 0.1.0
         if name in _MODULES:
             return getattr(import_module(_MODULES[name]), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -448,8 +448,9 @@ def composed(config: Config) -> Stages:
         )
     else:
         executor = Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
-    planner = (
-        Planner(
+    planner: protocols.PlannerStage = RulePlanner(tools)
+    if planning:
+        planner = Planner(
             tools,
             backend=planning,
             attempts=attempts,
@@ -457,11 +458,8 @@ def composed(config: Config) -> Stages:
             fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
             prefetch=executor.prefetch,
         )
-        if planning
-        else LevelsPlanner()
-        if config.profile == "levels"
-        else RulePlanner(tools)
-    )
+    elif config.profile == "levels":
+        planner = LevelsPlanner()
     scorer: protocols.ScorerStage = levels or MeasuredScorer(tools[TOOL.name].adapter if config.adapter else None)
     answerer: protocols.AnswererStage = EvidenceAnswerer()
     if summarizing:

@@ -319,6 +319,7 @@ def query_and_path(state: AgenticIQAState) -> tuple[str, str]:
         if state.get(key) is None:
             raise UserError(f"the state has no {key}; give at least query and image_path")
     for key in ("image_path", "reference_path"):
-        if not isinstance(path := state.get(key), str | os.PathLike | None):
+        path = state.get(key)
+        if not isinstance(path, str | os.PathLike | None):
             raise UserError(f"{key} is of type {type(path).__name__}; give the path of the image, not the image itself")
     return state["query"], state["image_path"]

@@ -1,58 +1,42 @@
 """The result of an assessment, and the record of its run: timings and rejected answers."""
 
-import base64
-import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from html import escape
 from textwrap import shorten
 from typing import Any, Literal, TypeVar
 
 import dspy
-from PIL import Image
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.ledger import by_model, keeping
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import assessing
-from agenticiqa.programs.fusion.formula import interval_text, level_name
+from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images import ImageSource, LoadedImage, name_of
 from agenticiqa.programs.images.reference_check import ReferenceCheck
+from agenticiqa.programs.page.findings import distortions_of
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.result_row import AssessedRow
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.protocols import StageResult
-from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.types import (
-    GLOBAL,
-    OVERALL,
     PARSING_FAILED,
-    DistortionAnalysis,
     ExecutorOutput,
     LevelKey,
     PlannerOutput,
     ProbabilitySource,
     QueryType,
     SummarizerOutput,
-    ToolCall,
 )
-from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
+from agenticiqa.signatures.vocabulary import SEVERITIES
 
 R = TypeVar("R", bound=StageResult)
 
-LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
 NAMED = 3  # distortions in a repr
-THUMBNAIL = 240  # pixels of a thumbnail's longer side
-LONG_ANSWER = 80  # characters
-MAX_ROWS = 12  # of a table in HTML
 NONE = SEVERITIES[0]
-SHADE = "rgba(128,128,128,.3)"  # visible on light and on dark pages
-SCALE = "display:flex;justify-content:space-between;font-size:.75em;opacity:.75"
-CELL = f"text-align:left;padding:.1em 1em .1em 0;border-bottom:1px solid {SHADE}"
 
 
 @dataclass
@@ -233,6 +217,8 @@ class Assessment(dspy.Prediction):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a thumbnail, the score as a bar, distortions and tools. It loads no resources."""
+        from agenticiqa.programs.page.notebook import to_html  # needs jinja, which one photo does not
+
         return to_html(self)
 
 
@@ -268,54 +254,6 @@ def is_unscored(row: Mapping[str, Any]) -> bool:
     return asks == QueryType.SCORING and row.get("quality_score") is None
 
 
-def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:
-    """Return each analyzed (region, distortion), the most severe first."""
-    found = [(region, item) for region, items in _analysis(evidence).items() for item in items]
-    return sorted(found, key=lambda pair: -SEVERITIES.index(pair[1].severity))
-
-
-def placed(distortion: str, region: str) -> str:
-    """Return a distortion with its region; the region is omitted for the whole image."""
-    return distortion if region == GLOBAL else f"{distortion}, {region}"
-
-
-def measured(tool: str, distortion: str) -> str:
-    """Return what a tool measured, in words: its distortion, or overall quality."""
-    known = TOOLS.get(tool)
-    as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
-    return "overall quality" if as_a_whole or distortion == OVERALL else distortion
-
-
-def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:
-    """Return the place of a distortion: the damaged part if the damage is local, else the region."""
-    parts = (evidence.local_damage or {}).get(region, []) if evidence else []
-    return next((part.place for part in parts if part.type == distortion and region == GLOBAL), region)
-
-
-def to_html(result: Assessment) -> str:
-    """Return an assessment as one HTML element without scripts, style sheets or links; all text is escaped.
-
-    It inherits the page's font and colors, so it is readable on dark pages.
-    """
-    image, evidence = result.get("image"), result.get("executor_evidence")
-    distortions = [
-        (placed(item.type, place_of(evidence, region, item.type)), item.severity)
-        for region, item in distortions_of(evidence)
-    ]
-    tools = [_tool_row(call) for call in (evidence.tool_log if evidence else ())]
-    parts = [
-        _tag("div", escape(image.source), "font-weight:600;overflow-wrap:anywhere") if image else "",
-        _tag("div", escape(result.get("query") or ""), "opacity:.75"),
-        _answer(result),
-        _tag("div", escape(result.get("quality_reasoning") or ""), "margin:.4em 0"),
-        _table(("distortion", "severity"), distortions),
-        _table(("tool", "measures", "raw", "1 to 5"), tools),
-    ]
-    picture = _thumbnail(image) if image else ""
-    text = _tag("div", "".join(parts), "flex:1 1 20em;min-width:0")
-    return _tag("div", picture + text, "display:flex;flex-wrap:wrap;gap:1em;max-width:60em;line-height:1.4")
-
-
 def _headline(result: Assessment) -> str:
     """Return the score with its level, or the answer, shortened."""
     score = result.get("quality_score")
@@ -338,62 +276,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _analysis(evidence: ExecutorOutput | None) -> dict[str, list[DistortionAnalysis]]:
-    return (evidence.distortion_analysis if evidence else None) or {}
-
-
-def _tag(name: str, content: str, style: str) -> str:
-    return f'<{name} style="{style}">{content}</{name}>' if content else ""
-
-
-def _answer(result: Assessment) -> str:
-    """Return the score with a bar from 1 to 5, or the answer."""
-    score = result.get("quality_score")
-    if score is None:
-        answer = str(result.get("final_answer") or "")
-        size = "1.2em" if len(answer) < LONG_ANSWER else "1em"
-        return _tag("div", escape(answer), f"margin:.3em 0;font-weight:600;font-size:{size}")
-    level = level_name(score)
-    filled = f"width:{(score - 1) / 4:.1%};height:100%;background:{LEVEL_COLORS[LEVELS[level]]}"
-    number = _tag("span", f"{score:.2f}", "font-size:1.8em;font-weight:600")
-    bar = _tag("div", f'<div style="{filled}"></div>', f"height:.6em;background:{SHADE};overflow:hidden")
-    ends = _tag("div", "<span>1</span><span>3</span><span>5</span>", SCALE)
-    interval = _tag("div", interval_text(getattr(result, "score_interval", None)), "opacity:.75;font-size:.9em")
-    return _tag("div", f"{number} of 5: {level}{bar}{ends}{interval}", "margin-top:.3em;max-width:20em")
-
-
-def _tool_row(call: ToolCall) -> tuple[str, ...]:
-    raw = "failed" if call.raw is None else with_unit(call.raw, call.unit)
-    score = "-" if call.calibrated is None else f"{call.calibrated:.2f}"
-    subject = placed(measured(call.tool, call.distortion), call.region) + ", assessed as AI-generated" * (
-        call.image_kind == "generated"
-    )
-    return call.tool, subject, raw, score
-
-
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    """Return a table with at most ``MAX_ROWS`` rows; an empty text without rows."""
-    if not rows:
-        return ""
-    cells = [_row("th", header, ";opacity:.75;font-weight:400"), *(_row("td", row, "") for row in rows[:MAX_ROWS])]
-    if len(rows) > MAX_ROWS:
-        cells.append(_row("td", (f"and {len(rows) - MAX_ROWS} more",), ""))
-    return _tag("table", "".join(cells), "border-collapse:collapse;margin:.6em 0;font-size:.9em;color:inherit")
-
-
-def _row(tag: str, cells: tuple[str, ...], style: str) -> str:
-    opening = f'<{tag} style="{CELL}{style}">'
-    return f"<tr>{''.join(f'{opening}{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-
-def _thumbnail(image: LoadedImage) -> str:
-    """Return the image, at most ``THUMBNAIL`` pixels wide and high, as a JPEG in a data URI."""
-    small = Image.fromarray(image.pixels)
-    small.thumbnail((THUMBNAIL, THUMBNAIL))
-    buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=90)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    alt = escape(f"{image.source}, {image.width} x {image.height} pixels")
-    return f'<img src="data:image/jpeg;base64,{data}" alt="{alt}" title="{alt}" style="align-self:flex-start">'

@@ -18,7 +18,7 @@ from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text
 from agenticiqa.programs.page.entry import entry_of
-from agenticiqa.programs.result import measured
+from agenticiqa.programs.page.findings import measured
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.categories import BLURS, SHARPNESS
 from agenticiqa.signatures.types import GLOBAL

@@ -55,7 +55,7 @@ if not TYPE_CHECKING:  # a type checker uses the imports above, and reports name
         """Load a name on first use (PEP 562), so that importing the package loads neither DSPy nor numpy."""
         if name == "__version__":
             return import_module("importlib.metadata").version("agenticiqa")
-        if name in __all__ or name == "judge_many":  # the name of assess_many in 0.1.0
+        if name in __all__:
             return getattr(import_module("agenticiqa.programs"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenticiqa.programs.result import distortions_of, place_of
+from agenticiqa.programs.page.findings import distortions_of, place_of
 from agenticiqa.programs.result_row import ALSO_SHOWN
 from agenticiqa.programs.tools.outside_training import SHORT
 from agenticiqa.signatures.types import GLOBAL, ExecutorOutput

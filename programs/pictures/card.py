@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from textwrap import shorten, wrap
 
 from agenticiqa.programs.fusion.formula import interval_text, level_name
+from agenticiqa.programs.page.findings import LEVEL_COLORS, distortions_of, measured, place_of, placed
 from agenticiqa.programs.pictures.canvas import FAINT, INK, Canvas, Place
-from agenticiqa.programs.result import LEVEL_COLORS, Assessment, distortions_of, measured, place_of, placed
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools.tool import with_unit
 from agenticiqa.signatures.vocabulary import LEVELS
 

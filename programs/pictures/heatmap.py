@@ -10,7 +10,8 @@ from PIL import Image
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.offline.measured.patches import patch_severities
-from agenticiqa.programs.result import Assessment, distortions_of
+from agenticiqa.programs.page.findings import distortions_of
+from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
 from agenticiqa.programs.tools.tool import best_for
@@ -72,7 +73,8 @@ def heatmaps(result: Assessment) -> list[Heatmap]:
         shown = next((heatmap for heatmap in found.values() if heatmap.subject == main.type), None)
         if main.type in _local_types(evidence) or shown is None or not _shows_anything(shown):
             found = {name: heatmap for name, heatmap in found.items() if heatmap.subject == OVERALL}
-            found |= {DETECTOR: own} if (own := _detectors_map(image, main)) else {}
+            if own := _detectors_map(image, main):
+                found[DETECTOR] = own
     return [*found.values()]
 
 

@@ -17,7 +17,8 @@ from PIL import Image
 
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import UndecodedImage, load
-from agenticiqa.programs.result import MAX_ROWS, Assessment
+from agenticiqa.programs.page.notebook import MAX_ROWS
+from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.types import ToolCall
 
 HOSTILE = '"><script>alert(1)</script>&<img src=http://127.0.0.1:9/x onerror=alert(2)>.png'

@@ -12,7 +12,7 @@ from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load
-from agenticiqa.programs.result import to_html
+from agenticiqa.programs.page.notebook import to_html
 from agenticiqa.programs.tools.metrics import learned_iqa as module
 from agenticiqa.programs.tools.metrics.learned_iqa import (
     as_input,

@@ -1,0 +1,35 @@
+"""Name the findings of an assessment in words: its distortions, their places, and what tools measured."""
+
+from agenticiqa.programs.tools import TOOLS
+from agenticiqa.signatures.types import GLOBAL, OVERALL, DistortionAnalysis, ExecutorOutput
+from agenticiqa.signatures.vocabulary import SEVERITIES
+
+LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#2166ac"}  # red to blue
+
+
+def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:
+    """Return each analyzed (region, distortion), the most severe first."""
+    found = [(region, item) for region, items in _analysis(evidence).items() for item in items]
+    return sorted(found, key=lambda pair: -SEVERITIES.index(pair[1].severity))
+
+
+def placed(distortion: str, region: str) -> str:
+    """Return a distortion with its region; the region is omitted for the whole image."""
+    return distortion if region == GLOBAL else f"{distortion}, {region}"
+
+
+def measured(tool: str, distortion: str) -> str:
+    """Return what a tool measured, in words: its distortion, or overall quality."""
+    known = TOOLS.get(tool)
+    as_a_whole = known is not None and known.rates_overall and distortion not in known.good_at
+    return "overall quality" if as_a_whole or distortion == OVERALL else distortion
+
+
+def place_of(evidence: ExecutorOutput | None, region: str, distortion: str) -> str:
+    """Return the place of a distortion: the damaged part if the damage is local, else the region."""
+    parts = (evidence.local_damage or {}).get(region, []) if evidence else []
+    return next((part.place for part in parts if part.type == distortion and region == GLOBAL), region)
+
+
+def _analysis(evidence: ExecutorOutput | None) -> dict[str, list[DistortionAnalysis]]:
+    return (evidence.distortion_analysis if evidence else None) or {}
