@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.batch.csv_table import read_csv, rows_of
+from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -151,33 +151,6 @@ def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, deal
     return (place % max(1, min(folds, len(names))))[content_of]
 
 
-def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
-    """Read a ``labels.csv``, all of it or one split, in its order.
-
-    Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
-    and mos are required, other columns are ignored.
-
-    Args:
-        path: The file. Paths in it are relative to it, see ``NamedFiles``.
-        split: The split to read; by default all.
-
-    Returns:
-        The labeled images.
-
-    Raises:
-        UserError: A file or column is missing, a cell is not a number (the message has its line), a row is repeated,
-            images are missing, or there are no rows.
-    """
-    path = Path(path)
-    numbered = levels_as_scores(str(path), _rows(path))
-    if not numbered:
-        raise UserError(f"{path}: expected at least one labeled image, found only a header; add rows")
-    chosen, files = chosen_split(str(path), numbered, split), NamedFiles(str(path), path.parent)
-    labels = [labeled(files, place, row) for place, row in chosen]
-    refuse_unusable(files, labels, [place for place, _ in chosen])
-    return labels
-
-
 def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[tuple[str, Row]]:
     """Return the rows with level names in MOS replaced by 1 (bad) to 5 (excellent).
 
@@ -300,24 +273,6 @@ def read_columns(
                 f"{path}: {name} of {first} is not a finite number; correct it, or remove the image from the labels"
             )
     return columns
-
-
-def _rows(path: Path) -> list[tuple[str, Row]]:
-    """Return every row with its line, with cells stripped and absent cells omitted."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            table = read_csv(file, str(path))
-            columns = table.columns
-            absent = [name for name in ("image", "mos") if name not in columns]
-            if absent:
-                raise UserError(
-                    f"{path}: expected the columns image and mos, found {', '.join(columns) or 'an empty file'}; "
-                    f"add {' and '.join(absent)}"
-                )
-            return [(place, {name: cell for name, cell in row.items() if cell}) for place, row in table.rows]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(f"{path}: cannot be read as a table of labels (CSV, UTF-8): {why}") from error
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:

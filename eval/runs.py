@@ -27,7 +27,7 @@ SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 def default_folder(data: str, split: str | None, backend: str) -> Path:
     """Return ``runs/<data>[-<split>]-<backend>``, in characters that every file system accepts."""
-    parts = (data, *([split] if split else []), backend)
+    parts = filter(None, (data, split, backend))
     return Path("runs") / "-".join(re.sub(r"[^\w.]+", "_", part) for part in parts)
 
 
@@ -39,8 +39,9 @@ def made_with(program: dspy.Module, config: Config, labels_sha256: str, options:
 def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same as ``made_with`` for a scorer, or for a program without a known configuration."""
     if isinstance(program, Scorer):
-        direction = {"scorer": program.name, "lower_is_better": program.lower_is_better}
-        direction |= {"shorter_side": program.shorter_side} if program.shorter_side else {}
+        direction: dict[str, Any] = {"scorer": program.name, "lower_is_better": program.lower_is_better}
+        if program.shorter_side:
+            direction["shorter_side"] = program.shorter_side
         return {**direction, "made_of": dict(program.made_of), "labels": labels_sha256, **options}
     tools = getattr(program.executor, "toolbox", {})
     fusion = getattr(program.summarizer, "fusion", None)

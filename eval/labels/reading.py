@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from agenticiqa.eval.datasets import (
@@ -20,7 +20,7 @@ from agenticiqa.eval.datasets import (
     refuse_unusable,
 )
 from agenticiqa.eval.labels.embedded import file_of
-from agenticiqa.eval.labels.sources import Cells, Source
+from agenticiqa.eval.labels.sources import Cells, Source, open_source
 from agenticiqa.eval.names import plain
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import READ, SIGNATURE
@@ -139,12 +139,32 @@ def is_like_image(cell: Any) -> bool:
     return bool(READ.fullmatch(PureWindowsPath(text_of(cell)).suffix.lower()))
 
 
+def read_labels(path: str | Path, split: str | None = None) -> list[LabeledImage]:
+    """Read a ``labels.csv``, or another table or folder that ``open_source`` reads, in its order, all or one split.
+
+    Columns: image, reference, mos, mos_std, distortion, level, split, source, content, generator, raters; only image
+    and mos are required, other columns are ignored.
+
+    Args:
+        path: The file or folder. Paths in it are relative to its folder, see ``NamedFiles``.
+        split: The split to read; by default all.
+
+    Returns:
+        The labeled images.
+
+    Raises:
+        UserError: A file or column is missing, a cell is not a number (the message has its line), a row is repeated,
+            images are missing, or there are no rows.
+    """
+    return read_own(open_source(Path(path)), Declared(), split)
+
+
 def read_own(source: Source, declared: Declared, split: str | None = None) -> list[LabeledImage]:
     """Return the labeled images of a source, all or of one split, in its order, with their MOS, higher is better.
 
     Labels declared as lower is better are mirrored in the scale: ``mos_range``, or the usual scale that holds the
     labels of all splits. Embedded images are written to the cache folder. Raises UserError,
-    in one line, as ``read_labels`` does, for scores beyond ``mos_range``, and for another column of images that may be
+    in one line, also for scores beyond ``mos_range``, and for another column of images that may be
     the references.
     """
     images: dict[str, Paths] = {}
@@ -192,7 +212,8 @@ def _named(
             if not isinstance(named.get("reference"), dict | bytes):
                 named["reference"] = text_of(named.get("reference"))
             row |= _files(f"{source.title}: {place}", named)
-            row |= {REFERENCE_COLUMN: columns[found]["reference"]} if "reference" in row else {}
+            if "reference" in row:
+                row[REFERENCE_COLUMN] = columns[found]["reference"]
             used = [column for name, column in columns[found].items() if name != "source"]
             for column in found:
                 if column not in used and is_like_image(cells[column]):

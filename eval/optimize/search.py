@@ -135,13 +135,11 @@ class Search:
                 if taken:
                     best, number = taken.texts, taken.number
                     found.best = best
-            found.ended = (
-                f"{GIVE_UP} reflections in a row gave no usable instruction"
-                if unusable >= GIVE_UP
-                else f"{GAINLESS} proposals in a row brought no gain"
-                if gainless >= GAINLESS
-                else KEPT_MONEY
-            )
+            found.ended = KEPT_MONEY
+            if unusable >= GIVE_UP:
+                found.ended = f"{GIVE_UP} reflections in a row gave no usable instruction"
+            elif gainless >= GAINLESS:
+                found.ended = f"{GAINLESS} proposals in a row brought no gain"
         except BudgetSpent:
             found.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
         except LimitReached as limit:

@@ -19,7 +19,8 @@ import numpy as np
 
 from agenticiqa.eval.calibrate.calibration_fit import Points
 from agenticiqa.eval.commands.calibrate_tools import fitted, write_curves
-from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale, read_labels
+from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command

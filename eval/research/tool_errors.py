@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from agenticiqa.eval.datasets import mos_scale, read_labels
+from agenticiqa.eval.datasets import mos_scale
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command

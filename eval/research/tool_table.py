@@ -24,8 +24,9 @@ from typing import Any
 import yaml
 
 from agenticiqa.configs.reading import yaml_value
-from agenticiqa.eval.datasets import LabeledImage, read_columns, read_labels
+from agenticiqa.eval.datasets import LabeledImage, read_columns
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command

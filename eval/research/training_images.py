@@ -14,7 +14,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.quality_rows import read_photos
 from agenticiqa.programs.images.files import write_atomically

@@ -170,9 +170,8 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
             label.level,
             label.split,
         )
-        fields += (label.generator,) if label.generator else ()
-        fields += (label.raters,) if label.raters else ()
-        digest.update(f"{fields!r}\n".encode())
+        more = tuple(each for each in (label.generator, label.raters) if each)
+        digest.update(f"{fields + more!r}\n".encode())
     return digest.hexdigest()
 
 

@@ -7,15 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import (
-    LabeledImage,
-    MosScale,
-    contents_doubt,
-    folds_by_content,
-    mos_scale,
-    read_columns,
-    read_labels,
-)
+from agenticiqa.eval.datasets import LabeledImage, MosScale, contents_doubt, folds_by_content, mos_scale, read_columns
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.programs.errors import UserError
 
 HEADER = "image,reference,mos,mos_std,distortion,level,split,source\n"
@@ -77,10 +70,10 @@ def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, ce
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "empty file"),
-        ("image,score\na.png,3\n", "add mos"),
-        ("file,score\na.png,3\n", "add image and mos"),
-        ("image,mos\n", "header"),
+        ("", "the file is empty"),
+        ("image,liked\na.png,3\n", "no mos column found"),
+        ("who,liked\na.png,3\n", "no image and no mos column found"),
+        ("image,mos\n", "found none"),
         ("image,mos\n,3\n", "line 2"),
         ("image,mos\na.png,3\na.png,4\n", "line 3"),
         ("image,mos,mos_std\na.png,3,wide\n", "line 2: mos_std"),

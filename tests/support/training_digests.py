@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from agenticiqa.eval.datasets import read_labels
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.programs.tools.training_images import COLUMNS, digests_of, lines_of
 
 

@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.report import rating_report, summarize
 from support.distortion_levels import jpeg, scene
 

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
-from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.near_duplicates import (
     MOST_BITS,
     near_duplicates,
     near_duplicates_doubt,
     perceptual_hash,
 )
+from agenticiqa.eval.labels.reading import read_labels
 from support.distortion_levels import scene
 
 

@@ -8,7 +8,8 @@ import dspy
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.datasets import MosScale, read_labels
+from agenticiqa.eval.datasets import MosScale
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA

@@ -9,7 +9,8 @@ import dspy
 import pytest
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.datasets import MosScale, read_labels
+from agenticiqa.eval.datasets import MosScale
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating
 from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
 from agenticiqa.eval.optimize.search import Proposal

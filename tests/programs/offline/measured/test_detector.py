@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agenticiqa.eval.datasets import LabeledImage, read_labels
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_level
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import images
