@@ -12,7 +12,7 @@ from agenticiqa.programs.backends.connect import refuse_without_batches, stage_m
 from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
-from agenticiqa.programs.batch.cost import Estimate, estimate
+from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.printable import print_note
@@ -72,11 +72,8 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
     """Print the expected cost of a run and the number of batches, given the limits of the providers."""
     expected = estimate(config, jobs)
     print_estimate(expected, as_json=as_json)
-    if args.batch and not as_json:
-        _print_batches(expected)
-
-
-def _print_batches(expected: Estimate) -> None:
+    if as_json or not args.batch:
+        return
     requests, size, batches = 0, 0, 0
     for stage in expected.stages:
         requests, size = requests + stage.calls, size + stage.bytes
@@ -89,18 +86,14 @@ def _print_batches(expected: Estimate) -> None:
 
 @contextmanager
 def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
-    """Apply ``in_batches`` beside a results file if ``--batch`` is set."""
+    """Submit the requests in the block as batches if ``--batch`` is set; they are kept beside the results file.
+
+    Raises UserError as ``BatchRun``.
+    """
     if not args.batch:
         yield
         return
-    with in_batches(batches_beside(results), limits):
-        yield
-
-
-@contextmanager
-def in_batches(folder: Path, limits: Limits) -> Iterator[None]:
-    """Submit the requests in the block as batches, kept in a folder. Raises UserError as ``BatchRun``."""
-    run, shown = BatchRun(folder, limits, print_note), set[int]()
+    run, shown = BatchRun(batches_beside(results), limits, print_note), set[int]()
 
     def is_new(record: logging.LogRecord) -> bool:
         """Return whether a record is new: an image is assessed repeatedly and logs the same each time."""

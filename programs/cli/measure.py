@@ -137,12 +137,9 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
 
 def table_of_values(tools: Sequence[Tool], rows: Sequence[Measurement]) -> str:
     """Return the rows as CSV (RFC 4180): image, reference, a column for each metric, error; empty without a value."""
-    names = [
-        "image",
-        "reference",
-        *(tool.name for tool in tools),
-        *(["error"] if any("error" in row for row in rows) else []),
-    ]
+    names = ["image", "reference", *(tool.name for tool in tools)]
+    if any("error" in row for row in rows):
+        names.append("error")
     return csv_text([names, *([row.get(name) for name in names] for row in rows)])
 
 
