@@ -153,10 +153,12 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
     fits = [name for name in here if name in saved and here[name] == made_for.get(name)]
     other = sorted(name for name in saved.keys() & here.keys() if name not in fits)
     absent = sorted(saved.keys() - here.keys())
-    why = "; ".join(
-        [f"{', '.join(other)}: saved with other input or output fields"] * bool(other)
-        + [f"{', '.join(absent)}: this program has no such predictor"] * bool(absent)
-    )
+    reasons = []
+    if other:
+        reasons.append(f"{', '.join(other)}: saved with other input or output fields")
+    if absent:
+        reasons.append(f"{', '.join(absent)}: this program has no such predictor")
+    why = "; ".join(reasons)
     if not fits:
         raise StateError(
             f"{path}: no prompt fits this program ({why or 'the file contains no prompts'}). Use a configuration in "

@@ -1,4 +1,4 @@
-"""Read CSV tables of users strictly, so that no row is lost without a message."""
+"""Read CSV tables of users strictly: a misplaced quotation mark or a surplus cell is an error with its line."""
 
 import csv
 import logging
@@ -8,12 +8,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from agenticiqa.programs.images.finding import READ
-
 logger = logging.getLogger(__name__)
 
 DELIMITERS = ",;\t|"
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 HOW_TO_FIX = "remove it, or quote the whole cell and double each quotation mark inside it"
 
@@ -43,9 +40,8 @@ def read_csv(file: TextIO, title: str) -> CsvTable:
     lines = _noted(chain([first], file), taken)
     records = _records(csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True), taken)
     _, header = next(records, (1, []))
-    _refuse_joined(1, None, taken, delimiter, len(header))
     columns = _distinct(title, header)
-    return CsvTable(columns, _rows(title, columns, records, taken, delimiter))
+    return CsvTable(columns, _rows(title, columns, records, delimiter))
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -78,7 +74,7 @@ def _records(reader: Iterator[list[str]], taken: list[str]) -> Iterator[tuple[in
 
 
 def _rows(
-    title: str, columns: Sequence[str], records: Iterator[tuple[int, list[str]]], taken: list[str], delimiter: str
+    title: str, columns: Sequence[str], records: Iterator[tuple[int, list[str]]], delimiter: str
 ) -> Iterator[CsvRow]:
     empty = 0
     for line, cells in records:
@@ -90,39 +86,12 @@ def _rows(
                 f"line {line}: {len(cells)} cells, but the header has {len(columns)}: put quotation marks around cells "
                 f"that contain {delimiter!r}"
             )
-        _refuse_joined(line, cells, taken, delimiter, len(columns))
         if delimiter == ";":
             cells = [cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell for cell in cells]
         cells += [""] * (len(columns) - len(cells))
         yield f"line {line}", dict(zip(columns, cells, strict=False))
     if empty:
         logger.warning("%s: %d rows have only empty cells and are skipped", title, empty)
-
-
-def _refuse_joined(line: int, row: Sequence[str] | None, lines: Sequence[str], delimiter: str, columns: int) -> None:
-    """Raise csv.Error if a later line of a row (or of the header) looks like a row of its own."""
-    for inside, text in enumerate(lines[1:], line + 1):
-        cells = [cell.strip() for cell in text.replace('"', "").split(delimiter)]
-        if _looks_like(row or cells, cells, columns):
-            raise csv.Error(
-                f'line {line}: a quotation mark (") joins lines {line} to {line + len(lines) - 1}, but line '
-                f"{inside} looks like a row of its own: {HOW_TO_FIX}"
-            )
-
-
-def _looks_like(row: Sequence[str], other: Sequence[str], columns: int) -> bool:
-    """Return whether a line has as many cells as columns, with a number or an image name wherever the row has one."""
-    if len(other) != columns:
-        return False
-    pairs = [(_kind(a), _kind(b)) for a, b in zip(row, other, strict=False) if b and not re.search(r"[\r\n]", a)]
-    known = [(a, b) for a, b in pairs if a]
-    return bool(known) and all(a == b for a, b in known)
-
-
-def _kind(cell: str) -> str:
-    if NUMBER.fullmatch(cell):
-        return "number"
-    return "image" if READ.fullmatch(Path(cell).suffix.lower()) else ""
 
 
 def _distinct(title: str, names: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
-from agenticiqa.programs.scale.table import Row, ShardFolder, ShardStamp, placed_rows
+from agenticiqa.programs.scale.table import SCHEMA, Row, ShardFolder, ShardStamp, row_of
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +169,8 @@ class ShardAssessor:
         own = run_fingerprint(self.run.settings), shard.digest(self.run.question)
         if stamp is None or stamp.complete or (stamp.fingerprint, stamp.digest) != own:
             return {}
-        return {place: row for place, row in placed_rows(self.folder, shard.number) if "error" not in row}
+        rows = self.folder.rows(shard.number, SCHEMA.names)
+        return {columns["place"]: row_of(columns) for columns in rows if columns["error"] is None}
 
     def _keep(self, state: _OpenShard, job: _PlacedJob, outcome: Row | Exception) -> None:
         state.jobs -= 1

@@ -137,13 +137,9 @@ class ShardFolder:
         """Return the bytes of a file or of a part of it. Raises FileNotFoundError."""
         return bytes(self._fs.cat_file(self._path(name), start=start, end=end))
 
-    def has(self, name: str) -> bool:
-        """Return whether the file exists."""
-        return bool(self._fs.exists(self._path(name)))
-
     def remove(self, name: str) -> None:
         """Remove a file if it exists."""
-        if self.has(name):
+        if self._fs.exists(self._path(name)):
             self._fs.rm_file(self._path(name))
 
     def described(self, name: str) -> dict[str, Any] | None:
@@ -204,12 +200,9 @@ def columns_of(row: Mapping[str, Any]) -> Row:
 
 
 def row_of(columns: Mapping[str, Any]) -> Row:
-    """Return the row that ``columns_of`` flattened; for a failed image, without keys that are ``None``.
-
-    Columns that a file of an earlier version lacks are ``None`` or in ``more``.
-    """
-    row: Row = {name: columns.get(name) for name in _PLAIN}
-    row |= {name: _value(name, columns.get(name)) for name in _AS_JSON}
+    """Return the row that ``columns_of`` flattened; for a failed image, without keys that are ``None``."""
+    row: Row = {name: columns[name] for name in _PLAIN}
+    row |= {name: _value(name, columns[name]) for name in _AS_JSON}
     ends = [columns[column] for column in _ENDS]
     row["score_interval"] = None if ends[0] is None else {"80": ends[:2], "95": ends[2:]}
     shares = {level: columns[column] for column, level in _SHARES.items() if columns[column] is not None}
@@ -217,12 +210,6 @@ def row_of(columns: Mapping[str, Any]) -> Row:
     optional = row.keys() if columns["error"] is not None else {"error", "fusion"}
     row = {name: value for name, value in row.items() if value is not None or name not in optional}
     return row | (orjson.loads(columns["more"]) if columns["more"] else {})
-
-
-def placed_rows(folder: ShardFolder, number: int) -> Iterator[tuple[int, Row]]:
-    """Yield the rows of a shard, each with its place in the shard."""
-    for columns in folder.rows(number, SCHEMA.names):
-        yield columns["place"], row_of(columns)
 
 
 def shard_name(number: int) -> str:

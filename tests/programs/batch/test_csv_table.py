@@ -41,10 +41,6 @@ def test_tables_are_read_completely(text: str, expected: list[list[str]]) -> Non
     [
         ('i,m,n\na.png,1,\nb.png,2,"x\nc.png,3,\n', "line 3: a quotation mark .* is misplaced or not closed"),
         ('i,m,n\na.png,1,"12" lens"\n', "line 2: a quotation mark .* is misplaced or not closed"),
-        ('i,m,n\na.png,1,"x\nb.png,2,\nc.png,3,x"\nd.png,4,\n', "line 2: .* joins lines 2 to 4, but line 3"),
-        ('i,m,n\n"a.png,1,x\nb.jpg",2,x\n', "line 2: .* joins lines 2 to 3"),
-        ('i;n;m\na.png;"x;1\nb.png;x";2\n', "line 2: .* joins lines 2 to 3"),
-        ('i,m,"n\na.png,1,x"\nb.png,2,\n', "line 1: .* joins lines 1 to 2"),
         ("i,m\na.png,3,5\n", "line 2: 3 cells, but the header has 2"),
     ],
 )
