@@ -180,13 +180,16 @@ def _cicp(image: Image.Image) -> tuple[int, int] | None:
     before = file.tell()
     try:
         file.seek(8)
-        while len(head := file.read(8)) == 8:
+        head = file.read(8)
+        while len(head) == 8:
             size, name = struct.unpack(">I4s", head)
-            if name == b"cICP" and len(content := file.read(4)) == size:
-                return content[0], content[1]
-            if name in {b"IDAT", b"IEND", b"cICP"}:
-                break
+            if name == b"cICP":
+                content = file.read(4)
+                return (content[0], content[1]) if len(content) == size else None
+            if name in {b"IDAT", b"IEND"}:
+                return None
             file.seek(size + 4, 1)
+            head = file.read(8)
         return None
     finally:
         file.seek(before)
@@ -202,10 +205,12 @@ def _nclx(image: Image.Image) -> tuple[int, int] | None:
         return None
     before = file.tell()
     file.seek(0)
-    meta = dict(read_boxes(dict(read_boxes(file.read())).get(b"meta", b"")[4:]))
+    content = file.read()
     file.seek(before)
+    meta = dict(read_boxes(dict(read_boxes(content)).get(b"meta", b"")[4:]))
     properties = dict(read_boxes(meta.get(b"iprp", b"")))
-    listed = [*read_boxes(properties.get(b"ipco", b""))][::-1]
+    listed = list(read_boxes(properties.get(b"ipco", b"")))
+    listed.reverse()
     used = _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b""))
     for index in used:
         kind, content = listed[index - 1] if 0 < index <= len(listed) else (b"", b"")

@@ -97,7 +97,10 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
     for name in names:
         try:
             path = local_path(name)
-            found.images += _images_below(path, found.skipped) if path.is_dir() else [path]
+            if path.is_dir():
+                found.images += _images_below(path, found.skipped)
+            else:
+                found.images.append(path)
         except ImageError as error:
             found.problems.append(error)
     found.images = list(dict.fromkeys(found.images))

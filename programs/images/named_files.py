@@ -2,13 +2,11 @@
 
 import os
 from collections import Counter
-from itertools import islice, takewhile
 from pathlib import Path, PureWindowsPath
 
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.finding import files_below
 
-MOST_SEARCHED = 200_000  # files below a folder; a larger folder is not searched
 SHOWN = 2
 
 
@@ -73,26 +71,18 @@ class NamedFiles:
         return Path(name) if windows.anchor else self.folder.joinpath(*windows.parts)
 
     def _fitting(self, name: str) -> list[Path]:
+        """Return the files below the folder that end like a name; for an absolute name, like most of it."""
         windows = PureWindowsPath(name)  # takes slashes, too
-        parts = [part for part in windows.parts if part not in (windows.anchor, "..")]
+        parts = tuple(part for part in windows.parts if part not in (windows.anchor, ".."))
         if not parts:
             return []
-        shared = {each: _shared_end(parts, each) for each in self._index().get(parts[-1].casefold(), ())}
-        needed = max(shared.values(), default=0) if windows.anchor else len(parts)
-        found = [each for each, count in shared.items() if count >= needed]
-        return [each for each in found if each.name == parts[-1]] or found
-
-    def _index(self) -> dict[str, list[Path]]:
-        """Return all files below the folder by their names in lower case."""
         if self._below is None:
             self._below = {}
-            paths = [path for path, _ in islice(files_below(self.folder, Counter()), MOST_SEARCHED + 1)]
-            for path in paths if len(paths) <= MOST_SEARCHED else ():
-                self._below.setdefault(path.name.casefold(), []).append(path)
-        return self._below
-
-
-def _shared_end(parts: list[str], path: Path) -> int:
-    """Return how many parts at the end of two paths are equal, ignoring case."""
-    pairs = zip(reversed(parts), reversed(path.parts), strict=False)
-    return len([*takewhile(lambda pair: pair[0].casefold() == pair[1].casefold(), pairs)])
+            for path, _ in files_below(self.folder, Counter()):
+                self._below.setdefault(path.name, []).append(path)
+        least = 1 if windows.anchor else len(parts)
+        for length in range(len(parts), least - 1, -1):
+            found = [path for path in self._below.get(parts[-1], []) if path.parts[-length:] == parts[-length:]]
+            if found:
+                return found
+        return []

@@ -100,7 +100,9 @@ def vif_map(image: RGB, reference: RGB) -> Plane:
             values = np.maximum(band.total - band.kept, 0) if detailed else band.noise / (band.noise + EYE_NOISE)
             framed = np.pad(values / BLOCK**2, band.clear, mode="edge").repeat(BLOCK, axis=0).repeat(BLOCK, axis=1)
             beyond = [(0, side - full) for side, full in zip((rows, columns), framed.shape, strict=True)]
-            lost += np.pad(framed, beyond, mode="edge") if any(map(any, beyond)) else framed
+            if any(map(any, beyond)):
+                framed = np.pad(framed, beyond, mode="edge")
+            lost += framed
             del framed
             mean += float(band.total.mean(dtype=np.float64) if detailed else 1) / (BLOCK * 2**level) ** 2
     return np.divide(lost, mean, dtype=np.float64)

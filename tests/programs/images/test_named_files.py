@@ -7,7 +7,7 @@ import pytest
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
 
-FILES = ("set/dist/a.png", "set/ref/a.png", "set/dist/b.png", "C.PNG", ".hidden/d.png")
+FILES = ("set/dist/a.png", "set/ref/a.png", "set/dist/b.png", ".hidden/d.png")
 
 
 @pytest.fixture
@@ -24,11 +24,10 @@ def files(tmp_path: Path) -> NamedFiles:
         ("set/dist/a.png", "set/dist/a.png"),
         (r"set\dist\a.png", "set/dist/a.png"),
         (r"C:\Users\me\set\dist\a.png", "set/dist/a.png"),
-        (r"\\server\share\Ref\A.png", "set/ref/a.png"),
+        (r"\\server\share\ref\a.png", "set/ref/a.png"),
         ("/home/me/dist/a.png", "set/dist/a.png"),
         ("dist/a.png", "set/dist/a.png"),
         ("b.png", "set/dist/b.png"),
-        ("c.png", "C.PNG"),
         ("other/b.png", "other/b.png"),  # of another folder, so it is missing
         ("d.png", "d.png"),
     ],
