@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,59 +27,45 @@ def fingerprint(program: dspy.Module | None = None, **config: Any) -> str:
     return digest(run_settings(program or Sharp(), Config.model_validate(config)))
 
 
-def test_the_same_settings_have_the_same_fingerprint() -> None:
-    assert fingerprint() == fingerprint()
-    assert len(fingerprint()) == 16
-
-
 VLLM = {"backend": "vllm.some-model", "api_base": "http://10.0.0.1:8000/v1"}
+ALL: Mapping[str, Any] = dict.fromkeys(configs.STAGES, VLLM)
+
+# What changed, the configuration before and after, and whether an image is assessed again.
+CHANGES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], bool]] = [
+    ("nothing", {}, {}, False),
+    ("eta of the fusion", {}, {"fusion": {"eta": 1.0}}, True),
+    ("error of the model", {}, {"fusion": {"model_error": 0.0}}, True),
+    ("calibration", {}, {"calibration": "table5"}, True),
+    ("largest side", {}, {"max_side": 640}, True),
+    ("metrics of pyiqa", {}, {"pyiqa": ["topiq_nr"]}, True),
+    ("replans", {}, {"max_replan_iterations": 0}, True),
+    ("attempts", {}, {"attempts": 1}, True),
+    ("model", {}, {"planner": VLLM}, True),
+    ("temperature", {"planner": VLLM}, {"planner": {**VLLM, "temperature": 1.0}}, True),
+    ("images of the planner", {"planner": VLLM}, {"planner": {**VLLM, "sees_images": False}}, True),
+    ("profile", ALL, {**ALL, "profile": "fast"}, True),
+    (
+        "the settings of a profile in words",
+        {"planner": VLLM, "summarizer": VLLM, "max_replan_iterations": 0},
+        {**ALL, "profile": "fast"},
+        False,
+    ),
+    ("address", {"planner": VLLM}, {"planner": {**VLLM, "api_base": "http://10.0.0.2:9000/v1"}}, False),
+    ("timeout", {"planner": VLLM}, {"planner": {**VLLM, "timeout": 5.0}}, False),
+    ("network retries", {"planner": VLLM}, {"planner": {**VLLM, "max_retries": 0}}, False),
+    ("price", {"planner": VLLM}, {"planner": {**VLLM, "price": {"input": 1, "output": 2}}}, False),
+    ("name of the key", {"planner": VLLM}, {"planner": {**VLLM, "api_key_env": "MY_KEY"}}, False),
+    ("cache", {}, {"cache": False}, False),
+    ("settings of offline stages", {}, {"planner": {"sees_images": False}, "executor": {"temperature": 1.0}}, False),
+]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"fusion": {"eta": 1.0}},
-        {"fusion": {"model_error": 0.0}},
-        {"calibration": "table5"},
-        {"max_side": 640},
-        {"pyiqa": ["topiq_nr"]},
-        {"max_replan_iterations": 0},
-        {"attempts": 1},
-        {"planner": VLLM},
-        {"planner": {**VLLM, "sees_images": False}},
-    ],
-    ids=lambda config: next(iter(config)),
-)
-def test_settings_that_may_change_a_result_change_the_fingerprint(config: dict[str, Any]) -> None:
-    without = fingerprint(planner=VLLM) if "sees_images" in config.get("planner", {}) else fingerprint()
-    assert fingerprint(**config) != without
-
-
-@pytest.mark.parametrize(
-    "stage",
-    [
-        {"api_base": "http://10.0.0.2:9000/v1"},
-        {"timeout": 5.0},
-        {"max_retries": 0},
-        {"price": {"input": 1, "output": 2}},
-        {"api_key_env": "MY_KEY"},
-    ],
-    ids=lambda stage: next(iter(stage)),
-)
-def test_connection_settings_do_not_change_the_fingerprint(stage: dict[str, Any]) -> None:
-    assert fingerprint(planner={**VLLM, **stage}) == fingerprint(planner=VLLM)
-    assert fingerprint(cache=False) == fingerprint()
-
-
-def test_settings_that_an_offline_stage_ignores_do_not_count() -> None:
-    assert fingerprint(planner={"sees_images": False}, executor={"temperature": 1.0}) == fingerprint()
-    assert fingerprint(planner={**VLLM, "temperature": 1.0}) != fingerprint(planner=VLLM)
-
-
-def test_a_profile_counts_with_its_resolved_settings() -> None:
-    model = dict.fromkeys(configs.STAGES, VLLM)
-    fast = {"planner": VLLM, "summarizer": VLLM, "max_replan_iterations": 0}
-    assert fingerprint(profile="fast", **model) == fingerprint(**fast) != fingerprint(**model)
+@pytest.mark.parametrize(("before", "after", "again"), [row[1:] for row in CHANGES], ids=[row[0] for row in CHANGES])
+def test_an_image_is_assessed_again_if_a_setting_of_its_result_changed(
+    before: Mapping[str, Any], after: Mapping[str, Any], again: bool
+) -> None:
+    assert (fingerprint(**before) != fingerprint(**after)) == again
+    assert len(fingerprint(**after)) == 16
 
 
 def test_prompts_and_worked_examples_count() -> None:
