@@ -24,8 +24,7 @@ from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
 from support.distortion_levels import scene
 from support.fake_server import Server, fake_server, images_of, stage_of
-from support.loopback import Body, Reply, error_reply
-from support.provider_base import spoken
+from support.loopback import Body, Reply, error_reply, spoken
 from support.scripted_answers import ASSESSMENT, SCRIPT
 
 pytestmark = pytest.mark.slow

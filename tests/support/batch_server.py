@@ -23,8 +23,7 @@ from urllib.parse import urlsplit
 
 from support.fake_server import Script
 from support.loopback import Arrived, Body, Reply, error_reply, loopback
-from support.provider_base import Refused
-from support.providers import OPENAI, written
+from support.providers import OPENAI, Refused, written
 
 Line = dict[str, Any]
 

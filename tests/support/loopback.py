@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import ssl
 import threading
@@ -142,3 +143,22 @@ def chat_completion(reply: Reply, model: str) -> bytes:
             "usage": {"prompt_tokens": asked, "completion_tokens": written, "total_tokens": asked + written},
         }
     ).encode()
+
+
+def tokens(text: str, choices: Mapping[str, Mapping[str, float]] | None = None) -> list[dict[str, Any]]:
+    """Return log-probabilities of an answer, word by word; ``choices`` has alternatives for some words."""
+    entries = []
+    for token in re.findall(r"\w+|\W", text):
+        others = (choices or {}).get(token, {token: -0.01})
+        ranked = sorted(others.items(), key=lambda item: -item[1])
+        entries.append({**_token(token, others[token]), "top_logprobs": [_token(*each) for each in ranked]})
+    return entries
+
+
+def spoken(text: str, choices: Mapping[str, Mapping[str, float]]) -> Reply:
+    """Return an answer with log-probabilities, for requests that ask for them."""
+    return Reply(text, logprobs=tokens(text, choices))
+
+
+def _token(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode())}

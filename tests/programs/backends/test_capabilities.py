@@ -18,8 +18,7 @@ from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS
 from agenticiqa.programs.backends.connect import features_of
 from agenticiqa.programs.backends.ledger import AskedFor, LimitReached, Limits, within
 from support.fake_server import Server, fake_server, server_error
-from support.loopback import Body, Reply, error_reply
-from support.provider_base import spoken
+from support.loopback import Body, Reply, error_reply, spoken
 from support.scripted_answers import ASSESSMENT
 
 SCORED = spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": {"Fair": -0.4, "Good": -1.5}})

@@ -33,8 +33,7 @@ from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import Server, by_stage, fake_server, field_of, in_turn
 from support.faulty.profiles import HEALTHY, PROFILES
 from support.faulty_server import faulty_server
-from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback
-from support.provider_base import Completion, spoken
+from support.loopback import Arrived, Body, Reply, chat_completion, error_reply, loopback, spoken
 from support.providers import (
     ANTHROPIC,
     GEMINI,
@@ -42,6 +41,7 @@ from support.providers import (
     OLLAMA,
     OPENAI,
     VLLM,
+    Completion,
     Dialect,
     ProviderServer,
     cut_off,

@@ -27,9 +27,8 @@ from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, field_of
-from support.loopback import Body, Reply
+from support.loopback import Body, Reply, spoken
 from support.odd_colors import odd_files
-from support.provider_base import Seen, spoken
 from support.provider_schemas import subschemas
 from support.providers import (
     ANTHROPIC,
@@ -41,6 +40,7 @@ from support.providers import (
     VLLM,
     Dialect,
     ProviderServer,
+    Seen,
     provider_server,
 )
 

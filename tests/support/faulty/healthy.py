@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from support.chat_request import field_of, images_of, output_field_of, stage_of, text_of
-from support.provider_base import tokens
+from support.loopback import tokens
 
 Body = dict[str, Any]
 
