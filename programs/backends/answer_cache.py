@@ -30,27 +30,21 @@ class AnswerCache(Cache):
     """DSPy's cache with safe reading, because records on disk may be damaged or written by an attacker.
 
     Reading a record runs no code from it. A record that is not an answer counts as a miss. The folders are private.
+    Without a ``folder``, answers are kept in memory only.
     """
 
-    def __init__(
-        self,
-        enable_disk_cache: bool,
-        enable_memory_cache: bool,
-        disk_cache_dir: str | None,
-        disk_size_limit_bytes: int | None = DISK_CACHE_LIMIT,
-        memory_max_entries: int = ENTRIES_IN_MEMORY,
-    ) -> None:
-        super().__init__(False, enable_memory_cache, disk_cache_dir, memory_max_entries=memory_max_entries)
-        if enable_disk_cache and disk_cache_dir is not None:
+    def __init__(self, folder: str | None) -> None:
+        super().__init__(False, True, folder, memory_max_entries=ENTRIES_IN_MEMORY)
+        if folder is not None:
             from diskcache import FanoutCache
 
             from agenticiqa.programs.backends.record_disk import RecordDisk
 
-            make_private(Path(disk_cache_dir))
-            limit = disk_size_limit_bytes
-            self.disk_cache = FanoutCache(disk_cache_dir, shards=16, timeout=10, size_limit=limit, disk=RecordDisk)
+            make_private(Path(folder))
+            limit = DISK_CACHE_LIMIT
+            self.disk_cache = FanoutCache(folder, shards=16, timeout=10, size_limit=limit, disk=RecordDisk)
             self.enable_disk_cache = True
-            for shard in Path(disk_cache_dir).glob("[0-9][0-9][0-9]"):
+            for shard in Path(folder).glob("[0-9][0-9][0-9]"):
                 shard.chmod(0o700)
 
     def get(self, request: dict[str, Any], ignored_args_for_cache_key: list[str] | None = None) -> Any:
@@ -86,10 +80,10 @@ def install(config: "Config") -> None:
     if config.is_offline or "cache" in vars(dspy):
         return
     try:
-        dspy.cache = AnswerCache(True, True, DISK_CACHE_DIR, DISK_CACHE_LIMIT, ENTRIES_IN_MEMORY)
+        dspy.cache = AnswerCache(DISK_CACHE_DIR)
     except Exception as error:
         logger.warning("%s: the cache cannot be opened, so answers are kept in memory only (%s)", DISK_CACHE_DIR, error)
-        dspy.cache = AnswerCache(False, True, memory_max_entries=ENTRIES_IN_MEMORY, disk_cache_dir=None)
+        dspy.cache = AnswerCache(None)
 
 
 def forget_answers(calls: Iterable[CachedCall]) -> None:

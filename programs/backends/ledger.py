@@ -1,7 +1,7 @@
 """Usage of models by stage (calls, cached answers, tokens, money, time), and the limits of a run."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition, Event, Lock
@@ -14,7 +14,7 @@ from dspy.utils.callback import BaseCallback
 from agenticiqa.programs.backends.answer_cache import is_cached
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.backends.providers import Form
-from agenticiqa.programs.backends.turn import COUNTS, CachedCall, Spent, Turn, current_turn, spend
+from agenticiqa.programs.backends.turn import COUNTS, CachedCall, Spent, Turn, spend
 
 IN_FLIGHT = 64  # requests to a server at a time, unless ``--workers`` sets another number
 KINDS = ("prompt", "completion", "total")  # of tokens, as DSPy names them
@@ -55,7 +55,7 @@ class Ledger:
             self.stages.setdefault(stage, Spent()).add(spent)
 
     def note_answer(self, stage: str, model: str, asked_for: AskedFor) -> None:
-        """Record that this model answered a question of the stage, and which of its capabilities were used."""
+        """Record that this model or its cached answer answered a question, and which capabilities were used."""
         with self._lock:
             models, ways = self.answered_by.setdefault(stage, []), self.asked_for.setdefault(model, [])
             if model not in models:
@@ -75,10 +75,12 @@ class Ledger:
         }
 
     def note_parsing(self, stage: str, notes: Iterable[str]) -> None:
-        """Record notes about parts of an answer that were ignored or interpreted differently from their text."""
+        """Record notes, one sentence each, about parts of an accepted answer that were ignored or interpreted."""
         with self._lock:
-            known = self.answer_notes.setdefault(stage, [])
-            known.extend(note for note in notes if note not in known)
+            for note in notes:
+                known = self.answer_notes.setdefault(stage, [])
+                if note not in known:
+                    known.append(note)
 
     def to_json(self) -> dict[str, dict[str, Any]]:
         """Return the usage by stage as in a result's JSON."""
@@ -120,17 +122,6 @@ def asking(stage: str, attempt: int = 1, attempts: int = 1) -> Iterator[Turn]:
             turn.spent.cached = 1
     finally:
         current_ledger().add(stage, turn.spent)
-
-
-def answered_by(model: str, asked_for: AskedFor) -> None:
-    """Record that this model answered the current question, or that its cached answer was used."""
-    current_ledger().note_answer(current_turn().stage, model, asked_for)
-
-
-def note_parsing(stage: str, notes: Sequence[str]) -> None:
-    """Record notes, one sentence each, about parts of an accepted answer that were ignored or interpreted."""
-    if notes:
-        current_ledger().note_parsing(stage, notes)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class Transport(httpx.BaseTransport):
         ]
         headers += [("content-length", str(sum(map(len, pieces)))), ("accept-encoding", "identity")]
         # In parts, because httpx copies the rest of a part after each write.
-        parts = (memoryview(piece)[start : start + PIECE] for piece in pieces for start in range(0, len(piece), PIECE))
+        parts = (piece[start : start + PIECE] for piece in pieces for start in range(0, len(piece), PIECE))
         connect = min(CONNECT, self.timeout / 2)
         timeouts = {"connect": connect, "read": self.timeout, "write": self.timeout}
         url = str(request.url)

@@ -27,9 +27,8 @@ from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.ledger import (
     AskedFor,
-    answered_by,
     asking,
-    note_parsing,
+    current_ledger,
     spending_of,
 )
 from agenticiqa.programs.backends.turn import Turn
@@ -170,7 +169,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     progress.answered(self.stage, attempt, turn.spent, time.perf_counter() - started)
                     if trace is not None:
                         trace.append(self._traced(fixed, prediction))
-                    note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
+                    current_ledger().note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
                     return Reply(parsed, prediction.get("logprobs"), rejected, model)
                 reasons[-1] = excerpt(reasons[-1])
@@ -245,7 +244,7 @@ class CheckedPredict(StageModule, Generic[A]):
         if engine is not None:
             engine.features.keep(fewer)
         model = without_place(lm.model)
-        answered_by(model, asked_for)
+        current_ledger().note_answer(self.stage, model, asked_for)
         return prediction, model
 
     def _prepared(

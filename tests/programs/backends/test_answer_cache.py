@@ -20,7 +20,8 @@ from support.scripted_answers import RATE, SCRIPT, program_for
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerCache:
     """Replace DSPy's cache by one in a folder of the test, without entries in memory."""
-    found = AnswerCache(True, False, str(tmp_path / "cache"))
+    found = AnswerCache(str(tmp_path / "cache"))
+    found.enable_memory_cache = False
     monkeypatch.setattr(dspy, "cache", found)
     return found
 
@@ -117,7 +118,7 @@ def test_no_file_outside_the_cache_is_removed(cache: AnswerCache, tmp_path: Path
 def test_only_their_owner_can_read_the_folders(tmp_path: Path) -> None:
     (tmp_path / "old" / "000").mkdir(parents=True)
     for name in ("old", "new"):
-        AnswerCache(True, False, str(tmp_path / name))
+        AnswerCache(str(tmp_path / name))
     folders = [tmp_path / "new", *tmp_path.glob("*/0*")]
     assert len(folders) == 33
     assert {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
