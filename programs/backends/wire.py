@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -122,7 +121,7 @@ class NativeServer(Server):
         return finished(request, self._connection.complete(request), self.provider)
 
     @contextmanager
-    def stream(self, request: Any) -> Iterator[SimpleNamespace]:
+    def stream(self, request: Any) -> Iterator["HttpResponse"]:
         """Send a request of lm15, and yield the complete answer (lm15's interface for transports)."""
         sent = httpx.Request(request.method, request.url, headers=request.headers, content=request.body)
         if basic := basic_login(self.address):
@@ -130,8 +129,22 @@ class NativeServer(Server):
         reply = self._transport.handle_request(sent)
         if reply.status_code < 300:
             vetted(reply, VETTED[self.provider.route])
-        headers, body = reply.headers.multi_items(), reply.content
-        yield SimpleNamespace(status=reply.status_code, reason=reply.reason_phrase, headers=headers, read=lambda: body)
+        yield HttpResponse(reply.status_code, reply.reason_phrase, reply.headers.multi_items(), reply.content)
+
+
+@dataclass
+class HttpResponse:
+    """A response in the form that lm15 expects from a transport."""
+
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    http_version: str = "HTTP/1.1"
+
+    def read(self) -> bytes:
+        """Return the body."""
+        return self.body
 
 
 def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[str, str] | None = None) -> Any:
