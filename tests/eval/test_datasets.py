@@ -47,19 +47,6 @@ def test_image_and_mos_are_enough(tmp_path: Path) -> None:
     assert {label.reference for label in labels} == {label.mos_std for label in labels} == {None}
 
 
-def test_a_split_is_part_of_the_rows_in_their_order(tmp_path: Path) -> None:
-    text = "image,mos,split\na.png,1,dev\nb.png,2,train\nref/r.png,3,dev\n"
-    path = labels_file(tmp_path, text)
-    assert [label.mos for label in read_labels(path, "dev")] == [1, 3]
-    assert len(read_labels(path)) == 3
-    assert "dev, train" in message_for(path, "test")
-
-
-def test_a_byte_order_mark_and_unknown_columns_are_ignored(tmp_path: Path) -> None:
-    path = labels_file(tmp_path, "\ufeffimage,mos,photographer\na.png,1,x\n")
-    assert len(read_labels(path)) == 1
-
-
 @pytest.mark.parametrize("cell", ["good", "", "nan", "inf", "1,5"])
 def test_a_mos_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path, cell: str) -> None:
     message = message_for(labels_file(tmp_path, f'image,mos\na.png,3\nb.png,"{cell}"\n'))
@@ -109,15 +96,6 @@ def test_the_content_is_given_or_the_name_of_the_reference_or_of_the_image(tmp_p
     assert [label.content for label in labels] == ["pier", "b.png"]
     twice = labels_file(tmp_path, "image,reference,mos\na.png,ref/r.png,1\na.png,b.png,2\n")
     assert [label.content for label in read_labels(twice)] == ["r.png", "b.png"]
-
-
-def test_the_labeled_sets_are_read_whole(shared_data: Path) -> None:
-    live, clive = (read_labels(shared_data / name / "labels.csv") for name in ("live_r2", "clive"))
-    assert len(live) == 72
-    assert len({label.content for label in live}) == 4
-    assert all(label.reference for label in live)
-    assert len(clive) == 550
-    assert len(read_labels(shared_data / "clive" / "labels.csv", "dev")) == 250
 
 
 def test_mos_are_mapped_linearly_to_1_to_5_and_clipped() -> None:

@@ -22,12 +22,6 @@ def curve(x: np.ndarray, mos: np.ndarray) -> Curve:
     return found
 
 
-def test_a_logistic_curve_is_recovered() -> None:
-    x = np.linspace(1, 5, 60)
-    mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
-    assert curve(x, mos)(x) == pytest.approx(mos, abs=0.01)
-
-
 @pytest.mark.parametrize("seed", [7, 15, 35])
 def test_nearly_unrelated_numbers_are_fitted(seed: int) -> None:
     """For these numbers, a search over all four parameters reached its limit of 400 evaluations without a fit."""

@@ -1,7 +1,5 @@
 """Correlations: SciPy's values, the effect of monotone maps, and undefined cases."""
 
-from random import Random
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -49,38 +47,12 @@ def test_correlations_equal_textbook_values_and_scipy_with_ties() -> None:
 
 
 @settings(deadline=None)
-@given(distinct, st.randoms(use_true_random=False))
-def test_a_rising_map_does_not_change_rank_correlations(values: list[int], random: Random) -> None:
-    other = values.copy()
-    random.shuffle(other)
-    cubed = [value**3 + value for value in values]
-    assert srcc(cubed, other) == pytest.approx(srcc(values, other))
-    assert krcc(cubed, other) == pytest.approx(krcc(values, other))
-
-
-@settings(deadline=None)
 @given(distinct)
 def test_reversing_the_scale_reverses_every_sign(values: list[int]) -> None:
     falling = [-value for value in values]
     for measure in (srcc, krcc, plcc):
         assert measure(values, values) == pytest.approx(1)
         assert measure(falling, values) == pytest.approx(-1)
-
-
-@settings(deadline=None)
-@given(st.floats(0.5, 20), st.floats(-50, 50))
-def test_a_linear_map_does_not_change_plcc(slope: float, shift: float) -> None:
-    x, y = noisy_line(30)
-    assert plcc(slope * x + shift, y) == pytest.approx(plcc(x, y))
-
-
-def test_the_logistic_fit_straightens_a_logistic_curve() -> None:
-    x = np.linspace(1, 5, 60)
-    mos = 20 + 60 / (1 + np.exp(-(x - 3) / 0.25))
-    fitted = plcc_after_fit(x, mos)
-    assert fitted.note == "no interval: the correlation is perfect"
-    assert fitted.value == pytest.approx(1, abs=1e-6)
-    assert plcc(x, mos) < 0.97
 
 
 def test_falling_predictions_keep_their_negative_sign_after_the_fit() -> None:

@@ -55,13 +55,6 @@ def test_another_run_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_other_labels_are_refused_as_another_run(tmp_path: Path, labels: Path) -> None:
-    pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
-    labels.write_text("image,mos\na.png,3\n")
-    with pytest.raises(UserError, match="the earlier run used labels"):
-        pin(tmp_path / "run", made_with(Sharp(), Config(), sha256_of(labels), {}))
-
-
 def test_the_address_of_a_model_is_not_saved_and_does_not_matter(tmp_path: Path, labels: Path) -> None:
     for address in ("http://10.0.0.1:8000/v1", "http://10.0.0.2:9000/v1"):
         config = Config().with_backend("vllm.some-model", address)

@@ -5,20 +5,14 @@ and traits (blur, noise, ...) that mislead the rater until its instruction menti
 error for each photo, so two equally good instructions never agree, and a few photos cannot show which is better.
 """
 
-import random
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.eval.metrics import mean_absolute_error, srcc
-from agenticiqa.eval.optimize.comparison import compare, fitted, fused
-from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, split_by_content
-from agenticiqa.eval.optimize.objectives import value
-from agenticiqa.eval.optimize.search import Proposal, Search, search_key
+from agenticiqa.eval.optimize.items import Assessed
 from agenticiqa.programs.fusion.formula import default_fusion
 
 Floats = NDArray[np.float64]
@@ -27,7 +21,6 @@ TRAITS = ("blur", "noise", "exposure", "color")
 HELPFUL = {f"Weigh {trait} as observers do.": place for place, trait in enumerate(TRAITS)}
 HARMFUL = {"Prefer bright scenes.": 0, "Forgive whatever looks artistic.": 1, "Punish plain backgrounds.": 2}
 COPY_TOOLS = ("Stay close to the tools' mean.", "Trust the tool scores above your eyes.")
-USELESS = ("Be careful and precise.", "Take your time before you answer.", "Answer as an expert would.")
 FUSION = default_fusion()
 SEED = "Rate the quality of the image."
 
@@ -77,19 +70,6 @@ def rated(instruction: str, given: Photos, places: Sequence[int]) -> list[float]
     return [float(value) for value in np.clip(3.2 + 0.8 * (seen - 3.1), 1, 5)]
 
 
-def proposed(instruction: str, rng: random.Random) -> str:
-    """Return the instruction with one to three more sentences: helpful, harmful, repeating the tools, or useless."""
-    kept = instruction.split(" | ")
-    for _ in range(rng.choice([1, 2, 2, 3])):
-        kind = rng.choices(["helpful", "harmful", "copy", "useless"], [0.58, 0.13, 0.11, 0.18])[0]
-        sentences = {"helpful": list(HELPFUL), "harmful": list(HARMFUL), "copy": COPY_TOOLS, "useless": USELESS}[kind]
-        if len(kept) > 1 and rng.random() < 0.2:
-            kept.pop(rng.randrange(1, len(kept)))
-        sentence = rng.choice(sentences)
-        kept.append(sentence if sentence not in kept else f"{sentence}!")
-    return " | ".join(kept)
-
-
 def assessed_by(instruction: str, given: Photos, places: Sequence[int]) -> list[Assessed]:
     """Return a result like the program's, with probabilities of the two levels around the expectation."""
     found = []
@@ -105,60 +85,3 @@ def assessed_by(instruction: str, given: Photos, places: Sequence[int]) -> list[
             )
         )
     return found
-
-
-def tuned(
-    seed: int,
-    budget: int,
-    labels: int = 160,
-    unseen: int = 390,
-    *,
-    always_kept: bool = False,
-    held_out_share: float = 0.4,
-) -> dict[str, float]:
-    """Run search, fit and held-out comparison with default settings, and return the outcome on unseen photos."""
-    given, rng = photos(labels + unseen, seed), random.Random(seed)
-    asked = [
-        TuningQuestion(Path(f"{place}.png"), "Rate it.", str(place), target=float(mos))
-        for place, mos in enumerate(given.mos)
-    ]
-    pool, held_out = split_by_content(asked[:labels], held_out=held_out_share, seed=seed)
-    places, apart = ([int(question.content) for question in part] for part in (pool, held_out))
-
-    def measure(texts: Mapping[str, str], chosen: Sequence[int]) -> list[Assessed]:
-        return assessed_by(texts["s"], given, [places[each] for each in chosen])
-
-    def valued(assessed: Sequence[Assessed], chosen: Sequence[int]) -> float:
-        return value("scoring", assessed, [pool[each] for each in chosen])
-
-    def propose(texts: Mapping[str, str], *shown: object) -> Proposal:
-        return Proposal({"s": proposed(texts["s"], rng)}, "s")
-
-    search = Search(measure, valued, propose, len(pool), budget=budget, seed=seed)
-    found = search.run({"s": SEED})
-    both = [{"s": SEED}, found.best]
-    profiles = []
-    for texts in both:
-        known = search.known[search_key(texts)]
-        fitted_to = [place for place in search.first if place in known]
-        profiles.append(fitted([pool[each] for each in fitted_to], measure(texts, fitted_to)))
-    before, after = (assessed_by(texts["s"], given, apart) for texts in both)
-    figures = compare("scoring", held_out, before, after, (profiles[0], profiles[1]))
-    kept = found.tuned and figures["kept"]
-    final = found.best["s"] if kept or always_kept else SEED
-    measured = sorted(search.known[search_key({"s": final})])
-    profile = fitted([pool[each] for each in measured], measure({"s": final}, measured))
-    rest = list(range(labels, labels + unseen))
-    scores = [fused(one, profile) or 0.0 for one in assessed_by(final, given, rest)]
-    all_mos = [float(given.mos[place]) for place in rest]
-    return {
-        "srcc": srcc(scores, all_mos) or 0.0,
-        "mae": mean_absolute_error(scores, all_mos) or 0.0,
-        "kept": float(kept),
-        "copies tools": float(any(sentence in final for sentence in COPY_TOOLS)),
-        "only copies tools": float(final.count("|") == 1 and any(sentence in final for sentence in COPY_TOOLS)),
-        "harmful": float(any(sentence in final for sentence in HARMFUL)),
-        "fell": float(kept and figures["fused"]["srcc"]["change"]["value"] < 0),
-        "proposals": float(len(found.steps)),
-        "spent": float(found.spent),
-    }

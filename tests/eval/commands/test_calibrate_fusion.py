@@ -1,7 +1,6 @@
 """``agenticiqa calibrate`` fits a fusion profile with a model or to the rows of a finished run."""
 
 import csv
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from agenticiqa.programs.batch.fit_fusion import fit_rows
 from agenticiqa.programs.cli import outputs
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from support.fake_server import Server, fake_server
+from support.files import json_lines
 from support.rated_album import Rater, make_album, rating_configuration
 
 pytestmark = pytest.mark.slow
@@ -58,10 +58,6 @@ def numbers_of(profile: FusionProfile) -> dict[str, Any]:
     return profile.model_dump(exclude={"fitted_on"})
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     photos: Path, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,14 +77,14 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     profile = read_fusion_profile(out)
     assert (profile.backend, profile.toolset, profile.images, profile.labels) == ("vllm.test", ("LEARNED-IQA",), 14, 0)
     assert profile.fitted_on is not None
-    rows = rows_of(tmp_path / "profile.rows.jsonl")
+    rows = json_lines(tmp_path / "profile.rows.jsonl")
     assert numbers_of(profile) == numbers_of(fit_rows(rows).profile)
 
     used = rating_configuration(tmp_path, server.url, fusion="profile.yaml")
     scores = tmp_path / "scores.jsonl"
     assert main(["assess", str(photos), "--config", str(used), "--jsonl", str(scores)]) == 0
     by_image = {row["image"]: row["quality_score"] for row in rows}
-    after = {row["image"]: row["quality_score"] for row in rows_of(scores)}
+    after = {row["image"]: row["quality_score"] for row in json_lines(scores)}
     assert after.keys() == by_image.keys()
     assert after != by_image
     assert "warn" not in capsys.readouterr().err.lower()
@@ -145,7 +141,7 @@ def test_ctrl_c_and_a_limit_lose_nothing(
         patch.setattr(outputs.Appending, "__call__", interrupted)
         assert calibrate(*command, "--workers", 1) == 130
     assert "run the same command again to continue from the results in" in capsys.readouterr().err
-    kept = len(rows_of(tmp_path / "profile.rows.jsonl"))
+    kept = len(json_lines(tmp_path / "profile.rows.jsonl"))
     assert 6 <= kept < IMAGES
     before = len(server.of("assessment"))
     assert calibrate(*command) == 0

@@ -11,12 +11,6 @@ from agenticiqa.eval.tasks.catalog import TASKS
 from support import archives
 
 
-def test_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["datasets"]) == 0
-    out = capsys.readouterr().out
-    assert all(name in out for name in (*TASKS, *QUESTION_TASKS))
-
-
 def test_missing_files_of_a_whole_data_set_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archives.kadid10k(tmp_path)
     (tmp_path / "kadid10k/images/I02.png").unlink()

@@ -1,6 +1,5 @@
 """``agenticiqa evaluate`` of question benchmarks, with a server that gives known answers, so that figures are known."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.programs.cli.status import SOME_FAILED
 from support import question_archives as archives
 from support.fake_server import Server, bad_json, by_stage, fake_server, field_of
+from support.files import report_of, rows_of
 from support.loopback import Body, Reply
 
 EVALUATE = ("evaluate", "--workers", "1")
@@ -31,14 +31,6 @@ def answers(chosen: Callable[[str, dict[str, str]], str]) -> Callable[[Body], An
 def config_for(server: Server, file: Path, stage: str = "summarizer") -> list[str]:
     file.write_text(f"{stage}: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
     return ["--config", str(file)]
-
-
-def rows_of(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-
-
-def report_of(run: Path) -> dict[str, Any]:
-    return json.loads((run / "report.json").read_text())
 
 
 def scripted(query: str, options: dict[str, str]) -> str:
@@ -88,18 +80,6 @@ def test_vanilla_then_circular_accuracy_of_a_scripted_model(tmp_path: Path, caps
     assert "circular" in (run / "report.md").read_text()
 
 
-def test_a_model_that_always_answers_a_is_at_chance_and_never_right_in_all_rotations(tmp_path: Path) -> None:
-    archives.qbench(tmp_path)
-    run = tmp_path / "run"
-    with fake_server(by_stage({"answer": answers(lambda query, options: "A")})) as server:
-        command = [*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run), "--circular"]
-        assert main([*command, *config_for(server, tmp_path / "c.yaml")]) == 0
-    report = report_of(run)
-    assert report["vanilla"]["right"] == 2
-    assert report["circular"]["right"] == 0
-    assert report["vanilla"]["p_of_chance"] > 0.3
-
-
 def test_an_unreadable_image_counts_as_wrong_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,13 +99,3 @@ def test_a_question_for_a_tool_that_cannot_run_does_not_end_the_run(tmp_path: Pa
     run = tmp_path / "run"
     assert main([*EVALUATE, "qbench", "--root", str(tmp_path), "--out", str(run)]) == SOME_FAILED
     assert (report_of(run)["questions"], report_of(run)["unparsed_reasons"]["ToolError"]) == (3, 1)
-
-
-def test_another_set_in_the_same_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    archives.qbench(tmp_path)
-    archives.qbench(tmp_path / "other", rows=archives.QBENCH_ROWS[:3])
-    run = tmp_path / "run"
-    command = [*EVALUATE, "qbench", "--out", str(run), "--limit", "1"]
-    assert main([*command, "--root", str(tmp_path)]) == 0
-    assert main([*command, "--root", str(tmp_path / "other")]) == 2
-    assert "the earlier run used labels" in capsys.readouterr().err

@@ -219,16 +219,6 @@ def test_usual_names_of_reference_columns_are_recognized(folder: Path, column: s
     assert [label.reference for label in read(data)] == [folder / "c.png", folder / "c.png"]
 
 
-def test_kadids_own_file_has_references(folder: Path) -> None:
-    data = folder / "dmos.csv"
-    data.write_text("dist_img,ref_img,dmos,var\na.png,c.png,3.5,0.2\nb.png,c.png,1.25,0.3\n")
-    labels = read(data, None, Declared(lower_is_better=False))
-    assert [(x.name, x.reference, x.content) for x in labels] == [
-        ("a.png", folder / "c.png", "c.png"),
-        ("b.png", folder / "c.png", "c.png"),
-    ]
-
-
 def test_a_reference_column_without_files_is_reported_and_ignored(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -362,16 +352,3 @@ def test_the_folder_of_the_paths_can_be_named(folder: Path, tmp_path: Path, caps
     assert main([*command, str(folder)]) == 0
     assert main([*command, str(tmp_path / "gone")]) == 2
     assert "gone: there is no such folder" in capsys.readouterr().err
-
-
-def test_a_table_without_a_score_column_suggests_the_option(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "labels.csv").write_text("photo,liked\na.png,3.5\n")
-    command = ["evaluate", str(folder / "labels.csv"), "--scorer", "PIQE", "--out", str(tmp_path / "run")]
-    assert main(command) == 2
-    shown = capsys.readouterr().err
-    assert "no image and no mos column found (columns: photo, liked)" in shown
-    assert "--mos-column" in shown
-    assert main([*command, "--image-column", "photo"]) == 2
-    assert "no mos column found (columns: photo, liked)" in capsys.readouterr().err

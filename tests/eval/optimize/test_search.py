@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
-from agenticiqa.eval.optimize.search import FIRST, GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
+from agenticiqa.eval.optimize.search import GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
 from agenticiqa.programs.backends.ledger import LimitReached
-from support.simulated_judge import COPY_TOOLS, HELPFUL, SEED, assessed_by, photos, tuned
+from support.simulated_judge import COPY_TOOLS, HELPFUL, SEED, assessed_by, photos
 
 ALL = " | ".join([SEED, *HELPFUL])
 SIZE = 112
@@ -118,13 +116,3 @@ def test_added_text_is_reported_in_sentences() -> None:
     assert (
         added_sentences("Rate it. Be kind.", "Rate it. Weigh blur. Be kind. Look twice.") == "Weigh blur. Look twice."
     )
-
-
-@pytest.mark.slow
-def test_over_seeds_unseen_photos_are_scored_better_and_nothing_that_is_kept_had_fallen() -> None:
-    runs, before = ([tuned(seed, budget) for seed in range(100, 108)] for budget in (400, FIRST + 1))
-    gains = [run["srcc"] - early["srcc"] for run, early in zip(runs, before, strict=True)]
-    assert sum(gains) / len(gains) > 0.03
-    assert min(gains) > -0.02
-    assert sum(run["fell"] + run["only copies tools"] for run in runs) == 0
-    assert all(run["spent"] <= 400 for run in runs)

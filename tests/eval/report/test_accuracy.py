@@ -1,6 +1,5 @@
 """Accuracy, its interval over contents, and chance."""
 
-import numpy as np
 import pytest
 from scipy.stats import binom
 
@@ -29,20 +28,6 @@ def test_few_contents_have_no_interval_and_complete_agreement_counts_contents() 
     assert accuracy([], []).value is None
     sure = accuracy([True] * 40, [str(number // 4) for number in range(40)])
     assert (sure.low, sure.high) == pytest.approx(wilson(10, 10))
-
-
-@pytest.mark.parametrize("contents", [10, pytest.param(40, marks=pytest.mark.slow)])
-def test_the_interval_covers(contents: int) -> None:
-    """Contents of different difficulty, five questions each: 95 % within the error of 1,000 simulations."""
-    rng, covered, truth = np.random.default_rng(3), 0, 0.7
-    names = [str(content) for content in range(contents) for _ in range(5)]
-    for _ in range(1000):
-        difficulty = rng.beta(truth * 3, (1 - truth) * 3, contents)
-        found = accuracy(list(rng.random(5 * contents) < np.repeat(difficulty, 5)), names)
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= truth <= found.high
-    assert 0.925 <= covered / 1000 <= 0.985
 
 
 def test_chance_is_exact() -> None:

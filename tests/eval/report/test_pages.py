@@ -8,14 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.intervals import Interval, error_interval
+from agenticiqa.eval.intervals import Interval
 from agenticiqa.eval.report.compare import compare_report
 from agenticiqa.eval.report.model import ReportTable
-from agenticiqa.eval.report.page import charts, sections
+from agenticiqa.eval.report.page import sections
 from agenticiqa.eval.report.page.kept_run import read_run
 from agenticiqa.eval.report.page.samples import packed, steps_of
 from agenticiqa.eval.report.page.sections import (
@@ -34,6 +33,7 @@ from agenticiqa.eval.runs import about_run
 from agenticiqa.programs.cli.status import OK, USAGE
 from agenticiqa.programs.images.files import sha256_of
 from support.chromium import needs_chromium, visit
+from support.files import rows_of
 from support.html_tags import from_elsewhere, read
 from support.run_folder import made_row, pictures, write_run
 
@@ -41,13 +41,8 @@ HOSTILE = "<img src=x onerror=alert(1)> & {{ 7*7 }}.png"
 CLOSING = '</script><script>document.title = "stolen"</script>'
 IMAGES = 30
 MakeLabels = Callable[..., Path]
-CANDIDATES = [{"score": "Rate it.", "plan": "Plan."}, {"score": "</pre><script>alert(1)</script>", "plan": "Plan."}]
 QUESTION = "Is it <script>document.title = 'stolen'</script> or {{ 7*7 }}?"
 OPTIONS = {"A": "Blur & noise", "B": "Nothing", "C": "Rain"}
-
-
-def rows_in(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
 
 
 def turned(row: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +95,7 @@ def test_hostile_names_and_reasoning_stay_text(page: Path) -> None:
 
 
 def test_no_digest_of_a_row_is_a_path(run_folder: Path, tmp_path: Path) -> None:
-    rows = rows_in(run_folder)[10:14]
+    rows = rows_of(run_folder)[10:14]
     digests = ["../../x", f"{tmp_path}/away", "../" * 3 + "ABC", "\0"]
     write_run(
         tmp_path / "a" / "run", [row | {"image_sha256": digest} for row, digest in zip(rows, digests, strict=True)]
@@ -135,7 +130,7 @@ def test_probabilities_without_a_scale_give_a_reason(run_folder: Path) -> None:
 
 
 def test_runs_are_compared_by_the_same_tables_as_by_compare(run_folder: Path, tmp_path: Path) -> None:
-    rows = rows_in(run_folder)
+    rows = rows_of(run_folder)
     worse = write_run(tmp_path / "worse", [turned(row) for row in rows], "b.c")
     report, why = compared([read_run(run_folder), read_run(worse, "turned")])
     assert report is not None
@@ -222,7 +217,7 @@ def test_tables_in_three_formats(run_folder: Path, tmp_path: Path, capsys: pytes
 
 
 def test_a_later_row_replaces_an_earlier_one_and_a_truncated_line_is_ignored(run_folder: Path, tmp_path: Path) -> None:
-    rows = rows_in(run_folder)
+    rows = rows_of(run_folder)
     folder = write_run(tmp_path / "run", [*rows, rows[5] | {"quality_score": 2.0}])
     with open(folder / "results.jsonl", "a") as file:
         file.write('{"name": "cut')
@@ -251,7 +246,7 @@ def test_an_unfinished_run_is_a_one_line_error(
 def test_a_page_of_two_runs_has_both_and_their_difference(run_folder: Path, tmp_path: Path) -> None:
     """The second is of a scorer, which gives no evidence and no reason."""
     numbers = ("name", "image", "image_sha256", "content", "mos", "quality_score", "timings_ms")
-    scored = [{key: turned(row)[key] for key in numbers} | {"scorer": "NIQE"} for row in rows_in(run_folder)]
+    scored = [{key: turned(row)[key] for key in numbers} | {"scorer": "NIQE"} for row in rows_of(run_folder)]
     other = write_run(tmp_path / "other", scored, "NIQE")
     assert main(["report", str(run_folder), str(other), "--html", str(tmp_path / "both.html")]) == OK
     text = (tmp_path / "both.html").read_text()
@@ -269,23 +264,6 @@ def test_the_calibration_error_is_the_weighted_distance_of_confidence_and_share(
     assert (low.n, low.confidence, low.right) == (2, pytest.approx(0.35), 0.5)
     assert (high.n, high.right, high.high) == (8, 1.0, 1.0)
     assert 0.6 < high.low < 0.7, "8 of 8: 0.676 by Wilson's formula"
-
-
-def test_bins_of_one_image_are_not_connected() -> None:
-    bins = reliability([0.15, *[0.45] * 3, *[0.95] * 8], [1, 1, 0, 0, *[1] * 8])
-    (axes,) = charts.reliability_diagram(bins).axes
-    assert [len(line.get_xdata()) for line in axes.lines] == [2, 2], "the diagonal, and two of three bins"
-
-
-def test_calibrated_probabilities_have_a_small_error() -> None:
-    random = np.random.default_rng(1)
-    confidence = random.uniform(0.2, 1, 20_000)
-    right = (random.uniform(size=20_000) < confidence).astype(float)
-    contents = [f"c{number % 50}" for number in range(20_000)]
-    true = error_interval(calibration_error, confidence, right, contents)
-    bold = error_interval(calibration_error, np.minimum(1, confidence + 0.2), right, contents)
-    assert 0 < (true.value or 0) < 0.02
-    assert (bold.low or 0) > 0.1
 
 
 @needs_chromium

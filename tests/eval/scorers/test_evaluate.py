@@ -101,6 +101,7 @@ def test_a_run_in_a_folder_is_resumed_and_refuses_other_scorers(make_labels: Mak
     rows, _ = evaluate(counted, path, out=tmp_path / "run")
     assert len(kept) >= 2
     assert len(seen) - before == len(rows) - len(kept)
+    assert [row["name"] for row in rows] == [label.name for label in read_labels(path)]
     assert (tmp_path / "run" / "results.jsonl").read_text().splitlines()[: len(kept)] == kept
     with pytest.raises(UserError, match="the earlier run used scorer"):
         evaluate("brisque", path, out=tmp_path / "run")

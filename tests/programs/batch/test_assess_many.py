@@ -99,11 +99,6 @@ def test_an_exception_in_postprocess_is_raised() -> None:
         list(assess_many(Pretend(lambda image: "good"), jobs(3), 2, lambda result: 1 / 0))
 
 
-def test_as_many_jobs_as_workers_run_at_the_same_time() -> None:
-    meeting = threading.Barrier(4, timeout=10)
-    assert len(assessed(Pretend(lambda image: meeting.wait()), jobs(8), workers=4)) == 8
-
-
 def test_results_are_yielded_when_they_are_finished() -> None:
     released = threading.Event()
 

@@ -181,12 +181,6 @@ def identify(row: Row) -> Identity:
     return Identity(*(row.get(name) for name in Identity._fields))
 
 
-def test_a_row_of_the_same_job_is_not_computed_again() -> None:
-    resumed = resume([(7, row_of(A, score=3))], {"job": A}, identify)
-    assert resumed.finished == {"job": 7}
-    assert not resumed.again
-
-
 @pytest.mark.parametrize(
     ("other", "reason"),
     [

@@ -169,7 +169,9 @@ def test_a_server_that_is_unreachable_from_the_start_is_reported_once(
         pass
     assert main(command(album, unreachable, tmp_path / "scores.jsonl")) == 1
     shown = capsys.readouterr().err.splitlines()
-    assert sum("refused" in line for line in shown if line.startswith("agenticiqa:")) == 1
+    (reported,) = (line for line in shown if "refused" in line and line.startswith("agenticiqa:"))
+    assert "check that the server is running" in reported
+    assert (tmp_path / "scores.jsonl").read_bytes() == b""
     assert len(waits) == 3
 
 

@@ -137,20 +137,6 @@ def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
     assert len(up.requests) == 1
 
 
-def test_a_run_on_an_unreachable_server_ends_at_once(
-    examples: Path, capsys: pytest.CaptureFixture[str], configured: Any, tmp_path: Path
-) -> None:
-    with fake_server("never") as server:
-        gone = server.url
-    file = configured(summarizer={"backend": "vllm.m", "api_base": gone, "max_retries": 0})
-    out = tmp_path / "out.jsonl"
-    assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--jsonl", str(out)]) == 1
-    reported, kept = capsys.readouterr().err.splitlines()
-    assert "check that the server is running" in reported
-    assert kept.startswith("0 assessed")
-    assert out.read_bytes() == b""
-
-
 def test_a_dry_run_sends_nothing(examples: Path, configured: Any) -> None:
     with fake_server(bad_key()) as server:
         file = configured(summarizer={"backend": "vllm.m", "api_base": server.url})
