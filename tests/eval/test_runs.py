@@ -62,18 +62,6 @@ def test_the_address_of_a_model_is_not_saved_and_does_not_matter(tmp_path: Path,
     assert "10.0.0" not in (tmp_path / "run" / "run.json").read_text()
 
 
-def test_a_changed_calibration_file_is_another_run(tmp_path: Path, labels: Path) -> None:
-    """The residual determines the weight of a tool in the fusion."""
-    file = tmp_path / "curves.yaml"
-    curve = "tools: {NIQE: {betas: [-3, 1, 5, 0, 3], raw_range: [2, 20], fitted_on: 'mine, residual 0.40'}}\n"
-    file.write_text(curve)
-    pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
-    for changed in (curve.replace("0.40", "0.60"), curve.replace("[-3,", "[-2,")):
-        file.write_text(changed)
-        with pytest.raises(UserError, match="the earlier run used calibration"):
-            pin(tmp_path / "run", made_with(Sharp(), Config(calibration=str(file)), sha256_of(labels), {}))
-
-
 def test_results_without_a_readable_description_are_refused(tmp_path: Path, labels: Path) -> None:
     made = made_with(Sharp(), Config(), sha256_of(labels), {})
     (tmp_path / "results.jsonl").write_text("{}\n")

@@ -18,17 +18,7 @@ from PIL import Image
 
 from agenticiqa.configs import STAGES, Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.connect import Backend, connect
-from agenticiqa.programs.stages.analyst import Analyst
-from agenticiqa.programs.stages.answerer import Answerer
-from agenticiqa.programs.stages.detector import Detector
-from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.stages.locator import Locator
-from agenticiqa.programs.stages.planner import Planner
-from agenticiqa.programs.stages.replan import Replan, replan_judge
-from agenticiqa.programs.stages.scorer import Scorer
-from agenticiqa.programs.stages.selector import Selector
-from agenticiqa.programs.stages.summarizer import Summarizer
+from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
 from agenticiqa.signatures.planner import Plan
@@ -36,6 +26,7 @@ from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from support.fake_server import Server, fake_server, images_of, text_of
 from support.loopback import Body, Reply
+from support.nodes import all_asking
 from support.scripted_answers import ALL, NONE, RATE, plan
 
 SIGNATURES = (
@@ -124,23 +115,6 @@ class Row:
     slow: bool = False
 
 
-def hand_built(backend: Backend | None = None) -> AgenticIQA:
-    """Return the program composed of its stages, as a user writes it."""
-    tools = toolbox()
-    return AgenticIQA(
-        Planner(tools, backend=backend),
-        Executor(
-            Detector(backend=backend),
-            Analyst(backend=backend),
-            Selector(backend=backend),
-            tools,
-            Locator(backend=backend),
-        ),
-        Summarizer(Scorer(backend=backend), Answerer(backend=backend)),
-        Replan(replan_judge(backend=backend)),
-    )
-
-
 def _stage(server: Server) -> StageConfig:
     known: dict[str, Any] = {"structured_outputs": "json_schema", "logprobs": False}
     return StageConfig(backend=f"vllm.{CONFIGURED}", api_base=server.url, max_retries=0, timeout=10.0, **known)
@@ -154,8 +128,8 @@ def _from_config(server: Server) -> AgenticIQA:
 COLUMNS: dict[str, Callable[[Server], AgenticIQA]] = {
     "AgenticIQA()": lambda server: AgenticIQA(),
     "from_config": _from_config,
-    "own stages": lambda server: hand_built(),
-    "own stages, Backend": lambda server: hand_built(connect(_stage(server))),
+    "own stages": lambda server: all_asking(None, toolbox()),
+    "own stages, Backend": lambda server: all_asking(connect(_stage(server)), toolbox()),
 }
 CONFIGURED_COLUMNS = {"from_config", "own stages, Backend"}
 

@@ -96,7 +96,7 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
     return {"configurable": {"program": all_asking(backend, toolbox())}}, engine
 
 
-def all_asking(backend: Backend, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
+def all_asking(backend: Backend | None, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
     """Return a program with one model for all stages and a given toolbox."""
     executor = Executor(
         Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools, Locator(backend=backend)

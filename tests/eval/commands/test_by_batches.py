@@ -79,9 +79,7 @@ def marks(run: Path) -> dict[str, dict[str, Any]]:
     return {f"{row['name']}": {mark: row.get(mark) for mark in MARKS} for row in read}
 
 
-def test_questions_are_answered_as_without_batches(
-    server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_questions_are_answered_as_without_batches(server: BatchServer, tmp_path: Path) -> None:
     """The questions include one with a rejected answer, and one without a usable answer."""
     archives.qbench(tmp_path, rows=archives.QBENCH_ROWS[1:3])
     answers = script(answer=always("answer", [bad_json(), chosen]))
@@ -90,13 +88,7 @@ def test_questions_are_answered_as_without_batches(
     with provider_server(OPENAI, answers, key=KEY) as at_once:
         plain = configuration(tmp_path, at_once.url)
         assert main([*command, "--config", str(plain), "--no-cache", "--out", str(tmp_path / "plain")]) == 0
-    with_batches = batched(command, server, tmp_path)
-    capsys.readouterr()
-    assert main([*with_batches, "--dry-run"]) == 0
-    assert "With --batch: " in capsys.readouterr().out
-    assert main([*with_batches, "--max-calls", "3"]) == 2
-    assert not server.log
-    assert main(with_batches) == 0
+    assert main(batched(command, server, tmp_path)) == 0
     assert not server.at_once
     assert not server.sent_twice()
     found = marks(tmp_path / "batch")

@@ -25,7 +25,7 @@ from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.graph import build_graph
 from agenticiqa.programs.saving import SCORER
-from support.fake_server import Server, bad_key, fake_server, field_of, images_of, text_of
+from support.fake_server import Server, fake_server, field_of, images_of, text_of
 from support.loopback import Body, Reply
 from support.simulated_tuning import ANALYSIS, PHRASE, counted, model_at, simulated_models, simulation
 from support.snippets import snippets
@@ -202,30 +202,6 @@ def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
     page = (tmp_path / "tuned" / "report.html").read_text()
     for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
         assert name in page, "each prompt was tuned"
-
-
-def test_an_outage_ends_the_run_and_the_same_command_continues(
-    labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    working, broken, asked = simulation(labels), True, list[Body]()
-
-    def sometimes(request: dict[str, Any]) -> Reply | str:
-        asked.append(request)
-        return bad_key() if broken and len(asked) > 30 else working(request)
-
-    with fake_server(sometimes) as server:
-        args = command(labels, server, tmp_path)
-        assert main(args) == 1
-        err = capsys.readouterr().err
-        assert "no such key" in err
-        assert f"to continue from the results in {tmp_path / 'tuned' / 'search'}" in err
-        assert not (tmp_path / "tuned" / "prompts.json").exists()
-        broken = False
-        assert main(args) == 0
-    assert header(tmp_path)["held_out"]["fused"]["unscored"] == {
-        "before": 0,
-        "after": 0,
-    }  # the outage does not count as an answer
 
 
 def test_ctrl_c_loses_nothing(labels: Path, tmp_path: Path) -> None:

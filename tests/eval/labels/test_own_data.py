@@ -17,6 +17,7 @@ from agenticiqa.eval.tasks.reading import labeled_images
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
 from support import archives
+from support.files import rows_of
 
 MOS = {"a.png": 3.5, "b.png": 1.25, "c.png": 4.0}
 SPLIT = {"a.png": "train", "b.png": "test", "c.png": "train"}
@@ -201,7 +202,7 @@ def test_evaluate_takes_embedded_images(folder: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     command = ["evaluate", str(saved(folder)), "--workers", "1", "--out", str(run)]
     assert main(command) == main(command) == 0
-    found = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    found = rows_of(run)
     assert [row["name"] for row in found] == [*MOS]
     assert [row["image_sha256"] for row in found] == [sha256_of(folder / name) for name in MOS]
 
@@ -262,16 +263,13 @@ def test_the_chosen_score_column_is_reported(
         assert read(folder / "labels.csv", None, Declared(mos="mos.2"))[0].mos == 1.5
 
 
-def test_by_is_checked_before_the_run(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_of_labels_splits_the_report_and_is_in_the_rows(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (folder / "labels.csv").write_text("image,mos,generator\na.png,3.5,X\nb.png,1.25,Y\nc.png,4,X\n")
-    command = ["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run"), "--by"]
-    assert main([*command, "split"]) == 2
-    assert "--by split: " in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
-    assert main([*command, "generator"]) == 0
+    assert main(["evaluate", str(folder / "labels.csv"), "--out", str(tmp_path / "run"), "--by", "generator"]) == 0
     assert "generator" in capsys.readouterr().out
-    found = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
-    assert [row["generator"] for row in found] == ["X", "Y", "X"]
+    assert [row["generator"] for row in rows_of(tmp_path / "run")] == ["X", "Y", "X"]
 
 
 def test_nothing_is_fitted_to_scores_on_an_uncertain_scale(

@@ -12,7 +12,7 @@ from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating
-from agenticiqa.eval.optimize.reflection import Reflection, broken, names_of_answer, quoted
+from agenticiqa.eval.optimize.reflection import Reflection, broken, quoted
 from agenticiqa.eval.optimize.search import Proposal
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile
@@ -121,12 +121,6 @@ def test_every_instruction_of_the_program_keeps_its_own_form() -> None:
         text = predictor.signature.instructions
         assert broken(text, text, predictor.signature) is None, name
         assert broken(f"{text}\nAlways weigh blockiness.", text, predictor.signature) is None, name
-
-
-def test_the_names_of_an_answer_are_its_keys_and_the_words_to_choose_from() -> None:
-    keys, words = names_of_answer(ScoreQuality)
-    assert {"quality_level", "quality_probs", "quality_reasoning"} <= keys
-    assert words == {"Excellent", "Good", "Fair", "Poor", "Bad"}
 
 
 @pytest.mark.parametrize(

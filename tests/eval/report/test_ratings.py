@@ -181,17 +181,11 @@ def test_sources_of_probabilities_are_listed_separately_and_missing_answers_have
 def test_the_best_tool_is_chosen_on_other_contents() -> None:
     """Of twenty tools of pure noise the best on these images looks useful; the one chosen on others does not."""
     rng = np.random.default_rng(0)
-    contents = [f"{number}" for number in range(60)]
-    best_here, chosen = [], []
-    for _ in range(20):
-        mos = rng.normal(size=60)
-        tools = {f"T{number}": rng.normal(size=60) for number in range(20)}
-        best_here.append(max(np.corrcoef(values, mos)[0, 1] for values in tools.values()))
-        found = chosen_on_other_images(tools, mos, contents)
-        assert found is not None
-        chosen.append(np.corrcoef(found.values, mos)[0, 1])
-    assert np.mean(best_here) > 0.2
-    assert np.mean(chosen) < 0.05
+    contents, mos = [f"{number}" for number in range(60)], rng.normal(size=60)
+    tools = {f"T{number}": rng.normal(size=60) for number in range(20)}
+    chosen = chosen_on_other_images(tools, mos, contents)
+    assert chosen is not None
+    assert max(srcc(values, mos) for values in tools.values()) > 0.2 > 0.1 > srcc(chosen.values, mos)
     tools["good"] = mos + 0.1 * rng.normal(size=60)
     good = chosen_on_other_images(tools, mos, contents)
     assert good is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs, read_stdin
+from agenticiqa.programs.batch.find_jobs import find_jobs, read_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ImageNotFound, ToolError, UserError
 
@@ -27,14 +27,6 @@ def test_each_image_is_one_job_in_the_order_of_its_names(album: Path) -> None:
     assert found.jobs == [Job(Path(name), "Sharp?") for name in ("one.png", "album/a.jpg", "album/b.png")]
     assert [type(problem) for problem in found.problems] == [ImageNotFound]
     assert found.skipped == {".cr2": 1}
-
-
-def test_references_in_a_folder_are_found_by_name_without_suffix(album: Path) -> None:
-    found = find_jobs(["album", "one.png"], "Sharp?", "originals", resize_reference=True)
-    pairs = [(str(job.image), str(job.reference)) for job in found.jobs]
-    assert pairs == [("album/a.jpg", "originals/a.png"), ("album/b.png", "originals/b.webp")]
-    assert all(job.resize_reference for job in found.jobs)
-    assert list(map(str, found.problems)) == ["one.png: expected a reference named one.* in originals, found none"]
 
 
 @pytest.fixture
@@ -101,12 +93,6 @@ def test_a_missing_reference_is_an_error(album: Path, reference: str) -> None:
     Path("empty").mkdir()
     with pytest.raises(ImageError, match=reference):
         find_jobs(["album"], "Sharp?", reference)
-
-
-def test_the_bytes_on_stdin_are_an_image() -> None:
-    given = read_stdin(io.BytesIO(b"bytes"))
-    assert (given.source, given.content) == ("<stdin>", b"bytes")
-    assert Job(given, "Sharp?").name == "<stdin>"
 
 
 @pytest.mark.parametrize(

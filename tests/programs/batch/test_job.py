@@ -18,7 +18,6 @@ from agenticiqa.programs.batch import assess_many as module
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import UndecodedImage, load
-from agenticiqa.programs.result import Assessment
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 from support.distortion_levels import scene
 from support.elsewhere import row, row_of
@@ -119,9 +118,3 @@ def test_an_estimate_accepts_images_in_every_form(path: Path) -> None:
     (alone,), (many,) = estimate(config, [Job(path)]).stages, found.stages
     assert many.image_tokens == 9 * alone.image_tokens
     assert "uint8" in estimate(config, [Job(PIXELS.astype(int))]).refused[0]
-
-
-def test_results_are_assessments_unless_postprocessed(path: Path) -> None:
-    ((job, outcome),) = assess_many(AgenticIQA.offline(), [str(path)], workers=1)
-    assert isinstance(outcome, Assessment)
-    assert job.name == outcome.image.source == str(path)

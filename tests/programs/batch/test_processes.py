@@ -87,10 +87,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return processes
 
 
-def test_the_offline_program_can_be_sent_to_a_process() -> None:
-    assert pickle.loads(pickle.dumps(AgenticIQA.offline())).backend == "offline"
-
-
 def test_the_results_do_not_depend_on_the_workers_or_the_run(album: list[Path]) -> None:
     alone = untimed(assessed(album, 1))
     assert len(set(alone.values())) == len(album)

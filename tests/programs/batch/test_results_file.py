@@ -10,8 +10,6 @@ import pytest
 
 from agenticiqa.programs.batch.results_file import (
     INCOMPLETE,
-    OTHER_BYTES,
-    OTHER_SETTINGS,
     UNSCORED,
     Identity,
     ResultsFile,
@@ -45,14 +43,6 @@ def test_a_row_is_on_disk_before_the_file_is_closed(tmp_path: Path) -> None:
     with ResultsFile(path) as journal:
         journal.append({"n": 1})
         assert json.loads(path.read_text()) == {"n": 1}
-
-
-def test_existing_rows_are_kept_and_new_rows_follow(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    for number in range(3):
-        with ResultsFile(path) as journal:
-            journal.append({"n": number})
-    assert rows_of(path) == [{"n": 0}, {"n": 1}, {"n": 2}]
 
 
 WHOLE = b'{"n": 0}\n{"n": 1}\n'
@@ -181,44 +171,9 @@ def identify(row: Row) -> Identity:
     return Identity(*(row.get(name) for name in Identity._fields))
 
 
-@pytest.mark.parametrize(
-    ("other", "reason"),
-    [
-        (A._replace(image="/album/b.png"), None),
-        (A._replace(query="Noisy?"), None),
-        (A._replace(reference="/album/r.png", reference_sha256="r1"), None),
-        (A._replace(image_sha256="a2"), OTHER_BYTES),
-        (A._replace(run_fingerprint="another"), OTHER_SETTINGS),
-        (A._replace(run_fingerprint=None), OTHER_SETTINGS),
-    ],
-    ids=["image", "question", "reference", "bytes", "settings", "no settings"],
-)
-def test_rows_of_other_jobs_are_not_results_of_this_job(other: Identity, reason: str | None) -> None:
-    resumed = resume([(0, row_of(other))], {"job": A}, identify)
-    assert resumed.finished == {}
-    assert resumed.again == ({reason: 1} if reason else {})
-
-
-def test_other_bytes_of_the_reference_are_another_result() -> None:
-    compared = A._replace(reference="/r.png", reference_sha256="r1")
-    resumed = resume([(0, row_of(compared))], {"job": compared._replace(reference_sha256="r2")}, identify)
-    assert (resumed.finished, resumed.again) == ({}, {OTHER_BYTES: 1})
-
-
-def test_two_images_of_the_same_bytes_are_two_jobs() -> None:
-    copy = A._replace(image="/album/copy.png")
-    resumed = resume([(0, row_of(A))], {"first": A, "second": copy}, identify)
-    assert set(resumed.finished) == {"first"}
-
-
 def test_the_last_of_several_rows_of_a_job_counts() -> None:
     rows = [row_of(A, score=1), row_of(A, score=2), row_of(A, error="broken")]
     assert resume(enumerate(rows), {"job": A}, identify).finished["job"] == 1
-
-
-def test_a_configuration_that_was_used_before_finds_its_rows_again() -> None:
-    rows = [row_of(A, score=1), row_of(A._replace(run_fingerprint="other"), score=2)]
-    assert resume(enumerate(rows), {"job": A}, identify).finished["job"] == 0
 
 
 NO_SCORE: Row = {"query_type": "scoring", "quality_score": None}

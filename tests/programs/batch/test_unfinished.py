@@ -9,7 +9,7 @@ import pytest
 
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import absolute, find_finished, fingerprint_of, identity_of
-from agenticiqa.programs.batch.results_file import OTHER_BYTES, OTHER_SETTINGS, ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.questions.options import parse_options
@@ -41,23 +41,6 @@ def finished(job: Job, *rows: dict[str, Any], file: str = "scores.jsonl") -> tup
     return job in resumed.finished, dict(resumed.again)
 
 
-def test_a_row_of_the_job_is_its_result(image: Path) -> None:
-    job = Job(image, "  Sharp?\n")
-    assert finished(job, row(job)) == (True, {})
-    assert row(job)["image_sha256"] == sha256_of(image)
-    assert row(job)["query"] == "Sharp?", "as results have it"
-
-
-def test_rows_with_other_bytes_or_settings_are_not_its_result(image: Path) -> None:
-    job = Job(image, "Sharp?")
-    assert finished(job, row(job, {**SETTINGS, "version": "2"})) == (False, {OTHER_SETTINGS: 1})
-    before = row(job)
-    image.write_bytes(b"others")
-    assert finished(job, before) == (False, {OTHER_BYTES: 1})
-    image.unlink()
-    assert finished(job, before) == (False, {OTHER_BYTES: 1}), "it is assessed, and fails with the reason"
-
-
 def test_other_options_are_another_question(image: Path) -> None:
     def written(job: Job) -> dict[str, Any]:
         return row(job, query=job.query, options=job.options or parse_options(job.query))
@@ -68,29 +51,6 @@ def test_other_options_are_another_question(image: Path) -> None:
     assert finished(Job(image, "Which?"), written(given)) == (False, {})
     listed = Job(image, "Which?\nA) Blur\nB) Noise")
     assert finished(listed, written(listed)) == finished(listed, row(listed)) == (True, {}), "also without the key"
-
-
-def test_resizing_counts_only_with_a_reference(image: Path) -> None:
-    alone, compared = (
-        {fingerprint_of(Job(image, "?", reference, resize), SETTINGS) for resize in (False, True)}
-        for reference in (None, image)
-    )
-    assert (len(alone), len(compared)) == (1, 2)
-
-
-@pytest.mark.parametrize("written", ["album/a.png", "./album//a.png", "album/../album/a.png", "{here}/album/a.png"])
-def test_a_path_matches_in_any_spelling(image: Path, written: str) -> None:
-    given = written.format(here=Path.cwd())
-    assert finished(Job(image, "?"), row(Job(image, "?"), image=given)) == (True, {})
-    assert finished(Job(given, "?"), row(Job(image, "?"))) == (True, {})
-
-
-def test_a_relative_path_is_also_read_from_the_files_folder(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = row(Job(image, "?", image))
-    monkeypatch.chdir("album")
-    job = Job("a.png", "?", "a.png")
-    assert finished(job, written, file="../scores.jsonl") == (True, {})
-    assert finished(job, written, file="elsewhere/scores.jsonl") == (False, {})
 
 
 def test_a_path_that_leads_to_both_is_read_from_the_current_folder(

@@ -150,29 +150,6 @@ def test_incomplete_results_are_assessed_again_once(
     assert "3 of 3 images were already assessed\n" in capsys.readouterr().err
 
 
-def test_results_that_were_completed_are_skipped(
-    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ill.unusable = ("analysis",)
-    assert assess(server) == OK
-    ill.get_well()
-    assert assess(server, "--resume") == assess(server, "--resume") == OK
-    assert [bool(row["executor_evidence"]["failures"]) for row in rows()] == [False] * IMAGES
-
-
-def test_another_max_side_assesses_again_and_sends_other_images(
-    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ill.get_well()
-    assert assess(server) == OK
-    asked = len(server.requests)
-    assert assess(server, "--resume", "--max-side", "32") == OK
-    assert "0 of 3 images were already assessed; assessed again: 3 of another configuration" in capsys.readouterr().err
-    assert len(server.requests) > asked
-    notes = [row["executor_evidence"]["notes"] for row in rows()]
-    assert ["32x32 pixels" in str(note) for note in notes] == [False] * 3 + [True] * 3
-
-
 def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:
     def unscored(program: AgenticIQA) -> list[bool]:
         outcomes = assess_many(program, [album / "0.png", album / "1.png"], workers=1)
