@@ -40,10 +40,13 @@ class Transport(httpx.BaseTransport):
     cause after the deadline, ``lm15.ServerError`` for an answer of more than ``largest`` bytes, and
     ``lm15.InvalidRequestError`` for a redirect. Redirects are never followed, because the image and the key would be
     sent to another server. The transport is for one server. Its connections are closed with it.
+
+    With ``reuse``, connections are used again, which saves a TLS handshake for each request. Without it, a server that
+    sends an answer twice cannot have the second one taken for the answer to another request.
     """
 
-    def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None) -> None:
-        self.timeout, self.largest, self.sent = timeout, largest, sent
+    def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None, reuse: bool = False) -> None:
+        self.timeout, self.largest, self.sent, self.reuse = timeout, largest, sent, reuse
         self._proxy: str | None = None  # read from the environment at the first request; "" for none
         self._pools: dict[int, httpx.HTTPTransport] = {}  # by process, because forked ones must not share connections
         weakref.finalize(self, _close, self._pools)
@@ -93,9 +96,8 @@ class Transport(httpx.BaseTransport):
     def _pool(self) -> httpx.HTTPTransport:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            pool = httpx.HTTPTransport(
-                verify=_tls(), proxy=self._proxy or None, limits=httpx.Limits()
-            )  # as many as are in flight
+            limits = httpx.Limits(max_keepalive_connections=None if self.reuse else 0)  # as many as are in flight
+            pool = httpx.HTTPTransport(verify=_tls(), proxy=self._proxy or None, limits=limits)
         return self._pools.setdefault(os.getpid(), pool)
 
 

@@ -54,6 +54,11 @@ class Server(ABC):
             request = replace(request, config=replace(request.config, response_format=form))
         return marked(request)
 
+    def transport(self, sent: frozenset[str] | None = None) -> Transport:
+        """Return a transport for this server. Connections without TLS cost little, so they are not used again."""
+        reuse = not (self.address or "").startswith("http:")
+        return Transport(self.timeout, largest_answer(self.max_tokens), sent, reuse)
+
     @abstractmethod
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
         """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
@@ -72,8 +77,7 @@ class ChatServer(Server):
 
     @cached_property
     def _client(self) -> Any:
-        transport = Transport(self.timeout, largest_answer(self.max_tokens), SENT)
-        return openai_client(self, httpx.Client(transport=transport), {"Content-Type": "application/json"})
+        return openai_client(self, httpx.Client(transport=self.transport(SENT)), {"Content-Type": "application/json"})
 
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
         """See ``Server``. ``post`` gets the body, which has marks in place of held images."""
@@ -113,7 +117,7 @@ class NativeServer(Server):
 
     @cached_property
     def _transport(self) -> Transport:
-        return Transport(self.timeout, largest_answer(self.max_tokens))
+        return self.transport()
 
     def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
         """See ``Server``. ``post`` is not supported."""

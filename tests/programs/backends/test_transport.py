@@ -99,17 +99,19 @@ def test_interim_responses_are_skipped(interim: bytes, times: int) -> None:
     assert [(each.status_code, each.content) for each in received] == [(200, body) for body in sent]
 
 
-def test_a_late_extra_answer_is_never_the_answer_to_another_request() -> None:
+@pytest.mark.parametrize(("late", "reuse"), [(0.0, False), (0.02, False), (0.02, True)])
+def test_an_extra_answer_is_never_the_answer_to_another_request(late: float, reuse: bool) -> None:
     def serve(client: socket.socket, received: bytes) -> None:
-        client.sendall(echoed(received))
-        time.sleep(0.02)
-        client.sendall(answer(b"stale"))
+        client.sendall(echoed(received) + (b"" if late else answer(b"stale")))
+        if late:
+            time.sleep(late)
+            client.sendall(answer(b"stale"))
 
-    transport = Transport(5.0, 1 << 20)
+    transport = Transport(5.0, 1 << 20, reuse=reuse)
     with raw_server(serve) as url:
         for number in range(6):
             assert send(url, body=b"{%d}" % number, by=transport).content == b"{%d}" % number
-            time.sleep(0.1)
+            time.sleep(late * 5)
 
 
 def test_connections_are_used_again_and_closed_with_the_transport() -> None:
@@ -121,7 +123,7 @@ def test_connections_are_used_again_and_closed_with_the_transport() -> None:
         if client.recv(1, socket.MSG_PEEK) == b"":
             left.release()
 
-    transports = [Transport(5.0, 1 << 20)]
+    transports = [Transport(5.0, 1 << 20, reuse=True)]
     with raw_server(serve) as url:
         with ThreadPoolExecutor(4) as pool:
             sent = [b"{%d}" % number for number in range(100)]
@@ -138,7 +140,7 @@ def test_a_connection_that_the_server_closes_is_opened_again_or_a_temporary_faul
         client.sendall(echoed(received))
         client.shutdown(socket.SHUT_RDWR)
 
-    transport, answered = Transport(5.0, 1 << 20), 0
+    transport, answered = Transport(5.0, 1 << 20, reuse=True), 0
     with raw_server(serve) as url:
         for number in range(20):
             with suppress(lm15.TransportError):  # which is retried
@@ -156,7 +158,7 @@ def test_a_forked_process_opens_its_own_connections() -> None:
         opened.add(client)
         client.sendall(echoed(received))
 
-    transport = Transport(5.0, 1 << 20)
+    transport = Transport(5.0, 1 << 20, reuse=True)
     with raw_server(serve) as url:
         send(url, by=transport)
         child = os.fork()

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.ledger import keeping
-from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected
+from agenticiqa.programs.errors import LONGEST_LOGGED, Unanswered
+from agenticiqa.programs.stages.ask import CheckedPredict, Rejected
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
 from support.fake_server import field_of, images_of, text_of
 from support.loopback import Body
