@@ -96,7 +96,7 @@ def evaluate(
     summary = summarize(rows, scale=data.scale) | {
         "data": data.name,
         "split": split,
-        "backend": backend_of(assessed_by),
+        "backend": assessed_by.backend,
         "part": data.part,
         "labels_note": data.note,
     }
@@ -121,11 +121,6 @@ def refuse_without_references(program: AgenticIQA | Scorer, labels: Sequence[Lab
         raise UserError(
             f"{program.name} needs references, but none of the {len(labels)} images has one; add a column reference"
         )
-
-
-def backend_of(program: AgenticIQA | Scorer) -> str:
-    """Return the program's backend or the scorer's name."""
-    return program.title if isinstance(program, Scorer) else program.backend
 
 
 def _labels(

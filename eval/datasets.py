@@ -1,20 +1,19 @@
 """Read labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
 
-Other uses of labels share its scale of the scores, its folds by content, and its reader for columns of CSV files.
+Other uses of labels share its scale of the scores, its choice of a split, and its folds by content.
 """
 
-import csv
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.named_files import NamedFiles
 from agenticiqa.signatures.vocabulary import LEVELS
@@ -27,8 +26,8 @@ OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1
 LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # of ITU-R BT.500 and ITU-T P.910
 LEAST_SPAN = 0.25  # share of the scale that the labels of every public set span; labels on 1..5 span less of 0..100
 
-
 Row = Mapping[str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -167,15 +166,20 @@ def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[
     return [(place, {**row, "mos": named[place]}) for place, row in placed]
 
 
-def chosen_split(title: str, placed: Sequence[tuple[str, Row]], split: str | None) -> Sequence[tuple[str, Row]]:
+def chosen_split(title: str, rows: Sequence[T], split: str | None, split_of: Callable[[T], str | None]) -> Sequence[T]:
     """Return the rows of a split, or all for ``None``. Raises UserError, with the known splits, for an empty split."""
-    if split is None:
-        return placed
-    known = sorted({row["split"] for _, row in placed if row.get("split")})
-    chosen = [(place, row) for place, row in placed if row.get("split") == split]
+    chosen = [row for row in rows if split in (None, split_of(row))]
     if not chosen:
+        known = sorted({name for row in rows if (name := split_of(row))})
         raise UserError(f"{title}: no row has split {split!r}; splits found: {', '.join(known) or 'none'}")
     return chosen
+
+
+def archive_root(name: str, folder: str, source: str, root: Path | None) -> Path:
+    """Return ``root``, the folder of an archive. Raises UserError, with the download, if the user named no folder."""
+    if root is None:
+        raise UserError(f"{name}: add --root DIR, the folder that contains {folder} (download: {source})")
+    return root
 
 
 def labeled(files: NamedFiles, place: str, row: Row) -> LabeledImage:
@@ -246,33 +250,6 @@ def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
     else:
         return None
     return f"no column content (the scene of an image) or reference, so {why}; add one of them for correct intervals"
-
-
-def read_columns(
-    path: Path, items: Sequence[LabeledImage], wanted: Sequence[str] | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """Read columns of numbers from another CSV, each (N,) in the order of the N labeled images.
-
-    Rows are matched by the column ``image``. All other columns are read unless some are ``wanted``. Raises UserError,
-    in one line, for a missing file, column, image or number.
-    """
-    try:
-        rows = {row["image"]: row for row in rows_of(path)}
-        names = wanted or [name for name in next(iter(rows.values()), {}) if name != "image"]
-        columns = {name: np.array([float(rows[item.name][name]) for item in items]) for name in names}
-    except KeyError as error:
-        raise UserError(
-            f"{path}: {error} not found; the file needs a row for each labeled image and a name for each column"
-        ) from error
-    except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"{path}: expected a CSV with the column image and columns of numbers: {error}") from error
-    for name, values in columns.items():
-        if not np.isfinite(values).all():
-            first = items[int(np.flatnonzero(~np.isfinite(values))[0])].name
-            raise UserError(
-                f"{path}: {name} of {first} is not a finite number; correct it, or remove the image from the labels"
-            )
-    return columns
 
 
 def number_of(title: str, place: str, column: str, cell: str) -> float:

@@ -231,13 +231,7 @@ COMPARE: Options = (
     *COMPARE_IMAGES,
 )
 REPORT: Options = (
-    Option(
-        "RUN",
-        "folder that `evaluate --out` wrote",
-        Path,
-        nargs="+",
-        dest="runs",
-    ),
+    Option("RUN", "folder that `evaluate --out` wrote", Path, nargs="+", dest="runs"),
     NAME,
     MOS_RANGE,
     Option("--html FILE", "write a page with tables, charts and all images (copied to a folder beside it)", Path),

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale
+from agenticiqa.eval.commands.shared import shown
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin, report_name
 from agenticiqa.eval.scorers.named import scorer_of
-from agenticiqa.eval.scorers.rows import Watch, assess_set
+from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY
+from agenticiqa.eval.tasks.reading import LabeledSet
+from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import size_of
@@ -50,32 +53,29 @@ def price_text(tools: Sequence[Tool], labels: Sequence[LabeledImage], workers: i
 
 
 def baseline_scores(
+    data: LabeledSet,
     labels: Sequence[LabeledImage],
     tools: Sequence[Tool],
-    *,
     out: Path,
-    digest: str,
     options: Mapping[str, Any],
     about: Mapping[str, Any],
-    scale: MosScale | None,
-    workers: int,
-    watch: Watch,
 ) -> list[dict[str, float]]:
-    """Return for each label the calibrated whole-image score, on 1..5, by metric; absent if the metric fails.
+    """Return for each of the ``labels`` of ``data`` its calibrated whole-image scores, on 1..5, by metric.
 
-    Every metric is a separate run in ``out``/baseline-NAME, with its report, and is continued there. ``digest``,
-    ``options``, ``about`` and ``scale`` describe the data. Raises as ``assess_labels`` does.
+    A metric that fails on an image has no score there. Every metric is a separate run in ``out``/baseline-NAME, with
+    its report, and is continued there. ``options`` and ``about`` describe the data in its ``run.json`` and its report.
+    Raises as ``assess_labels`` does.
     """
     scores: list[dict[str, float]] = [{} for _ in labels]
     for tool in tools:
         scorer, folder = scorer_of(tool.name), out / f"baseline-{tool.name}"
         with ResultsFile(folder / "results.jsonl") as results:
-            pin(folder, made_by(scorer, digest, options))
-            measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=workers, watch=watch)
+            pin(folder, made_by(scorer, data.digest, options))
+            measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=available_cores(), watch=shown)
             for found, row in zip(scores, measured, strict=True):
                 if "error" not in row and tool.calibration:
                     found[tool.name] = tool.calibration(row["raw_score"])
-            figures = {**summarize(measured, scale=scale), **about, "backend": scorer.name}
+            figures = {**summarize(measured, scale=data.scale), **about, "backend": scorer.name}
             rating_report(figures).write(folder, report_name(folder, figures["limit"]))
     return scores
 

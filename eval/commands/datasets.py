@@ -49,7 +49,8 @@ def _checked(task: Task, root: Path) -> int:
     missing = missing_files(labels)
     scores = [label.mos for label in labels]
     print(f"- {len(labels)} of {task.count} labels in {root}, {len({label.content for label in labels})} scenes")
-    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({task.direction_check})")
+    check = "confirmed by the labels" if task.shows_direction else "as documented; the labels cannot confirm it"
+    print(f"- MOS from {min(scores):g} to {max(scores):g}, higher is better ({check})")
     print(f"- SHA-256 of the labels: {labels_sha256(labels)}")
     known = (
         "the label files are the official ones"

@@ -9,28 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.benchmark import backend_of, refuse_without_references, scoring_question
+from agenticiqa.eval.benchmark import refuse_without_references, scoring_question
 from agenticiqa.eval.commands import evaluate_mcq
 from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.shared import configured_program, continuing, shown
+from agenticiqa.eval.commands.shared import configured_program, continuing, saved, shown
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import MODEL_ALONE, OURS, WITHOUT_PROFILE
 from agenticiqa.eval.report.rating_tables import breakdown, over_tasks
 from agenticiqa.eval.report.splits import Splits, splits_named
-from agenticiqa.eval.runs import (
-    about_run,
-    default_folder,
-    made_by,
-    made_with,
-    pin,
-    prompts_named,
-    report_name,
-    shown_path,
-)
+from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, pin, prompts_named, shown_path
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
@@ -126,7 +117,7 @@ def _evaluated(
     data: LabeledSet,
 ) -> tuple[dict[str, Any], int]:
     """Print, write and return the figures of one task, with the exit status."""
-    backend, labels = backend_of(program), data.labels[: args.limit]
+    backend, labels = program.backend, data.labels[: args.limit]
     out = (args.out / data.name if len(args.tasks) > 1 else args.out) or default_folder(data.name, args.split, backend)
     options = {"split": args.split} | ({"data": data.pinned} if data.pinned else {})
     refuse_without_references(program, labels)
@@ -154,28 +145,15 @@ def _evaluated(
         **about_run(args.argv, out / "results.jsonl"),
     }
     extra = not_measured(_baselines(args, config, labels), rows) if args.baselines else []
-    scores = baseline_scores(
-        labels,
-        extra,
-        out=out,
-        digest=data.digest,
-        options=options,
-        about=about,
-        scale=data.scale,
-        workers=available_cores(),
-        watch=shown,
-    )
+    scores = baseline_scores(data, labels, extra, out, options, about)
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
     measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
     _mark_tuned(measured, config, labels)
     measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
-    name = report_name(out, measured["limit"])
     report = rating_report(measured)
-    report.write(out, name)
     by = [breakdown(measured, args.by)] if args.by in measured["breakdowns"] else []
-    report.show([*report.tables[: 3 if splits else 2], *by], out / f"{name}.md")
-    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
+    saved(report, out, measured["limit"], [*report.tables[: 3 if splits else 2], *by])
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         print_error(doubt)

@@ -3,13 +3,13 @@
 from argparse import Namespace
 from typing import Any
 
-from agenticiqa.eval.commands.shared import configured_program, continuing, shown
+from agenticiqa.eval.commands.shared import configured_program, continuing, saved, shown
 from agenticiqa.eval.names import named
 from agenticiqa.eval.questions.asking import ask
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, question_report
-from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named, report_name
+from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named
 from agenticiqa.programs.backends.ledger import within
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
@@ -44,7 +44,8 @@ def task_of(args: Namespace) -> QuestionTask | None:
 
 def run(args: Namespace, task: QuestionTask) -> int:
     """Ask the unanswered questions, then report on all of them."""
-    _check(args, task)
+    if args.query != DEFAULT_QUERY:
+        raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")
     found = read_items(task, args.root, args.split)
     items = found.usable[: args.limit]
     questions = list(asked_of(items, circular=args.circular))
@@ -75,21 +76,7 @@ def run(args: Namespace, task: QuestionTask) -> int:
         "part": f"first {len(items):,} of {len(found.usable):,}" if len(items) < len(found.usable) else None,
         **about_run(args.argv, out / "results.jsonl"),
     }
-    name = report_name(out, measured["limit"])
-    report = question_report(measured)
-    report.write(out, name)
-    report.show(kept=out / f"{name}.md")
+    saved(question_report(measured), out, measured["limit"])
     for why in found.skipped[:3]:
         print_error(f"skipped: {why}")
-    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
     return SOME_FAILED if any("error" in row for row in rows) else OK
-
-
-def _check(args: Namespace, task: QuestionTask) -> None:
-    """Raise UserError for options that do not fit together."""
-    if args.root is None:
-        raise UserError(
-            f"{task.name}: add --root DIR, the folder that contains {task.folder} (download: {task.source})"
-        )
-    if args.query != DEFAULT_QUERY:
-        raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")

@@ -1,18 +1,22 @@
 """Share code between the commands that run the program: creation, progress, and messages when a run ends early."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import dspy
 
 from agenticiqa.configs import Config
+from agenticiqa.eval.runs import report_name
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
+
+if TYPE_CHECKING:  # commands that write no report start without pandas
+    from agenticiqa.eval.report.model import Report, ReportTable
 
 T = TypeVar("T")
 
@@ -35,6 +39,14 @@ def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
         if "error" in row:
             print_error(row["error"])
         yield each
+
+
+def saved(report: "Report", out: Path, limit: int | None, tables: Sequence["ReportTable"] | None = None) -> None:
+    """Write the report on a run of ``limit`` rows into its folder, and print it (default: all tables) and the files."""
+    name = report_name(out, limit)
+    report.write(out, name)
+    report.show(tables, out / f"{name}.md")
+    print(f"Saved in {out}: results.jsonl, {name}.json, {name}.md")
 
 
 @contextmanager

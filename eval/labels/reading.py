@@ -177,7 +177,8 @@ def read_own(source: Source, declared: Declared, split: str | None = None) -> li
             f"{source.title}: mos has levels, from bad (1) to excellent (5): remove --mos-range and --lower-is-better"
         )
     files = NamedFiles(source.title, source.folder)
-    chosen = _with_references(files, chosen_split(source.title, scored, split), images, declared)
+    of_split = chosen_split(source.title, scored, split, lambda placed: placed[1].get("split"))
+    chosen = _with_references(files, of_split, images, declared)
     labels = [replace(labeled(files, place, row), name=row.get("name") or place) for place, row in chosen]
     refuse_unusable(files, labels, [place for place, _ in chosen])
     if declared.mos_range is None and not declared.lower_is_better:
@@ -211,7 +212,11 @@ def _named(
         if split is None or row.get("split") == split:
             if not isinstance(named.get("reference"), dict | bytes):
                 named["reference"] = text_of(named.get("reference"))
-            row |= _files(f"{source.title}: {place}", named)
+            for name in ("image", "reference"):
+                if text_of(named.get(name)):
+                    row[name], known_as = file_of(named[name], f"{source.title}: {place}")
+                    if name == "image":
+                        row["name"] = known_as
             if "reference" in row:
                 row[REFERENCE_COLUMN] = columns[found]["reference"]
             used = [column for name, column in columns[found].items() if name != "source"]
@@ -277,15 +282,6 @@ def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, 
             if path is None or ((file := files.locate(path)) and os.path.realpath(file) != os.path.realpath(own)):
                 return True
     return False
-
-
-def _files(where: str, cells: Cells) -> Iterator[tuple[str, str]]:
-    for name in ("image", "reference"):
-        if text_of(cells.get(name)):
-            path, known_as = file_of(cells[name], where)
-            yield name, path
-            if name == "image":
-                yield "name", known_as
 
 
 def _scale(title: str, rows: Sequence[tuple[str, Mapping[str, str]]], declared: Declared) -> MosScale:

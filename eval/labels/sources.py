@@ -6,7 +6,7 @@ numbers, or images: bytes, or a dict with ``bytes`` and ``path``. A ``ClassLabel
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -102,12 +102,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
     from pyarrow.parquet import ParquetFile  # comes with datasets, and takes a third of a second to load
 
     with ParquetFile(path) as table:
-        classes = _classes_of_schema(table.schema_arrow)
-        number = 0
-        for batch in table.iter_batches(batch_size=64):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"row {number}", _with_names(row, classes)
+        batches = table.iter_batches(batch_size=64)
+        for number, row in _numbered(batches, _classes_of_schema(table.schema_arrow)):
+            yield f"row {number}", row
 
 
 READERS = {".csv": _csv_rows, ".tsv": _csv_rows, ".jsonl": _json_rows, ".ndjson": _json_rows, ".parquet": _parquet_rows}
@@ -148,14 +145,11 @@ def _of_hub(address: str) -> Source:
 def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
     """Yield the rows of a Dataset, or of all splits of a DatasetDict, without decoding images."""
     for split, part in found.items() if isinstance(found, dict) else [(None, found)]:
-        classes = _classes(part.features)
-        number = 0
-        for batch in part.with_format("arrow").iter(64):
-            for row in batch.to_pylist():
-                number += 1
-                place = f"row {number}" if split is None else f"row {number} of {split}"
-                cells = _with_names(row, classes)
-                yield place, cells if split is None else {"split": split, **cells}
+        for number, row in _numbered(part.with_format("arrow").iter(64), _classes(part.features)):
+            if split is None:
+                yield f"row {number}", row
+            else:
+                yield f"row {number} of {split}", {"split": split, **row}
 
 
 def _classes_of_schema(schema: Any) -> Mapping[str, Sequence[str]]:
@@ -173,7 +167,9 @@ def _classes(features: Any) -> Mapping[str, Sequence[str]]:
     return {name: feature.names for name, feature in features.items() if isinstance(feature, ClassLabel)}
 
 
-def _with_names(row: dict[str, Any], classes: Mapping[str, Sequence[str]]) -> Cells:
-    """Return the row with the name of each class in place of its code; -1 stands for no class."""
-    codes = ((name, row[name], names) for name, names in classes.items())
-    return {**row, **{name: None if code is None or code < 0 else names[code] for name, code, names in codes}}
+def _numbered(batches: Iterable[Any], classes: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, Cells]]:
+    """Yield the rows of Arrow batches, from 1, with the name of each class in place of its code; -1 is no class."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for number, row in enumerate(rows, 1):
+        codes = ((name, row[name], names) for name, names in classes.items())
+        yield number, row | {name: None if code is None or code < 0 else names[code] for name, code, names in codes}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from string import ascii_uppercase
 
-from agenticiqa.eval.datasets import MISSING_SHOWN
+from agenticiqa.eval.datasets import MISSING_SHOWN, archive_root
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
@@ -107,12 +107,13 @@ class Items:
     skipped: list[str]
 
 
-def read_items(task: QuestionTask, root: Path, split: str | None = None) -> Items:
+def read_items(task: QuestionTask, root: Path | None, split: str | None = None) -> Items:
     """Return the questions of a benchmark, of one split. ``root`` is the archive's folder or its parent.
 
-    Raises UserError, in one line, for a missing file (with what to get and where to put it), a file in another form, an
-    unknown split, missing images, and a split without published answers.
+    Raises UserError, in one line, without ``root``, for a missing file (with what to get and where to put it), a file
+    in another form, an unknown split, missing images, and a split without published answers.
     """
+    root = archive_root(task.name, task.folder, task.source, root)
     folder = root / task.folder if (root / task.folder).is_dir() else root
     if split is not None and split not in task.splits:
         known = ", ".join(filter(None, task.splits)) or "none"

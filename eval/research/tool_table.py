@@ -24,13 +24,14 @@ from typing import Any
 import yaml
 
 from agenticiqa.configs.reading import yaml_value
-from agenticiqa.eval.datasets import LabeledImage, read_columns
+from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS
+from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
@@ -167,8 +168,14 @@ def _held_out(wanted: Sequence[tuple[str, str, str]], sets: Mapping[str, Sequenc
         name = Path(labels).resolve().parent.name
         if name not in sets:
             raise UserError(f"--scores {tool} {labels}: name this file among the labels, too")
-        scores[get_tool(tool, TOOLS).name, name] = [*read_columns(Path(path), sets[name], ["score"])["score"]]
+        scores[get_tool(tool, TOOLS).name, name] = _scores(Path(path), sets[name])
     return scores
+
+
+def _scores(path: Path, items: Sequence[LabeledImage]) -> list[float]:
+    """Return the column ``score`` of a CSV in the order of the images, which its column ``image`` names."""
+    rows = {row["image"]: row["score"] for row in rows_of(path)}
+    return [float(rows[item.name]) for item in items]
 
 
 def _levels(

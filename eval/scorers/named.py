@@ -91,14 +91,11 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
     needed = sum(each.default is each.empty for each in parameters)
     if needed > 2 or (parameters and not needed):
         raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")
-    compares: Any = "always" if needed == 2 else "if given" if _takes_reference(parameters) else "never"
+    takes_reference = len(parameters) > 1 and parameters[1].name in ("reference", "ref")
+    compares: Any = "always" if needed == 2 else "if given" if takes_reference else "never"
     declared = getattr(function, "lower_better", lower_is_better)
     scorer = Scorer(name, function, compares, bool(declared))
     return replace(scorer, made_of={"source_sha256": _source_digest(function)})
-
-
-def _takes_reference(parameters: list[inspect.Parameter]) -> bool:
-    return len(parameters) > 1 and parameters[1].name in ("reference", "ref")
 
 
 def _imported(name: str) -> Callable[..., Any]:

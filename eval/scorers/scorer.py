@@ -40,8 +40,8 @@ class Scorer:
     shorter_side: int | None = None
 
     @property
-    def title(self) -> str:
-        """Return the name, with the measured size if images are downscaled."""
+    def backend(self) -> str:
+        """Return the name, with the measured size if images are downscaled, for reports, like a program's backend."""
         return f"{self.name}, shorter side {self.shorter_side}" if self.shorter_side else self.name
 
     def __call__(self, job: Job) -> dict[str, Any] | AgenticIQAError:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
+from agenticiqa.eval.datasets import LabeledImage, MosScale, archive_root, chosen_split, mos_scale
 from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
 from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
@@ -13,7 +13,6 @@ from agenticiqa.eval.tasks.task import (
     Task,
     labels_sha256,
     missing_files,
-    of_split,
     other_files,
     read_task,
     refuse_missing_files,
@@ -74,15 +73,12 @@ def labeled_images(
         return _own(data, root, split, declared or Declared())
     if declared not in (None, Declared()):
         raise UserError(f"the columns, direction and scale of {task.name} are fixed: remove the options that set them")
-    if root is None:
-        raise UserError(
-            f"{task.name}: add --root DIR, the folder that contains {task.folder} (download: {task.source})"
-        )
+    root = archive_root(task.name, task.folder, task.source, root)
     every = read_task(task, root, partial=partial)
     if partial:
         absent = set(missing_files(every))
         every = [label for label in every if not absent & {label.image, label.reference}]
-    labels = of_split(task, every, split)
+    labels = [*chosen_split(task.name, every, split, lambda label: label.split)]
     refuse_missing_files(task, labels)
     return LabeledSet(
         task.name,

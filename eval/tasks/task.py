@@ -12,6 +12,7 @@ from agenticiqa.eval.datasets import LEAST_SPAN, MISSING_SHOWN, LabeledImage
 from agenticiqa.programs.errors import UserError
 
 Kind = Literal["full-reference", "no-reference", "AI-generated"]
+IDENTIFYING = ("name", "mos", "mos_std", "content", "distortion", "level", "split")  # fields of every label's digest
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,6 @@ class Task:
         return "lower is better" if self.lower_is_better else "higher is better"
 
     @property
-    def direction_check(self) -> str:
-        """Return whether the archive itself shows the direction, in words."""
-        return "confirmed by the labels" if self.shows_direction else "as documented; the labels cannot confirm it"
-
-    @property
     def scale_text(self) -> str:
         """Return the ends of the label column, as ``1..5``."""
         return "..".join(f"{end:g}" for end in self.scale)
@@ -118,15 +114,6 @@ def read_task(task: Task, root: Path, *, partial: bool = False) -> list[LabeledI
     return [_labeled(task, folder, row) for row in rated]
 
 
-def of_split(task: Task, labels: Sequence[LabeledImage], split: str | None) -> list[LabeledImage]:
-    """Return the images of a split, or all for ``None``. Raises UserError, with the known splits, for an empty one."""
-    chosen = [label for label in labels if split in (None, label.split)]
-    if not chosen:
-        known = ", ".join(sorted({label.split for label in labels if label.split}))
-        raise UserError(f"{task.name}: no row has split {split!r}; splits found: {known or 'none'}")
-    return chosen
-
-
 def other_files(task: Task, root: Path) -> str | None:
     """Return one line about label files that differ from the official ones by hash, or ``None``."""
     folder = archive_of(task, root)
@@ -161,15 +148,7 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
     """Return the SHA-256, in hex, of the rows as read; it does not depend on the folder."""
     digest = hashlib.sha256()
     for label in labels:
-        fields: tuple[str | float | None, ...] = (
-            label.name,
-            label.mos,
-            label.mos_std,
-            label.content,
-            label.distortion,
-            label.level,
-            label.split,
-        )
+        fields = tuple(getattr(label, name) for name in IDENTIFYING)
         more = tuple(each for each in (label.generator, label.raters) if each)
         digest.update(f"{fields + more!r}\n".encode())
     return digest.hexdigest()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale, contents_doubt, folds_by_content, mos_scale, read_columns
+from agenticiqa.eval.datasets import MosScale, contents_doubt, folds_by_content, mos_scale
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.programs.errors import UserError
 
@@ -166,37 +166,6 @@ def test_the_folds_of_published_figures_are_reproduced() -> None:
     dealt = {content: number % 3 for number, content in enumerate(shuffled)}
     assert folds_by_content(contents, 3, seed=4, dealt=True).tolist() == [dealt[content] for content in contents]
     assert folds_by_content(contents, 3, seed=4).tolist() != folds_by_content(contents, 3, seed=5).tolist()
-
-
-def items(*names: str) -> list[LabeledImage]:
-    return [LabeledImage(name, Path(name), None, 3, None, None, None, None, None, name) for name in names]
-
-
-def test_columns_are_matched_by_image(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("image,good,poor\nb.png,2,4\na.png,1,3\nother.png,x,x\n")
-    columns = read_columns(path, items("a.png", "b.png"))
-    assert {name: values.tolist() for name, values in columns.items()} == {"good": [1, 2], "poor": [3, 4]}
-    assert list(read_columns(path, items("b.png"), ["poor"])) == ["poor"]
-
-
-@pytest.mark.parametrize(
-    ("names", "wanted", "expected"),
-    [
-        (("lost.png",), None, "lost.png"),
-        (("a.png",), ["bad"], "bad"),
-        (("word.png",), None, "columns of numbers"),
-        (("a.png", "nan.png"), None, "good of nan.png"),
-    ],
-)
-def test_a_missing_column_image_or_number_is_reported(
-    tmp_path: Path, names: tuple[str, ...], wanted: list[str] | None, expected: str
-) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text("image,good\na.png,1\nword.png,many\nnan.png,nan\n")
-    with pytest.raises(UserError, match=expected) as caught:
-        read_columns(path, items(*names), wanted)
-    assert "\n" not in str(caught.value)
 
 
 def test_file_names_used_as_scenes_are_reported(tmp_path: Path) -> None:
