@@ -19,7 +19,7 @@ from agenticiqa.eval.names import named
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write
-from agenticiqa.eval.optimize.tuning import Budget, optimize, tunable
+from agenticiqa.eval.optimize.tuning import optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
@@ -83,7 +83,7 @@ def run(args: Namespace) -> int:
             labels,
             stage,
             reflection=reflection,
-            budget=Budget(args.budget),
+            budget=args.budget,
             starts=args.starts,
             optimizer=args.optimizer,
             held_out=args.held_out,

@@ -2,9 +2,9 @@
 
 ::
 
-    from agenticiqa.eval.optimize import Budget, optimize
+    from agenticiqa.eval.optimize import optimize
 
-    tuned = optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=Budget(400))
+    tuned = optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=400)
     tuned.kept, tuned.why, tuned.program
 """
 
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agenticiqa.eval.optimize.comparison import Tuned as Tuned
-    from agenticiqa.eval.optimize.tuning import Budget as Budget
     from agenticiqa.eval.optimize.tuning import optimize as optimize
 
-_MODULES = {"Budget": "tuning", "Tuned": "comparison", "optimize": "tuning"}
+_MODULES = {"Tuned": "comparison", "optimize": "tuning"}
 
-__all__ = ["Budget", "Tuned", "optimize"]
+__all__ = ["Tuned", "optimize"]
 
 
 def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly

@@ -117,8 +117,8 @@ def tuned_by_gepa(
     reflection: dspy.BaseLM,
     seed: int,
     count: Count,
-) -> tuple[AgenticIQA, Searched]:
-    """Tune the stage's predictors; return the program and the changes. Assessments are counted in ``count``.
+) -> Searched:
+    """Tune the stage's predictors; return the instructions and the changes. Assessments are counted in ``count``.
 
     Raises UserError for too few questions, and ``dspy.LMError`` for an outage.
     """
@@ -158,12 +158,11 @@ def tuned_by_gepa(
     )
     originals = {name: signature.instructions for name, signature in signatures.items()}
     found = Searched(dict(originals), ended="gepa ended")
-    copy: AgenticIQA = program.deepcopy()
     outage = Outage()
     try:
         with within(count.limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
             made = gepa.compile(Student(program, signatures, count), trainset=asked[half:], valset=asked[:half])
-        _take_over(copy, made, signatures, pool, found)
+        _take_over(made, signatures, pool, found)
     except Stopped as stopped:
         if not isinstance(stopped.__cause__, LimitReached):
             raise stopped.__cause__ or stopped from None
@@ -175,7 +174,7 @@ def tuned_by_gepa(
         if outage.error and not isinstance(outage.error, LimitReached):
             raise outage.error
         found.ended = f"{found.ended}; it proposed no usable instruction"
-    return copy, found
+    return found
 
 
 def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
@@ -186,20 +185,14 @@ def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float
 
 
 def _take_over(
-    copy: AgenticIQA,
-    made: Student,
-    signatures: Mapping[str, type[dspy.Signature]],
-    pool: Sequence[TuningQuestion],
-    found: Searched,
+    made: Student, signatures: Mapping[str, type[dspy.Signature]], pool: Sequence[TuningQuestion], found: Searched
 ) -> None:
-    """Copy the instructions of an optimized student to the program, after checking each."""
-    predictors = dict(copy.named_predictors())
+    """Copy the instructions of an optimized student to the outcome, after checking each."""
     for name, predictor in made.named_predictors():
         text, original = predictor.signature.instructions, signatures[name]
         if fault := broken(text, original.instructions, original) or quoted(text, original.instructions, pool):
             found.refused.append(fault)
         elif text != original.instructions:
-            predictors[name].signature = original.with_instructions(text)
             found.best[name] = text
             added = added_sentences(original.instructions, text)
             found.steps.append(

@@ -8,7 +8,7 @@ from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.programs.backends.image_tokens import image_tokens
-from agenticiqa.programs.batch.cost import Estimate, estimate, text_tokens
+from agenticiqa.programs.batch.cost import estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load
 
@@ -90,7 +90,8 @@ def expected(
     """
     first = min(len(pool), max(FIRST, assessments // 3))
     assessments += 2 * fusion_images(optimizer, stage, len(pool), assessments)
-    once = _estimated(config, [*held_out, *pool[:first]])
+    jobs = [Job(q.image, q.query, q.reference, options=options_of(q)) for q in (*held_out, *pool[:first])]
+    once = estimate(config, jobs)
     again = max(assessments - first, 0) + len(held_out)
     whole = [s for s in once.stages if s.calls]
     parts = _asked_again(config, stage, [s.stage for s in whole])
@@ -132,7 +133,3 @@ def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str
         name: sum(1.0 if place == each else AFTER if place > each else 0.0 for each in tuned) / len(tuned)
         for place, name in enumerate(order)
     }
-
-
-def _estimated(config: Config, questions: Sequence[TuningQuestion]) -> Estimate:
-    return estimate(config, [Job(q.image, q.query, q.reference, options=options_of(q)) for q in questions])

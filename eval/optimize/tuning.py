@@ -2,7 +2,7 @@
 
 ::
 
-    tuned = optimize(program, read_labels("labels.csv"), reflection=dspy.LM("openai/gpt-4o"), budget=Budget(400))
+    tuned = optimize(program, read_labels("labels.csv"), reflection=dspy.LM("openai/gpt-4o"), budget=400)
     tuned.kept, tuned.figures["fused"]["srcc"]["change"], tuned.why
     write(tuned, Path("tuned"), {})    # of report: prompts.json, fusion.yaml, report.html
 """
@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import dspy
 
@@ -28,16 +27,19 @@ from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
 from agenticiqa.eval.optimize.search import (
     SHOWN,
+    Measure,
     Proposal,
+    Propose,
     Search,
     Searched,
     Step,
+    Value,
     first_places,
     search_key,
 )
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, current, within
+from agenticiqa.programs.backends.ledger import LimitReached, Limits, current
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
@@ -48,19 +50,6 @@ from agenticiqa.signatures.summarizer import NameLevel
 
 FEWEST_COMPARED = 8  # held-out questions; with fewer, no improvement can be shown
 MARGIN = 1.3  # factor on the expected cost of the comparison
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The limits of a search.
-
-    Attributes:
-        assessments: The most assessments of images, without those of the comparison.
-        usd: The most to spend on everything, in USD; by default no limit.
-    """
-
-    assessments: int = 400
-    usd: float | None = None
 
 
 def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]]:
@@ -87,7 +76,7 @@ def optimize(
     stage: Stage = "scoring",
     *,
     reflection: dspy.BaseLM,
-    budget: Budget = Budget(),
+    budget: int = 400,
     starts: int = 3,
     optimizer: Optimizer = "reflect",
     held_out: float = 0.4,
@@ -104,7 +93,8 @@ def optimize(
         labels: Images with MOS, images with named distortions, or questions with answers, as ``stage`` needs.
         stage: The stage to tune.
         reflection: The model that writes instructions.
-        budget: The limits of the search.
+        budget: The most assessments of images, without those of the comparison. The search also ends at the limits of
+            calls and USD that ``ledger.within`` sets.
         starts: How many first proposals "reflect" tries, continuing with the best.
         optimizer: "reflect", the search of this package, or "gepa", DSPy's.
         held_out: The share of the labels' contents that is held out for the comparison.
@@ -126,10 +116,9 @@ def optimize(
     signatures = tunable(program, stage)
     questions = questions_of(labels, stage, scale)
     pool, comparison_set = split_by_content(questions, held_out=held_out, seed=seed)
-    fusion_places = sorted(first_places(random.Random(seed), len(pool))[: budget.assessments])
-    run = current()
-    limits = run if budget.usd is None else Limits(max_usd=budget.usd, in_flight=run.in_flight)
-    with within(limits), ExitStack() as files:
+    fusion_places = sorted(first_places(random.Random(seed), len(pool))[:budget])
+    limits = current()
+    with ExitStack() as files:
         kept_answers, kept_proposals = (
             files.enter_context(ResultsFile(folder / name)) if folder else None
             for name in ("measured.jsonl", "proposed.jsonl")
@@ -146,21 +135,22 @@ def optimize(
 
         if optimizer == "reflect":
             reflect = Reflection(reflection, signatures, kept_proposals)
-            bench = _bench(program, pool, stage, measured, reflect, budget, starts, seed, may_go_on)
-            found = bench.run(originals)
-            candidate = with_instructions(program, found.best)
-            seen = [sorted(bench.known.get(search_key(texts), ())) for texts in (originals, found.best)]
+            bench = _bench(program, pool, measured, reflect)
+            search = Search(*bench, len(pool), budget=budget, starts=starts, seed=seed, may_go_on=may_go_on)
+            found = search.run(originals)
+            seen = [sorted(search.known.get(search_key(texts), ())) for texts in (originals, found.best)]
         elif limit_reached:
-            candidate, found, seen = program, Searched(originals, ended=limit_reached), [[], []]
+            found, seen = Searched(originals, ended=limit_reached), [[], []]
         else:
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
             kept_back = len(comparison_set) + 2 * len(seen[0])
-            count = Count(budget.assessments, measured, limits, lambda: price.affords(kept_back))
-            candidate, found = tuned_by_gepa(program, pool, signatures, reflection, seed, count)
+            count = Count(budget, measured, limits, lambda: price.affords(kept_back))
+            found = tuned_by_gepa(program, pool, signatures, reflection, seed, count)
+        candidate = with_instructions(program, found.best)
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
         profiles = [
-            _profile(each, stage, [pool[place] for place in places if place in fusion_places], measured)
+            _profile(each, [pool[place] for place in places if place in fusion_places], measured)
             for each, places in zip((program, candidate), seen, strict=True)
         ]
         after, compared = before, comparison_set
@@ -179,7 +169,7 @@ def optimize(
                 f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels",
             )
         final, places = (candidate, seen[1]) if kept else (program, seen[0])
-        profile = _profile(final, stage, [pool[place] for place in places], measured)
+        profile = _profile(final, [pool[place] for place in places], measured)
         if profile:
             figures["profile"] = gain_of_profile(compared, after if kept else before, profile)
     return Tuned(
@@ -220,17 +210,10 @@ class MoneyLeft:
 
 
 def _bench(
-    program: AgenticIQA,
-    pool: Sequence[TuningQuestion],
-    stage: Stage,
-    measured: Measurements,
-    reflect: Reflection,
-    budget: Budget,
-    starts: int,
-    seed: int,
-    may_go_on: Any,
-) -> Search:
-    """Return a search over the questions of ``pool``."""
+    program: AgenticIQA, pool: Sequence[TuningQuestion], measured: Measurements, reflect: Reflection
+) -> tuple[Measure, Value, Propose]:
+    """Return what a search over the questions of ``pool`` calls: to measure, to value answers, and to propose."""
+    stage = measured.stage
 
     def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Assessed]:
         return measured.assess(with_instructions(program, texts), [pool[place] for place in places])
@@ -254,9 +237,7 @@ def _bench(
         batch = [assessed[i] for i in shown[:SHOWN]], [pool[places[i]] for i in shown[:SHOWN]]
         return reflect(name, texts, *batch, feedback(stage, *batch), tried)
 
-    return Search(
-        measure, valued, propose, len(pool), budget=budget.assessments, starts=starts, seed=seed, may_go_on=may_go_on
-    )
+    return measure, valued, propose
 
 
 def _within_limits(
@@ -280,10 +261,8 @@ def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
     }
 
 
-def _profile(
-    program: AgenticIQA, stage: Stage, questions: Sequence[TuningQuestion], measured: Measurements
-) -> FusionProfile | None:
-    if stage not in ("scoring", "all"):
+def _profile(program: AgenticIQA, questions: Sequence[TuningQuestion], measured: Measurements) -> FusionProfile | None:
+    if measured.stage not in ("scoring", "all"):
         return None
     try:
         return fitted(questions, measured.assess(program, questions))

@@ -20,7 +20,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.search import KEPT_MONEY
-from agenticiqa.eval.optimize.tuning import Budget, optimize
+from agenticiqa.eval.optimize.tuning import optimize
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.graph import build_graph
@@ -323,7 +323,7 @@ def test_answering_and_detection_are_tuned_on_their_own_labels(labels: Path) -> 
     for stage, questions in (("answering", choices(labels)), ("detection", noisy)):
         with simulated_models(labels, **answers) as server, dspy.context(lm=model(server, "judge")):
             tuned = optimize(
-                AgenticIQA(), questions, stage, reflection=model(server, "reflection"), budget=Budget(40), workers=2
+                AgenticIQA(), questions, stage, reflection=model(server, "reflection"), budget=40, workers=2
             )
         assert tuned.kept, (stage, tuned.why)
         (name,) = tuned.originals

@@ -11,7 +11,7 @@ import dspy
 import agenticiqa
 from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, assess_many
 from agenticiqa.eval import Evaluation, LabeledImage, evaluate, read_labels
-from agenticiqa.eval.optimize import Budget, Tuned, optimize
+from agenticiqa.eval.optimize import Tuned, optimize
 from agenticiqa.programs.images import LoadedImage
 
 
@@ -42,4 +42,4 @@ async def use(program: AgenticIQA) -> None:
     labels = read_labels("labels.csv")
     assert_type(labels, list[LabeledImage])
     assert_type(evaluate(AgenticIQA(lm=dspy.LM("openai/gpt-4o")), labels), Evaluation)
-    assert_type(optimize(program, labels, budget=Budget(40)), Tuned)
+    assert_type(optimize(program, labels, budget=40), Tuned)
