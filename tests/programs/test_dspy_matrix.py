@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import copy
 import csv
+import dataclasses
 import hashlib
 import io
 import json
@@ -16,6 +17,7 @@ import pickle
 import re
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -163,20 +165,19 @@ def _(cell: Cell) -> Expected:
     return Expected(GIVEN, images=one(cell), every_question=True)
 
 
-@row("`await program.acall(...)`")
-def _(cell: Cell) -> Expected:
-    with cell.model():
-        result = asyncio.run(cell.program.acall(cell.photos[0]))
-    assert result.quality_score is not None
-    return Expected(cell.asked, images=one(cell))
+def awaited(form: Callable[[AgenticIQA], Any]) -> Callable[[Cell], Expected]:
+    """Return a row that awaits the program in this form."""
+
+    def run(cell: Cell) -> Expected:
+        with cell.model():
+            assert asyncio.run(form(cell.program)(image=cell.photos[0])).quality_score is not None
+        return Expected(cell.asked, images=one(cell))
+
+    return run
 
 
-@row("`dspy.asyncify(program)`")
-def _(cell: Cell) -> Expected:
-    with cell.model():
-        result = asyncio.run(dspy.asyncify(cell.program)(image=cell.photos[0]))
-    assert result.quality_score is not None
-    return Expected(cell.asked, images=one(cell))
+row("`await program.acall(...)`")(awaited(lambda program: program.acall))
+row("`dspy.asyncify(program)`")(awaited(dspy.asyncify))
 
 
 # --- How it is asked -------------------------------------------------------------------------------------------------
@@ -202,19 +203,12 @@ def adapted(cell: Cell, adapter: dspy.Adapter, form: str, **expected: Any) -> Ex
     return Expected(cell.asked, images=one(cell), every_question=True, **expected)
 
 
-@row("`dspy.ChatAdapter()`")
-def _(cell: Cell) -> Expected:
-    return adapted(cell, dspy.ChatAdapter(), "starting with the field")
-
-
-@row("`dspy.XMLAdapter()`")
-def _(cell: Cell) -> Expected:
-    return adapted(cell, dspy.XMLAdapter(), "wrapped in XML tags")
-
-
-@row("`dspy.JSONAdapter()`")
-def _(cell: Cell) -> Expected:
-    return adapted(cell, dspy.JSONAdapter(), "Respond with a JSON object")
+for name, form in (
+    ("ChatAdapter", "starting with the field"),
+    ("XMLAdapter", "wrapped in XML tags"),
+    ("JSONAdapter", "Respond with a JSON object"),
+):
+    row(f"`dspy.{name}()`")(partial(adapted, adapter=getattr(dspy, name)(), form=form))
 
 
 @row("`dspy.TwoStepAdapter(lm)`", "`lm` receives the answers as text, never an image")
@@ -326,14 +320,18 @@ def _(cell: Cell) -> Expected:
 
 
 class Recorder(BaseCallback):
-    """Records the calls."""
+    """Records the calls, and the result of each class of modules."""
 
     def __init__(self) -> None:
-        self.modules: list[str] = []
+        self.names: dict[str, str] = {}
+        self.results: dict[str, Any] = {}
         self.models: list[str] = []
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        self.modules.append(type(instance).__name__)
+        self.names[call_id] = type(instance).__name__
+
+    def on_module_end(self, call_id: str, outputs: Any | None, exception: Exception | None = None) -> None:
+        self.results[self.names[call_id]] = outputs
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         self.models.append(instance.model)
@@ -341,13 +339,20 @@ class Recorder(BaseCallback):
 
 @row("callbacks")
 def _(cell: Cell) -> Expected:
-    recorder = Recorder()
-    with cell.model(), dspy.context(callbacks=[recorder]):
-        cell.program(cell.photos[0])
-    assert {"AgenticIQA", "Planner", "Executor", "Scorer", "Predict"} <= set(recorder.modules)
-    assert len(recorder.models) == len(cell.server.requests)
-    assert all(name.endswith(f"/{cell.asked}") for name in recorder.models)
-    return Expected(cell.asked, images=one(cell))
+    ways = (cell.program, lambda photo: asyncio.run(cell.program.acall(photo)))
+    for way, photo in zip(ways, cell.photos, strict=False):
+        recorder, before = Recorder(), len(cell.server.requests)
+        with cell.model(), dspy.context(callbacks=[recorder]):
+            result = way(photo)
+        assert len(recorder.models) >= len(cell.server.requests) - before  # the second choice of tools is cached
+        assert all(name.endswith(f"/{cell.asked}") for name in recorder.models)
+        found = recorder.results
+        assert found.pop("AgenticIQA") is result
+        assert isinstance(found.pop("Predict"), dspy.Prediction)
+        assert found.keys() >= {"Planner", "Executor", "Detector", "Analyst", "Summarizer", "Replan", "CheckedPredict"}
+        assert all(map(dataclasses.is_dataclass, found.values()))
+        assert (found["Planner"].plan, found["Executor"].evidence) == (result.plan, result.executor_evidence)
+    return Expected(cell.asked)
 
 
 class Started(StatusMessageProvider):
@@ -415,9 +420,19 @@ def set_instruction(program: AgenticIQA) -> None:
     predictor.signature = predictor.signature.with_instructions("Plan with great care.")
 
 
-def has_instruction(cell: Cell) -> list[bool]:
-    """Return for each request of a plan whether it has the tuned instruction."""
-    return ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)]
+def loaded(cell: Cell, name: str) -> AgenticIQA:
+    """Return a new program with the prompts of a file."""
+    program = COLUMNS[cell.column](cell.server)
+    program.load(cell.folder / name)
+    return program
+
+
+def with_instruction(cell: Cell, program: AgenticIQA) -> Expected:
+    """Ask a program, and check that the request of the plan has the tuned instruction."""
+    with cell.model():
+        program(cell.photos[0])
+    assert ["Plan with great care." in json.dumps(request) for request in cell.asked_for(PLAN)] == [True]
+    return Expected(cell.asked, images=one(cell))
 
 
 @row("`program.save(path)`, `load(path)`", "saves prompts, not models; loads predictors with matching fields")
@@ -426,35 +441,21 @@ def _(cell: Cell) -> Expected:
     cell.program.set_lm(cell.lm(api_key="sk-secret"))
     cell.program.save(cell.folder / "tuned.json")
     assert "sk-secret" not in (cell.folder / "tuned.json").read_text()
-    program = COLUMNS[cell.column](cell.server)
-    program.load(cell.folder / "tuned.json")
-    with cell.model():
-        program(cell.photos[0])
-    assert has_instruction(cell) == [True]
-    return Expected(cell.asked, images=one(cell))
+    return with_instruction(cell, loaded(cell, "tuned.json"))
 
 
 @row("`load` of a state that `dspy.Module.save` wrote", "if its predictors and fields match")
 def _(cell: Cell) -> Expected:
     set_instruction(cell.program)
     dspy.Module.save(cell.program, cell.folder / "plain.json")
-    program = COLUMNS[cell.column](cell.server)
-    program.load(cell.folder / "plain.json")
-    with cell.model():
-        program(cell.photos[0])
-    assert has_instruction(cell) == [True]
-    return Expected(cell.asked, images=one(cell))
+    return with_instruction(cell, loaded(cell, "plain.json"))
 
 
 @row("`save(folder, save_program=True)`, `dspy.load`", "saves no keys; `dspy.load` reads them from the environment")
 def _(cell: Cell) -> Expected:
     set_instruction(cell.program)
     cell.program.save(cell.folder / "whole", save_program=True)
-    program = dspy.load(str(cell.folder / "whole"), allow_pickle=True)
-    with cell.model():
-        program(cell.photos[0])
-    assert has_instruction(cell) == [True]
-    return Expected(cell.asked, images=one(cell))
+    return with_instruction(cell, dspy.load(str(cell.folder / "whole"), allow_pickle=True))
 
 
 @row("`pickle`")
@@ -533,8 +534,11 @@ def _(cell: Cell) -> Expected:
 # --- Optimizers ------------------------------------------------------------------------------------------------------
 
 
-def with_images_in(demos: Any) -> int:
-    return sum("CUSTOM-TYPE" in str(demo.get("image")) for demo in demos)
+def tuned_by(optimizer: Any, cell: Cell, **given: Any) -> AgenticIQA:
+    """Return the program, tuned with two photos by the optimizer."""
+    with cell.model():
+        tuned: AgenticIQA = optimizer.compile(cell.program, **{"trainset": cell.examples()[:2], **given})
+    return tuned
 
 
 @row("`dspy.LabeledFewShot`", "shows labels that are named like an output, such as `answer`")
@@ -557,12 +561,10 @@ def _(cell: Cell) -> Expected:
             cell.program, trainset=cell.examples()
         )
         scorer = dict(tuned.named_predictors())["summarizer.score.ask.predict"]
-        assert with_images_in(scorer.demos) == 1
+        assert ["CUSTOM-TYPE" in str(demo.get("image")) for demo in scorer.demos] == [True]
         tuned.save(cell.folder / "tuned.json")
-        loaded = COLUMNS[cell.column](cell.server)
-        loaded.load(cell.folder / "tuned.json")
         tuned(cell.photos[1])
-        loaded(cell.photos[2])
+        loaded(cell, "tuned.json")(cell.photos[2])
     digests = [hashlib.sha256(photo.read_bytes()).hexdigest() for photo in cell.photos]
     *_, by_tuned, by_loaded = cell.asked_for(ASSESSMENT)
     assert digests_in(by_tuned) == digests[:2]
@@ -587,10 +589,8 @@ def _(cell: Cell) -> Expected:
 
 @row("`dspy.BootstrapFewShotWithRandomSearch`", slow=True)
 def _(cell: Cell) -> Expected:
-    with cell.model():
-        dspy.BootstrapFewShotWithRandomSearch(
-            rated, max_bootstrapped_demos=1, max_labeled_demos=1, num_candidate_programs=1, num_threads=2
-        ).compile(cell.program, trainset=cell.examples()[:2], valset=cell.examples()[:2])
+    few = {"max_bootstrapped_demos": 1, "max_labeled_demos": 1, "num_candidate_programs": 1}
+    tuned_by(dspy.BootstrapFewShotWithRandomSearch(rated, num_threads=2, **few), cell, valset=cell.examples()[:2])
     return Expected(cell.asked)
 
 
@@ -606,19 +606,15 @@ def _(cell: Cell) -> Expected:
 
 @row("`dspy.COPRO`", slow=True)
 def _(cell: Cell) -> Expected:
-    with cell.model():
-        dspy.COPRO(prompt_model=cell.lm(PROMPTS), metric=rated, breadth=2, depth=1).compile(
-            cell.program, trainset=cell.examples()[:1], eval_kwargs={"num_threads": 1, "display_progress": False}
-        )
+    optimizer = dspy.COPRO(prompt_model=cell.lm(PROMPTS), metric=rated, breadth=2, depth=1)
+    tuned_by(optimizer, cell, trainset=cell.examples()[:1], eval_kwargs={"num_threads": 1, "display_progress": False})
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
 @row("`dspy.SIMBA`", slow=True)
 def _(cell: Cell) -> Expected:
-    with cell.model():
-        dspy.SIMBA(
-            metric=rated, bsize=2, num_candidates=2, max_steps=2, max_demos=1, prompt_model=cell.lm(PROMPTS)
-        ).compile(cell.program, trainset=cell.examples()[:2])
+    few = {"bsize": 2, "num_candidates": 2, "max_steps": 2, "max_demos": 1}
+    tuned_by(dspy.SIMBA(metric=rated, prompt_model=cell.lm(PROMPTS), **few), cell)
     return Expected(cell.asked, others=INSTRUCTIONS)
 
 
@@ -650,8 +646,7 @@ def _(cell: Cell) -> Expected:
         num_threads=1,
         track_stats=True,
     )
-    with cell.model():
-        tuned = optimizer.compile(cell.program, trainset=cell.examples()[:2], valset=cell.examples()[:2])
+    tuned = tuned_by(optimizer, cell, valset=cell.examples()[:2])
     assert tuned.detailed_results.total_metric_calls >= 4
     assert any(request["model"] == PROMPTS for request in cell.server.requests)
     return Expected(cell.asked, others=INSTRUCTIONS)

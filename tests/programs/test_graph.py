@@ -279,6 +279,10 @@ def test_wrong_arguments_are_refused_when_the_graph_is_built(arguments: Any, mes
         ({"query": " ", "image_path": "x.png"}, "the question is empty"),
         ({"query": "x" * 5000, "image_path": "x.png"}, "the question has 5000 characters"),
         ({"query": "Is it sharp?", "image_path": b"\xff\xd8"}, "image_path is of type bytes"),
+        (
+            {"query": "Is it sharp?", "image_path": "x.png", "reference_path": 3},
+            "reference_path is of type int; give the path",
+        ),
         ({"query": "Is it sharp?", "image_path": "x.png", "max_replan_iterations": "2"}, "iterations is '2'"),
         (
             {"query": "Which?", "image_path": "x.png", "options": "A. Blur"},

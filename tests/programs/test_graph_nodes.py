@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.errors import BackendError, UserError
 from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner_node, summarizer_node
 from support.engine import scripted_lm
 from support.fake_server import by_stage, images_of
@@ -83,26 +82,6 @@ def test_foreign_configurables_are_ignored(photo: Path) -> None:
     others = {"thread_id": "1", "checkpoint_ns": "", "__pregel_task_id": "2", "user_id": 7, "provider": "x"}
     for configurable in (others, {**others, "program": AgenticIQA.offline(), "judge": dspy.Predict("a -> b")}):
         assert planner_node(given, {"configurable": configurable})["plan"].query_type == "IQA"
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"query": None}, "the state has no query"),
-        ({"image_path": None}, "the state has no image_path"),
-        ({"image_path": b"\xff\xd8"}, "image_path is of type bytes; give the path"),
-        ({"reference_path": 3}, "reference_path is of type int; give the path"),
-    ],
-)
-def test_an_incomplete_state_is_refused_in_one_line(photo: Path, changes: dict[str, Any], message: str) -> None:
-    given: Any = {"query": RATE, "image_path": str(photo), **changes}
-    with pytest.raises(UserError, match=message):
-        planner_node(given, OFFLINE)
-
-
-def test_without_a_model_the_first_node_raises_with_instructions(photo: Path) -> None:
-    with pytest.raises(BackendError, match=r"dspy\.configure"):
-        planner_node({"query": RATE, "image_path": str(photo)}, {"configurable": {"program": AgenticIQA()}})
 
 
 def test_images_are_sent_as_the_program_sends_them(photo: Path) -> None:

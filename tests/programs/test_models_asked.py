@@ -1,7 +1,7 @@
 """Which model is asked if several are given, or none; ``test_dspy_matrix.py`` has each way to give one."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dspy
@@ -15,11 +15,10 @@ from agenticiqa.programs.offline.stages import MeasuredAnalyst, TableSelector
 from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.tools import toolbox
-from support.fake_server import Server, by_stage, fake_server, images_of
+from support.fake_server import Server, by_stage, fake_server
 from support.scripted_answers import RATE, SCRIPT, program_for
 
 MINE, OTHER = "mine", "other"
-SEEING = 4  # planner, detection, analysis, scoring: the questions that show the image
 
 
 @pytest.fixture
@@ -37,13 +36,6 @@ def asked(server: Server) -> set[str]:
     return {request["model"] for request in server.requests}
 
 
-def assert_shown(server: Server, photo: Path) -> None:
-    shown = [images for request in server.requests if (images := images_of(request))]
-    assert len(shown) == SEEING
-    assert all(images == [("image/jpeg", photo.read_bytes())] for images in shown)
-    assert "held.invalid" not in str(server.requests)
-
-
 @contextmanager
 def configured(lm: dspy.LM) -> Iterator[None]:
     """Call ``dspy.configure``, and undo it at the end."""
@@ -52,23 +44,6 @@ def configured(lm: dspy.LM) -> Iterator[None]:
         yield
     finally:
         dspy.configure(lm=None)
-
-
-@pytest.mark.parametrize("give", [configured, lambda lm: dspy.context(lm=lm)], ids=["configure", "context"])
-def test_a_program_without_arguments_asks_the_model_of_dspy(
-    give: Callable[[dspy.LM], AbstractContextManager[None]], photo: Path, server: Server
-) -> None:
-    program = AgenticIQA()
-    with give(lm_of(server)):
-        result = program(photo, RATE)
-    assert asked(server) == {MINE}
-    assert_shown(server, photo)
-    assert (program.backend, result.backend) == ("dspy", f"openai/{MINE}")
-    assert set(result.answered_by) == set(result.usage_by_stage)
-    assert set(map(tuple, result.answered_by.values())) == {(f"openai/{MINE}",)}
-    assert result.usage_by_stage["scoring"] | {"seconds": 0} == {
-        "calls": 1, "cached": 0, "retries": 0, "input_tokens": 10, "output_tokens": 5, "usd": None, "seconds": 0,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("program", [AgenticIQA(), AgenticIQA.from_config(Config().with_backend("dspy"))])

@@ -97,7 +97,7 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
 
 
 def all_asking(backend: Backend | None, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
-    """Return a program with one model for all stages and a given toolbox."""
+    """Return a program with one model for all stages, ``None`` for the model of DSPy, and a given toolbox."""
     executor = Executor(
         Detector(backend=backend), Analyst(backend=backend), Selector(backend=backend), tools, Locator(backend=backend)
     )

@@ -49,15 +49,11 @@ from support.providers import (
     provider_server,
     refusal,
 )
+from support.scripted_answers import ASSESSMENT, RATE, STAND
 
 KEY, KEY_ENV = "sk-faults-4711", "FAULTS_TEST_KEY"
-STAND: Body = {"need_replan": False, "replan_reason": ""}
 ANSWER = json.dumps({"decision": STAND})
 OTHER = json.dumps({"decision": {"need_replan": True, "replan_reason": "a draft"}})
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
-ASSESSMENT: Body = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
-RATE = "Rate the perceptual quality of this image."
-
 Make = Callable[[Dialect], Reply]
 
 
@@ -119,15 +115,13 @@ TEXT = {"type": "text", "text": "I look."}
     ],
 )
 def test_the_field_with_the_whole_response_is_named(field: str, given: Any, content: Any) -> None:
+    """Reasoning beside an answer does not change it."""
     with fake_server(in_turn(thoughts(given, content, field), ANSWER)) as server:
         (reason,) = judge(server).rejected_answers["replan"]
     assert f"all text was in `{field}`" in reason
     assert "--reasoning-parser" in reason
-
-
-def test_reasoning_in_blocks_does_not_change_the_answer() -> None:
-    blocks = [{"type": "thinking", "thinking": [TEXT]}, {"type": "text", "text": ANSWER}]
-    with fake_server(thoughts(OTHER, blocks, "thinking")) as server:
+    beside = [{"type": "thinking", "thinking": [TEXT]}, {"type": "text", "text": ANSWER}]
+    with fake_server(thoughts(OTHER, beside, field)) as server:
         assert judge(server).rejected_answers == {}
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,8 +25,8 @@ from agenticiqa.signatures.planner import Plan
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
-from support.fake_server import by_stage, field_of
-from support.loopback import Body, Reply, spoken
+from support.fake_server import by_stage
+from support.loopback import Reply, spoken
 from support.odd_colors import odd_files
 from support.provider_schemas import subschemas
 from support.providers import (
@@ -43,49 +42,14 @@ from support.providers import (
     Seen,
     provider_server,
 )
+from support.scripted_answers import ASSESSMENT, LOGS, RATE, SCRIPT
 
 pytestmark = pytest.mark.slow
 
 KEY, KEY_ENV = "sk-wire-4711", "WIRE_TEST_KEY"
-RATE = "Rate the perceptual quality of this image."
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
-ASSESSMENT = {"quality_level": "Fair", "quality_probs": LOGS, "quality_reasoning": "Soft edges everywhere."}
-FLAGS = dict.fromkeys(("distortion_detection", "distortion_analysis", "tool_selection", "tool_execution"), True)
-
 Form = Literal["auto", "json_schema", "json_object", "off"]
 
 
-def plan(request: Body) -> Body:
-    """Return a plan with every task."""
-    return {
-        "query_type": "IQA",
-        "query_scope": ["Global"],
-        "distortion_source": "Inferred",
-        "distortions": [],
-        "reference_mode": "No-Reference",
-        "required_tool": [],
-        "plan": FLAGS,
-    }
-
-
-def select(request: Body) -> Body:
-    """Return the first tool of the list."""
-    tool = field_of(request, "available_tools").partition(" ")[0]
-    return {"selected_tools": [{"region": "Global", "distortion": "Blurs", "tool": tool}]}
-
-
-SCRIPT: Mapping[str, Any] = {
-    "plan": plan,
-    "location": {"regions": [{"region": "Global", "box": None}]},
-    "detection": {"distortion_set": [{"region": "Global", "distortions": ["Blurs"]}]},
-    "analysis": {
-        "distortion_analysis": [{"region": "Global", "type": "Blurs", "severity": "severe", "explanation": "Soft."}]
-    },
-    "selection": select,
-    "assessment": ASSESSMENT,
-    "answer": {"final_answer": "Soft edges.", "quality_reasoning": "They are soft."},
-    "decision": {"need_replan": False, "replan_reason": ""},
-}
 ANSWERS = by_stage(SCRIPT)
 
 Signature = type[dspy.Signature]
@@ -306,7 +270,7 @@ def test_providers_accept_the_schema_of_every_stage(dialect: Dialect, stage: str
 TOKENS = dict.fromkeys(DIALECTS, "max_tokens") | {OPENAI: "max_completion_tokens", GEMINI: "maxOutputTokens"}
 
 
-def test_sampling_is_as_configured_without_ignored_fields(dialect: Dialect, photo: Path) -> None:
+def test_only_configured_parameters_are_sent(dialect: Dialect, photo: Path) -> None:
     with server_of(dialect) as server:
         score(server, photo, temperature=0.5, top_p=0.25, max_tokens=321, seed=7)
     expected: dict[str, float] = {"temperature": 0.5, TOKENS[dialect]: 321}
@@ -314,9 +278,6 @@ def test_sampling_is_as_configured_without_ignored_fields(dialect: Dialect, phot
         expected |= {"topP" if dialect is GEMINI else "top_p": 0.25, "seed": 7}
     assert only(server).sampling == expected
     assert only(server).ignored == ()
-
-
-def test_only_configured_parameters_are_sent(dialect: Dialect, photo: Path) -> None:
     with server_of(dialect) as server:
         score(server, photo, structured_outputs="off", temperature=0.0, max_tokens=64)
     seen = only(server)

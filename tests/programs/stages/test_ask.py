@@ -1,6 +1,5 @@
 """Typed answers with retries: the correction for the model, the counted attempts, and the replay from the cache."""
 
-import copy
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -59,13 +58,6 @@ def correction(body: Body) -> str:
     return field_of(body, "correction")
 
 
-def test_a_good_answer_is_typed_and_needs_no_retry() -> None:
-    backend, engine = scripted_backend([say(4)])
-    reply = asked(backend)(about())
-    assert (reply.answer, reply.rejected_answers) == (Verdict(level=4, reason="seen"), {})
-    assert len(engine.requests) == 1
-
-
 def test_a_rejection_names_the_wrong_field_and_the_second_answer_is_used() -> None:
     backend, engine = scripted_backend(['{"verdict": {"level": 9, "colour": "red"}}', say(2)])
     reply = asked(backend)(about())
@@ -117,11 +109,12 @@ def test_2000_characters_of_a_rejected_answer_are_shown_with_its_length(
     shown = f"{bad[:2000]} ... ({len(bad):,} characters)"
     assert gave_up.last_output == shown
     assert gave_up.rejected_answers["judging"][-1].endswith(shown)
-    assert any(f"the last answer was: {bad[:2000]}" in record.getMessage() for record in caplog.records)
     assert f"it has {len(bad):,} characters" in correction(engine.bodies[-1])
     assert gave_up.outputs == [""] * 3
     assert len(str(gave_up)) < 1000
-    assert max(len(record.getMessage()) for record in caplog.records) < LONGEST_LOGGED + 100
+    (last,) = [record.getMessage() for record in caplog.records if "the last answer was: " in record.getMessage()]
+    assert f"the last answer was: {bad[:2000]}" in last
+    assert len(last) < LONGEST_LOGGED + 100
 
 
 def test_long_reasons_are_shortened(caplog: pytest.LogCaptureFixture) -> None:
@@ -218,27 +211,11 @@ def test_an_outage_is_raised_at_once_and_is_not_an_attempt(before: list[str]) ->
     assert len(engine.requests) == len(before) + 1
 
 
-def both(first: list[Any], second: list[Any]) -> tuple[Backend, ScriptedEngine, ScriptedEngine]:
-    primary, primary_engine = scripted_lm(first, name="test/primary")
-    fallback, fallback_engine = scripted_lm(second, name="test/fallback")
-    return Backend((primary, fallback)), primary_engine, fallback_engine
-
-
-@pytest.mark.parametrize("outage", [lm15.ServerError, lm15.RateLimitError, lm15.TimeoutError, lm15.TransportError])
-def test_the_fallback_answers_when_the_primary_model_is_unreachable_and_this_is_logged(
-    outage: type[Exception], caplog: pytest.LogCaptureFixture
-) -> None:
-    backend, primary, fallback = both([outage("down")], [say(5)])
-    with caplog.at_level(logging.WARNING):
-        reply = asked(backend)(about())
-    assert (reply.answer.level, reply.rejected_answers) == (5, {})
-    assert (len(primary.requests), len(fallback.requests)) == (1, 1)
-    assert "test/primary is unreachable" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("said", "error", "asked_the_other"),
     [
+        *((outage("down"), None, 1) for outage in (lm15.ServerError, lm15.RateLimitError, lm15.TimeoutError)),
+        (lm15.TransportError("down"), None, 1),
         ("nonsense", Unanswered, 0),
         (lm15.AuthError("no such key"), dspy.LMError, 0),
         (lm15.InvalidRequestError("no such parameter"), dspy.LMError, 0),
@@ -247,12 +224,19 @@ def test_the_fallback_answers_when_the_primary_model_is_unreachable_and_this_is_
     ],
 )
 def test_the_fallback_is_asked_only_after_an_outage_and_its_own_outage_is_raised(
-    said: Any, error: type[Exception], asked_the_other: int
+    said: Any, error: type[Exception] | None, asked_the_other: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    backend, primary, fallback = both([said], [lm15.RateLimitError("slow down")])
-    with pytest.raises(error):
-        asked(backend)(about())
-    assert (len(primary.requests), len(fallback.requests)) == (3 if said == "nonsense" else 1, asked_the_other)
+    primary, first = scripted_lm([said], name="test/primary")
+    fallback, second = scripted_lm([lm15.RateLimitError("slow down") if error else say(5)], name="test/fallback")
+    module = asked(Backend((primary, fallback)))
+    if error is None:
+        reply = module(about())
+        assert (reply.answer.level, reply.rejected_answers) == (5, {})
+    else:
+        with pytest.raises(error):
+            module(about())
+    assert (len(first.requests), len(second.requests)) == (3 if said == "nonsense" else 1, asked_the_other)
+    assert ("test/primary is unreachable" in caplog.text) == (asked_the_other > 0)
 
 
 def test_a_whole_exchange_is_replayed_from_the_cache_up_to_the_accepted_answer() -> None:
@@ -336,63 +320,6 @@ def test_without_an_optimizer_no_trace_is_kept() -> None:
     assert backend.lms[0].history == []
 
 
-class OneQuestion(dspy.Module):
-    """The smallest program around a question."""
-
-    def __init__(self, backend: Backend | None = None) -> None:
-        super().__init__()
-        self.ask = asked(backend)
-
-    def forward(self, query: str) -> dspy.Prediction:
-        return dspy.Prediction(level=self.ask(about(query)).answer.level)
-
-
-def right_level(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> bool:
-    return bool(example.level == prediction.level)
-
-
-@pytest.mark.parametrize("ambient", [False, True])
-def test_bootstrapping_takes_accepted_answers_as_demonstrations(ambient: bool) -> None:
-    """Use the program's own backend, and the model that the user of the optimizer configured."""
-    backend, engine = scripted_backend([say(9), say(3)])
-    program = OneQuestion(None if ambient else backend)
-    trainset = [dspy.Example(query="Sharp?", level=3).with_inputs("query")]
-    with dspy.context(lm=backend.lms[0] if ambient else None):
-        tuned = dspy.BootstrapFewShot(metric=right_level, max_bootstrapped_demos=1, max_labeled_demos=0).compile(
-            program, trainset=trainset
-        )
-    (demo,) = tuned.ask.predict.demos
-    assert (demo["query"], demo["verdict"]) == ("Sharp?", Verdict(level=3, reason="seen"))
-    assert "correction" not in demo
-    assert len(engine.requests) == 2
-
-
-def test_gepa_reflects_on_the_instruction_and_finds_a_better_one() -> None:
-    """The model is right only with the instruction to look closely, which the reflection model proposes."""
-    better = "Look closely at the edges."
-
-    def answers(body: Body) -> str:
-        return say(3 if better in text_of(body["messages"][0]) else 1)
-
-    backend, _ = scripted_backend(answers)
-    reflection, _ = scripted_lm([json.dumps({"new_instruction": better})], name="test/reflection")
-    rows = [dspy.Example(query=f"Sharp {n}?", level=3).with_inputs("query") for n in range(4)]
-
-    def metric(
-        gold: dspy.Example,
-        pred: dspy.Prediction,
-        trace: object = None,
-        pred_name: object = None,
-        pred_trace: object = None,
-    ) -> dspy.Prediction:
-        return dspy.Prediction(score=float(gold.level == pred.level), feedback=f"said {pred.level}, not {gold.level}")
-
-    gepa = dspy.GEPA(metric=metric, reflection_lm=reflection, max_metric_calls=24, num_threads=1, seed=0)
-    tuned = gepa.compile(OneQuestion(backend), trainset=rows, valset=rows)
-    assert tuned.ask.predict.signature.instructions == better
-    assert tuned("Sharp?").level == 3
-
-
 def test_tuned_instructions_are_also_used_for_retries() -> None:
     backend, engine = scripted_backend(["nonsense", say(3)])
     module = asked(backend)
@@ -433,21 +360,3 @@ def test_dspy_itself_turns_the_marker_into_an_image() -> None:
     assert [part.url for part in engine.requests[0].messages[-1].parts if isinstance(part, lm15.ImagePart)] == [
         "http://host.invalid/x.png"
     ]
-
-
-def test_copies_of_a_program_share_its_backend() -> None:
-    backend, _ = scripted_backend([say(3)])
-    program = OneQuestion(backend)
-    for other in (copy.deepcopy(program), program.deepcopy(), program.reset_copy()):
-        assert other.ask.backend is backend
-        assert other.ask.predict is not program.ask.predict
-        assert other("Sharp?").level == 3
-
-
-def test_a_model_set_on_the_program_takes_precedence_over_the_backend() -> None:
-    backend, engine = scripted_backend([say(3)])
-    mine, mine_engine = scripted_lm([say(4)])
-    program = OneQuestion(backend)
-    program.set_lm(mine)
-    assert program("Sharp?").level == 4
-    assert (len(engine.requests), len(mine_engine.requests)) == (0, 1)
