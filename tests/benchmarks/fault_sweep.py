@@ -317,7 +317,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="OUT")
     args = parser.parse_args()
     if unknown := set(args.wanted) - {*PROFILES, *FAMILIES}:
-        parser.error(f"no fault or family is named {', '.join(sorted(unknown))}: faulty_server.py --list shows all")
+        parser.error(f"no fault or family is named {', '.join(sorted(unknown))}: see tests/support/faulty")
     faults = [
         fault
         for fault in PROFILES.values()

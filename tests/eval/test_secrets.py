@@ -18,6 +18,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
 from support.fake_server import Script, Server, bad_json, by_stage, fake_server, in_turn
 from support.loopback import Reply, error_reply
+from support.scripted_answers import ASSESSMENT
 
 pytestmark = pytest.mark.slow
 
@@ -27,12 +28,6 @@ KEY, KEY_ENV = "sk-very-secret-4711", "SECRETS_TEST_KEY"
 QUOTED, PASSWORD = "pass-w%C3%B6rd-0815", "pass-wörd-0815"
 BASIC = base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
 SECRETS = (KEY, QUOTED, PASSWORD, "pass-w\\u00f6rd-0815", BASIC)
-
-ASSESSMENT = {
-    "quality_level": "Fair",
-    "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
-    "quality_reasoning": "Soft edges.",
-}
 
 
 def answers() -> Script:
@@ -103,7 +98,7 @@ def test_assessing_writes_no_secret(
         assert main(["assess", str(folder), *kept, "--config", str(config), "-vv", "--workers", "1"]) == 0
         assert {headers["authorization"] for headers in server.headers} == {login.authorization}
     text = written()
-    assert "Soft edges." in text
+    assert ASSESSMENT["quality_reasoning"] in text
     assert "rejected" in text
     assert (tmp_path / "log.jsonl").stat().st_size > 1000
     assert free_of_secrets(text)

@@ -1,7 +1,6 @@
 """Open a page from disk in headless Chromium by its DevTools protocol, and record what it loads, logs and shows."""
 
 import asyncio
-import base64
 import shutil
 import subprocess
 import tempfile
@@ -24,11 +23,10 @@ Send = Callable[..., Awaitable[dict[str, Any]]]
 
 @dataclass
 class Seen:
-    """The record of a page: console errors, requested addresses, milliseconds to its load event, values."""
+    """The record of a page: console errors, requested addresses, values."""
 
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-    load_ms: float = 0.0
     values: list[Any] = field(default_factory=list)
 
 
@@ -38,10 +36,8 @@ def visit(
     width: int = 1200,
     height: int = 900,
     dark: bool = False,
-    picture: Path | None = None,
-    settle: float = 0.5,
 ) -> Seen:
-    """Load a page, wait ``settle`` seconds, evaluate JavaScript in it, and take a picture of its first screen."""
+    """Load a page, wait half a second, and evaluate JavaScript in it."""
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # its processes end a moment later
         subprocess.Popen(
@@ -52,7 +48,7 @@ def visit(
     ):
         try:
             address = _address(Path(folder) / "DevToolsActivePort")
-            return asyncio.run(_visit(address, page, expressions, (width, height), dark, picture, settle))
+            return asyncio.run(_visit(address, page, expressions, (width, height), dark))
         finally:
             browser.terminate()
 
@@ -71,8 +67,6 @@ async def _visit(
     expressions: tuple[str, ...],
     size: tuple[int, int],
     dark: bool,
-    picture: Path | None,
-    settle: float,
 ) -> Seen:
     seen, numbers = Seen(), count(1)
     waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -111,17 +105,12 @@ async def _visit(
             )
             scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
             await send("Emulation.setEmulatedMedia", features=[scheme])
-            begun = time.perf_counter()
             await send("Page.navigate", url=page.resolve().as_uri())
             await asyncio.wait_for(loaded.wait(), 60)
-            seen.load_ms = (time.perf_counter() - begun) * 1000
-            await asyncio.sleep(settle)
+            await asyncio.sleep(0.5)
             for expression in expressions:
                 found = await send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
                 seen.values.append(found["result"].get("value", found.get("exceptionDetails")))
-            if picture:
-                data = await send("Page.captureScreenshot")
-                picture.write_bytes(base64.b64decode(data["data"]))
             listening.cancel()
     return seen
 

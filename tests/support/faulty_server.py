@@ -1,27 +1,18 @@
 """A model server that answers correctly, except for one fault of many.
 
-    python tests/support/faulty_server.py --list [FAMILY]
-    python tests/support/faulty_server.py --fault NAME [--port N]
-
-    with faulty_server("close-in-body-once") as server:  # in tests: server.url, server.tokens, server.set("healthy")
+    with faulty_server("close-in-body-once") as server:  # server.url, server.tokens, server.set("healthy")
 
 It uses raw sockets and the standard library only, to control every byte. The healthy answers (``faulty.healthy``)
 depend on image and question. The table of faults is in ``support/faulty``, one file for each group of families.
 """
 
-import argparse
 import contextlib
 import json
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
-
-if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from support.faulty.exchange import BLOCK, Disconnected, Exchange, Profile, Shared
 from support.faulty.profiles import HEALTHY, PROFILES
@@ -32,12 +23,12 @@ LARGEST_HEAD = 1 << 16
 class FaultyServer:
     """A running server; ``tokens`` has the true counts (input, output) of each request that was answered or failed."""
 
-    def __init__(self, fault: str = HEALTHY.name, port: int = 0) -> None:
+    def __init__(self, fault: str = HEALTHY.name) -> None:
         self._open = set[socket.socket]()
         self._stopped = threading.Event()
         self._shared = Shared()
         self.set(fault)
-        self._listen(port)
+        self._listen(0)
         self.port = int(self._listener.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self._thread = threading.Thread(target=self._accept, daemon=True)
@@ -132,9 +123,9 @@ class FaultyServer:
 
 
 @contextmanager
-def faulty_server(fault: str = HEALTHY.name, port: int = 0) -> Iterator[FaultyServer]:
+def faulty_server(fault: str = HEALTHY.name) -> Iterator[FaultyServer]:
     """Run a server on 127.0.0.1 until the context ends."""
-    server = FaultyServer(fault, port)
+    server = FaultyServer(fault)
     try:
         yield server
     finally:
@@ -158,24 +149,3 @@ def _closed(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(OSError):
         connection.close()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--fault", default=HEALTHY.name, choices=PROFILES, metavar="NAME")
-    parser.add_argument("--list", nargs="?", const="", metavar="FAMILY", help="print the faults, and leave")
-    parser.add_argument("--port", type=int, default=0)
-    args = parser.parse_args()
-    if args.list is not None:
-        shown = [fault for fault in PROFILES.values() if args.list in ("", fault.family) and fault is not HEALTHY]
-        for fault in shown:
-            print(f"{fault.family:10} {fault.name:34} {fault.what}")
-        print(f"{len(shown)} faults")
-        return
-    with faulty_server(args.fault, args.port) as server, contextlib.suppress(KeyboardInterrupt):
-        print(f"{server.url}  {args.fault}", flush=True)
-        threading.Event().wait()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,7 @@
 """Pixels as the program has them: loaded images."""
 
+from pathlib import Path
+
 import numpy as np
 import skimage.data
 from PIL import Image
@@ -20,3 +22,13 @@ def as_gray(plane: np.ndarray) -> np.ndarray:
 def coffee() -> np.ndarray:
     """Return a part of a sharp photo, (240, 320, 3)."""
     return np.ascontiguousarray(skimage.data.coffee()[:240, 120:440])
+
+
+def album_of_squares(folder: Path, images: int) -> Path:
+    """Write this many small images of random squares, each different, into a new folder."""
+    folder.mkdir()
+    random = np.random.default_rng(7)
+    for number in range(images):
+        pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number:02}.png")
+    return folder

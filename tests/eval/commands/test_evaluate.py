@@ -24,15 +24,11 @@ from agenticiqa.programs.tools import training_images
 from support.fake_server import bad_json, bad_key, by_stage, fake_server, server_error
 from support.files import report_of, rows_of
 from support.loopback import Body, Reply
+from support.scripted_answers import ASSESSMENT
 from support.simulated_tuning import PHRASE, model_at, simulated_models
 from support.training_digests import write_digests
 
 MakeLabels = Callable[..., Path]
-ASSESSMENT = {
-    "quality_level": "Fair",
-    "quality_probs": {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0},
-    "quality_reasoning": "Soft edges.",
-}
 EVALUATE = ("evaluate", "--workers", "1")  # one worker runs in this process, so tests can patch it
 
 

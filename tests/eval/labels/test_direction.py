@@ -63,13 +63,6 @@ def test_real_labels_have_the_right_direction(shared_data: Path, name: str) -> N
         assert evidence_of_reversed_scores(mirrored(labels))
 
 
-@pytest.mark.slow
-def test_ssim_to_real_references_shows_the_direction(shared_data: Path) -> None:
-    labels = [replace(label, level=None) for label in read_labels(shared_data / "live_r2" / "labels.csv")]
-    assert "SSIM" in (evidence_of_reversed_scores(mirrored(labels)) or "")
-    assert evidence_of_reversed_scores(labels) is None
-
-
 def test_evaluate_refuses_reversed_scores_unless_the_direction_is_declared(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -399,7 +399,7 @@ def test_a_browser_shows_the_page_of_questions_without_an_error(choices: Path, t
     assert main(["report", str(choices), "--html", str(page)]) == OK
     wide = "document.documentElement.scrollWidth <= window.innerWidth"
     loaded = "[...document.images].every(each => each.loading == 'lazy' || each.naturalWidth > 0)"
-    seen = visit(page, wide, loaded, "document.title", width=width, picture=tmp_path / "seen.png")
+    seen = visit(page, wide, loaded, "document.title", width=width)
     assert seen.errors == []
     assert all(address.startswith(("file:", "data:")) for address in seen.requests)
     assert seen.values == [True, True, "choices: report"]

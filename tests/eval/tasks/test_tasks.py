@@ -152,13 +152,6 @@ def test_every_set_has_a_tiny_archive_here() -> None:
     assert {*ARCHIVES, "live-r2", "live-r2-original"} == {*TASKS}
 
 
-@pytest.mark.parametrize(("name", "split", "images"), [("koniq10k", "validation", 1), ("biq2021", "test", 1)])
-def test_official_splits(name: str, split: str, images: int, tmp_path: Path) -> None:
-    ARCHIVES[name](tmp_path)
-    found = labeled_images(Path(name), tmp_path, split, partial=True)
-    assert [label.split for label in found.labels] == [split] * images
-
-
 def test_scores_that_fall_with_quality_are_refused(tmp_path: Path) -> None:
     archives.kadid10k(tmp_path, scores=(1.2, 1.5, 4.33, 4.57))
     assert "the least damaged images have a mean of 1.35" in refused("kadid10k", tmp_path)

@@ -20,11 +20,15 @@ with ResultsFile(sys.argv[1]) as results:
 """
 
 
+def holding(path: Path) -> "subprocess.Popen[str]":
+    """Start a process that has the file open until it gets a line."""
+    command = [sys.executable, "-c", HOLDS, path]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def test_the_second_process_gets_the_name_of_the_first(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    with holding(path) as other:
         assert other.stdin
         assert other.stdout
         assert other.stdout.readline() == "open\n"
@@ -41,9 +45,7 @@ def test_the_second_process_gets_the_name_of_the_first(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_file_may_be_opened_again_once_it_is_closed_or_its_process_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDS, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    with holding(path) as other:
         assert other.stdout
         other.stdout.readline()
         other.kill()

@@ -54,16 +54,11 @@ PROBLEMS = {
 
 
 def test_references_in_a_folder_have_the_same_path_in_it(cameras: None) -> None:
-    found = find_jobs(["out"], "Sharp?", "ref")
-    assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
-    assert set(map(str, found.problems)) == PROBLEMS
-
-
-def test_references_of_single_images_are_found(cameras: None) -> None:
     names = sorted(map(str, Path("out").rglob("*.*")))
-    found = find_jobs(names, "Sharp?", "ref")
-    assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
-    assert set(map(str, found.problems)) == PROBLEMS
+    for images in (["out"], names):
+        found = find_jobs(images, "Sharp?", "ref")
+        assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES
+        assert set(map(str, found.problems)) == PROBLEMS
     Path("rows.jsonl").write_text("".join(json.dumps({"image": name}) + "\n" for name in names))
     found = read_jobs("rows.jsonl", "Sharp?", "ref")
     assert {str(job.image): str(job.reference) for job in found.jobs} == REFERENCES

@@ -123,17 +123,6 @@ def test_a_number_that_json_lacks_is_refused_without_a_partial_row(tmp_path: Pat
 # --- where no results can be written --------------------------------------------------------------------------------
 
 
-def test_a_path_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    os.mkfifo(tmp_path / "pipe")
-    bad = {"": "found a folder", "file/run.jsonl": "Not a directory", "pipe": "found a device", "x" * 300: "too long"}
-    for name, reason in bad.items():
-        with pytest.raises(UserError, match=reason) as caught:
-            ResultsFile(tmp_path / name)
-        assert "\n" not in str(caught.value)
-    assert (tmp_path / "file").read_text() == "not a folder"
-
-
 def test_a_path_that_cannot_be_written_has_a_printable_message(tmp_path: Path) -> None:
     path = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
     path.mkdir()

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import dspy
-import numpy as np
 import pytest
-from PIL import Image
 
 from agenticiqa.programs.backends.failures import NOT_THERE
 from agenticiqa.programs.backends.ledger import LimitReached
@@ -21,16 +19,12 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError
 from support.fake_server import Server, bad_key, by_stage, fake_server, rate_limited, server_error, stage_of
 from support.files import json_lines
+from support.images import album_of_squares
 from support.loopback import Body, Reply
 from support.scripted_answers import ASSESSMENT, plan
 
 IMAGES = 14
-ANSWERS = by_stage(
-    {
-        "plan": plan(),
-        "assessment": ASSESSMENT,
-    }
-)
+ANSWERS = by_stage({"plan": plan(), "assessment": ASSESSMENT})
 
 
 @pytest.mark.parametrize(
@@ -78,14 +72,7 @@ def test_only_a_server_that_was_never_reachable_ends_a_run_at_once() -> None:
 
 @pytest.fixture
 def album(tmp_path: Path) -> Path:
-    """Small images, each different."""
-    folder = tmp_path / "album"
-    folder.mkdir()
-    random = np.random.default_rng(7)
-    for number in range(IMAGES):
-        pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
-        Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number:02}.png")
-    return folder
+    return album_of_squares(tmp_path / "album", IMAGES)
 
 
 def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
@@ -202,12 +189,7 @@ def test_ctrl_c_keeps_finished_results_and_resume_continues(album: Path, tmp_pat
 
     with fake_server(slowly) as server:
         arguments = command(album, server, file, "--workers", "2")
-        run = subprocess.Popen(
-            [sys.executable, "-m", "agenticiqa", *arguments],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        run = started(arguments)
         until(lambda: len(server.requests) >= 10 and file.exists() and len(json_lines(file)) >= 2)
         os.killpg(run.pid, signal.SIGINT)  # as a terminal does it
         asked = len(server.requests)
@@ -234,12 +216,7 @@ def test_a_second_ctrl_c_ends_at_once_and_keeps_finished_results(album: Path, tm
         return ANSWERS(request)
 
     with fake_server(hanging) as server:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "agenticiqa", *command(album, server, file, "--workers", "2")],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        run = started(command(album, server, file, "--workers", "2"))
         assert run.stderr is not None
         until(lambda: len(server.requests) >= 14 and file.exists() and len(json_lines(file)) >= 2)
         kept = json_lines(file)
@@ -250,6 +227,11 @@ def test_a_second_ctrl_c_ends_at_once_and_keeps_finished_results(album: Path, tm
         stopping.set()
     assert run.returncode == 130
     assert json_lines(file) == kept
+
+
+def started(arguments: list[str]) -> "subprocess.Popen[str]":
+    whole = [sys.executable, "-m", "agenticiqa", *arguments]
+    return subprocess.Popen(whole, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def until(reached: Callable[[], bool]) -> None:

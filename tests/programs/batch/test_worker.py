@@ -1,6 +1,5 @@
 """A function in another process: its results, errors and log reach the parent, and it ends with its use."""
 
-import logging
 import os
 import pickle
 import subprocess
@@ -63,20 +62,11 @@ def test_printing_and_reading_in_a_worker_do_not_disturb_the_exchange(process: W
     assert process("well?") == "well?"
 
 
-def test_log_records_of_a_worker_are_logged_in_the_parent(process: Worker) -> None:
-    shown: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            shown.append(f"{record.name}: {record.getMessage()}")
-
-    listener = Listener()
-    logging.getLogger("agenticiqa").addHandler(listener)
-    try:
-        process("log")
-    finally:
-        logging.getLogger("agenticiqa").removeHandler(listener)
-    assert shown == ["agenticiqa.elsewhere: 2 lines\nof it"]
+def test_log_records_of_a_worker_are_logged_in_the_parent(process: Worker, caplog: pytest.LogCaptureFixture) -> None:
+    process("log")
+    assert [(record.name, record.getMessage()) for record in caplog.records] == [
+        ("agenticiqa.elsewhere", "2 lines\nof it")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,3 @@ def test_a_server_that_does_not_answer_is_reported_and_the_others_are_shown(
     assert "OPENAI_API_KEY" in second
     assert len(json.loads(reported.out)["backends"]) == 4
     assert len(up.requests) == 1
-
-
-def test_a_dry_run_sends_nothing(examples: Path, configured: Any) -> None:
-    with fake_server(bad_key()) as server:
-        file = configured(summarizer={"backend": "vllm.m", "api_base": server.url})
-        assert main(["assess", str(examples / "coffee_jpeg.jpg"), "--config", file, "--dry-run"]) == 0
-    assert server.requests == []

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import dspy
-import numpy as np
 import pytest
-from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from support.fake_server import Server, bad_json, by_stage, fake_server, stage_of
+from support.files import json_lines
+from support.images import album_of_squares
 from support.loopback import Body, Reply
 from support.scripted_answers import RATE, SCRIPT, plan, program_for
 
@@ -40,13 +40,8 @@ class Ill:
 def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Small images, each different, in a folder of the current one; DSPy's cache is on disk."""
     monkeypatch.chdir(tmp_path)
-    folder, random = tmp_path / "album", np.random.default_rng(7)
-    folder.mkdir()
-    for number in range(IMAGES):
-        pixels = random.integers(0, 256, (8, 8, 3), dtype=np.uint8)
-        Image.fromarray(pixels).resize((64, 64)).save(folder / f"{number}.png")
     new_process()
-    return folder
+    return album_of_squares(tmp_path / "album", IMAGES)
 
 
 @pytest.fixture
@@ -72,7 +67,7 @@ def assess(server: Server, *arguments: str) -> int:
 
 
 def rows() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path("rows.jsonl").read_text().splitlines()]
+    return json_lines(Path("rows.jsonl"))
 
 
 def summary() -> dict[str, Any]:
@@ -119,7 +114,7 @@ def test_a_failed_image_decides_the_status_over_an_unscored_one(album: Path, ser
 def test_without_a_file_resume_is_not_mentioned(
     album: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["album/0.png", "--json", "--backend", "vllm.test", "--api-base", server.url]
+    arguments = ["album/00.png", "--json", "--backend", "vllm.test", "--api-base", server.url]
     assert main(["assess", *arguments]) == UNSCORED
     out, err = capsys.readouterr()
     assert "agenticiqa: 1 of 1 images have no score or answer, because the model gave no usable answer\n" in err
@@ -152,7 +147,7 @@ def test_incomplete_results_are_assessed_again_once(
 
 def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:
     def unscored(program: AgenticIQA) -> list[bool]:
-        outcomes = assess_many(program, [album / "0.png", album / "1.png"], workers=1)
+        outcomes = assess_many(program, [album / "00.png", album / "01.png"], workers=1)
         return [outcome.is_unscored for _, outcome in outcomes if not isinstance(outcome, Exception)]
 
     assert unscored(program_for(server)) == [True, True]
@@ -176,5 +171,5 @@ def test_words_instead_of_a_score_are_unscored_only_without_an_accepted_plan(
 
 
 def test_an_offline_answer_of_unable_to_determine_counts_as_an_answer(album: Path) -> None:
-    result = AgenticIQA.offline()(album / "0.png", "What is the man holding?", options=["Umbrella", "Camera"])
+    result = AgenticIQA.offline()(album / "00.png", "What is the man holding?", options=["Umbrella", "Camera"])
     assert (result.final_answer, result.is_unscored) == ("Unable to determine", False)
