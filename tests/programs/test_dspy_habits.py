@@ -2,7 +2,6 @@
 
 import copy
 import io
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,8 +199,3 @@ def test_without_a_history_inspect_history_prints_how_to_keep_one(photo: Path) -
             show(file=(shown := io.StringIO()))
             assert "keep_history" not in shown.getvalue()
             assert "Respond with" in shown.getvalue()
-
-
-def test_the_offline_program_survives_a_pickle(photo: Path) -> None:
-    program = AgenticIQA.offline()
-    assert pickle.loads(pickle.dumps(program))(photo).final_answer == program(photo).final_answer

@@ -12,7 +12,7 @@ from PIL import Image
 
 from agenticiqa.configs import Config, load_config
 from agenticiqa.eval.research.distort import distort
-from agenticiqa.programs import AgenticIQA, Job, assess_many
+from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.graph import executor_node, planner_node, summarizer_node
 from support.fake_server import by_stage, fake_server
@@ -159,13 +159,3 @@ def test_rows_have_the_check_and_resume_repeats_with_align(
     assert [check["aligned"] for check in checks] == [False, True], "aligned is another question"
     assert main([*command, "--resume", "--align"]) == 0
     assert len(rows.read_text().splitlines()) == 2
-
-
-def test_batches_report_the_check_of_each_pair(offline: AgenticIQA, files: dict[str, Path]) -> None:
-    jobs = [Job(files["worse"], reference=files[name]) for name in ("reference", "other", "image")]
-    found = {str(job.reference): row.reference_check.relation for job, row in assess_many(offline, jobs, workers=2)}
-    assert [found[str(files[name])] for name in ("reference", "other", "image")] == [
-        "shifted",
-        "another picture",
-        "in place",
-    ]

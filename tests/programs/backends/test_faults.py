@@ -514,11 +514,6 @@ def level_shares(**shares: float) -> Reply:
     return spoken(json.dumps({"assessment": ASSESSMENT}), {"Fair": shares})
 
 
-def test_log_probabilities_are_used_if_they_cover_the_levels(photo: Path) -> None:
-    with provider_server(VLLM, level_shares(Fair=-0.7, Good=-1.2), key=KEY) as server:
-        assert score(server, photo, logprobs=True).source == "logprobs"
-
-
 @pytest.mark.parametrize(
     ("dialect", "answer"),
     [

@@ -1,6 +1,5 @@
 """The requests to each provider: each loopback server checks them as the real API does."""
 
-import hashlib
 import io
 import json
 from pathlib import Path
@@ -110,26 +109,6 @@ def only(server: ProviderServer) -> Seen:
     assert server.refused == []
     (seen,) = server.seen
     return seen
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-FILES = {"coffee_jpeg.jpg": "image/jpeg", "astronaut_blur.png": "image/png", "chelsea.webp": "image/webp"}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_the_bytes_of_the_file_arrive_once_and_unchanged(dialect: Dialect, name: str, examples: Path) -> None:
-    if dialect is LLAMACPP and name.endswith(".webp"):
-        pytest.skip("it decodes no WebP, and is sent a PNG: see the test of that")
-    with server_of(dialect) as server:
-        score(server, examples / name)
-    seen = only(server)
-    assert [(mime, sha256(data)) for mime, data in seen.images] == [
-        (FILES[name], sha256((examples / name).read_bytes()))
-    ]
-    assert seen.arrived.raw.count(seen.pictures[0].text.encode()) == 1
 
 
 def test_a_type_that_a_server_does_not_decode_is_sent_as_a_png_of_the_same_pixels(examples: Path) -> None:

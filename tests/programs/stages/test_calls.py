@@ -53,6 +53,14 @@ def meeting(stages: set[str], script: Callable[[Body], Reply | str]) -> Script:
     return answer
 
 
+def measuring(program: AgenticIQA, measure: Callable[[Any], float], **changes: Any) -> AgenticIQA:
+    """Return the program, each of whose tools measures in this way."""
+    assert isinstance(program.executor, Executor)
+    tools = program.executor.toolbox
+    program.executor.toolbox = {name: replace(card, measure=measure, **changes) for name, card in tools.items()}
+    return program
+
+
 def test_the_table_selects_the_tools_of_a_rating_unless_a_model_is_to(photo: Path) -> None:
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server, executor={"select": "table"})
@@ -78,26 +86,19 @@ def test_a_full_rating_has_four_requests_in_sequence(photo: Path) -> None:
 def test_a_doubt_is_decided_while_the_score_is_requested(photo: Path) -> None:
     doubtful = {**SCRIPT, "analysis": analyse("severe")}
     with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
-        program = program_for(server)
-        executor = program.executor
-        assert isinstance(executor, Executor)
-        executor.toolbox = {
-            name: replace(
-                card, measure=lambda pixels: 4.6, calibration=Calibration((0, 1, 0, 1, 0), (1, 5), "as it is")
-            )
-            for name, card in executor.toolbox.items()
-        }
-        result = program(photo)
+        as_it_is = Calibration((0, 1, 0, 1, 0), (1, 5), "as it is")
+        result = measuring(program_for(server), lambda pixels: 4.6, calibration=as_it_is)(photo)
     assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
     assert sorted(server.stages()[4:]) == ["assessment", "decision"]
     assert "Contradictory evidence" in result.quality_reasoning
     assert result.usage_by_stage["replan"]["calls"] == 1
 
 
-def test_needed_tools_run_while_the_planner_is_asked(photo: Path) -> None:
-    measured = threading.Event()
+def test_needed_tools_run_while_the_planner_is_asked_and_each_runs_once(photo: Path) -> None:
+    measured, runs = threading.Event(), []
 
     def measure(pixels: Any) -> float:
+        runs.append(1)
         measured.set()
         return 3.0
 
@@ -107,33 +108,10 @@ def test_needed_tools_run_while_the_planner_is_asked(photo: Path) -> None:
         return by_stage(SCRIPT)(request)
 
     with fake_server(script) as server:
-        program = program_for(server)
-        executor = program.executor
-        assert isinstance(executor, Executor)
-        executor.toolbox = {
-            name: replace(card, measure=measure) if name == "LEARNED-IQA" else card
-            for name, card in executor.toolbox.items()
-        }
-        result = program(photo)
-    calls = [call for call in result.executor_evidence.tool_log if call.tool == "LEARNED-IQA"]
-    assert [call.raw for call in calls] == [3.0]
-
-
-def test_a_tool_runs_only_once_per_image(photo: Path) -> None:
-    runs: list[int] = []
-
-    def measure(pixels: Any) -> float:
-        runs.append(1)
-        return 3.0
-
-    with fake_server(by_stage(SCRIPT)) as server:
-        program = program_for(server)
-        executor = program.executor
-        assert isinstance(executor, Executor)
-        executor.toolbox = {name: replace(card, measure=measure) for name, card in executor.toolbox.items()}
-        result = program(photo)
-    tools = {call.tool for call in result.executor_evidence.tool_log}
-    assert len(runs) == len(tools)
+        result = measuring(program_for(server), measure)(photo)
+    log = result.executor_evidence.tool_log
+    assert {call.raw for call in log} == {3.0}
+    assert len(runs) == len({call.tool for call in log})
 
 
 @pytest.mark.parametrize("query", ["Rate the quality.", OTHER, WHY])

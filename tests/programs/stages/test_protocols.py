@@ -16,7 +16,6 @@ from agenticiqa.programs.stages.detector import Detector
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.locator import Locator
 from agenticiqa.programs.stages.planner import Planner
-from agenticiqa.programs.stages.protocols import Planned
 from agenticiqa.programs.stages.replan import Replan
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
@@ -61,17 +60,6 @@ def test_a_stage_is_called_as_its_protocol_says(protocol: type, stage: type) -> 
 @pytest.mark.parametrize("method", ["needs_verdict", "verdict"])
 def test_the_replan_verdict_has_the_signature_of_the_protocol(method: str) -> None:
     assert signature_of(getattr(Replan, method)) == signature_of(getattr(protocols.ReplanStage, method))
-
-
-def one_more(
-    self: Any, image: offline.LoadedImage, query: str, reference: offline.LoadedImage | None, feedback: str, at: int = 0
-) -> Planned:
-    """A stage with a further parameter."""
-    raise NotImplementedError
-
-
-def test_a_different_signature_is_detected() -> None:
-    assert differs(protocols.PlannerStage, type("Other", (), {"forward": one_more}))
 
 
 def test_every_protocol_has_its_stages_here() -> None:

@@ -22,10 +22,8 @@ from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 from support.fake_server import Server, by_stage, fake_server
 from support.loopback import Reply
-from support.scripted_answers import NONE, plan
+from support.scripted_answers import LOGS, NONE, RATE, plan
 
-RATE = "Rate the perceptual quality of this image."
-LOGS = {"1": -4.0, "2": -2.0, "3": -0.3, "4": -1.8, "5": -5.0}
 WRITTEN = softmax({int(level): log for level, log in LOGS.items()})
 
 
@@ -60,16 +58,6 @@ def test_token_probabilities_take_precedence_over_written_ones(photo: Path) -> N
         shown = score(server, photo)
     assert (shown.source, shown.mass) == ("logprobs", pytest.approx(0.75))
     assert shown.probabilities == pytest.approx({1: 0, 2: 0, 3: 2 / 3, 4: 1 / 3, 5: 0})
-
-
-def test_the_level_comes_before_its_reason_in_one_answer(photo: Path) -> None:
-    with fake_server(reply(None)) as server:
-        score(server, photo)
-    (request,) = server.requests
-    schema = request["response_format"]["json_schema"]["schema"]
-    asked = schema["properties"]["assessment"]["properties"]
-    assert list(asked) == ["quality_level", "quality_probs", "quality_reasoning"]
-    assert asked["quality_level"]["enum"] == ["Excellent", "Good", "Fair", "Poor", "Bad"]
 
 
 def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Path) -> None:
