@@ -9,17 +9,21 @@ reveal what the image shows.
 """
 
 import argparse
+import base64
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.quality_rows import read_photos
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.tools.training_images import COLUMNS, FILE, PACKAGE_PHOTOS, REFERENCE, digests_of, lines_of
+from agenticiqa.programs.tools.training_images import FILE, REFERENCE, digests_of
 
+COLUMNS = ("set", "split", "size", "digests")
+IN_A_LINE = 1000  # images: Python's csv module refuses much longer lines
+PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages, the sources of distortion series
 Image = tuple[str, str, str, bytes, bytes]  # set, split, size, digests
 
 
@@ -36,6 +40,8 @@ def images_of(labels: Path) -> list[Image]:
 
 def photos_of(packages: Path) -> list[Image]:
     """Return every training photo of the packages. Raises UserError."""
+    from agenticiqa.eval.research.quality_rows import read_photos  # here: it loads torch
+
     trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
     return [(PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained]
 
@@ -46,6 +52,16 @@ def kept_lines(file: Path) -> list[tuple[str, ...]]:
         return []
     with file.open(encoding="utf-8", newline="") as lines:
         return [tuple(row) for row in csv.reader(lines) if row[0] == PACKAGE_PHOTOS]
+
+
+def lines_of(images: Iterable[Image]) -> list[tuple[str, ...]]:
+    """Return the lines of the file, from set, split and ``digests_of`` of every image."""
+    lines = []
+    for part, group in groupby(sorted(images), key=lambda image: image[:3]):
+        digests = [b"".join(image[3:]) for image in group]
+        for start in range(0, len(digests), IN_A_LINE):
+            lines.append((*part, base64.b64encode(b"".join(digests[start : start + IN_A_LINE])).decode()))
+    return lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -47,9 +47,8 @@ def assessed_part(pixels: Pixels) -> AssessedPart | None:
     if not cut:
         return None
     box = (left, top, right, bottom)
-    where = (
-        f"Only the box {list(box)} (left, top, right, bottom in pixels), {right - left} x {bottom - top}, was assessed"
-    )
+    size = f"{right - left} x {bottom - top}"
+    where = f"Only the box {list(box)} (left, top, right, bottom in pixels), {size}, was assessed"
     return AssessedPart(box, f"{where}: borders of one color ({', '.join(cut)} pixels) were excluded.")
 
 

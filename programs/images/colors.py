@@ -41,6 +41,7 @@ SRGB_CHROMATICITIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
 SAME_POINT = 0.005  # of a chromaticity
 BAND = 1_000_000  # pixels that are converted at a time
 SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, as the mode of the pixels that they are for
+SHOWN = {"L": "gray"}  # in messages
 SAME = 1  # of 255: a profile that changes no color by more counts as sRGB
 STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel, for this comparison
 LONGEST = 60  # characters of a profile's name in a note
@@ -151,11 +152,10 @@ def _by_code(mode: str, primaries: int, transfer: int, where: str) -> Conversion
         note = f"The colors ({where}: {found}) could not be converted and were read as sRGB."
         return Conversion(mode, note=note, is_doubtful=True)
     primaries = 1 if primaries == UNSPECIFIED else primaries
-    note = f"The colors ({where}: {NAMES[primaries]}, transfer {transfer}) were converted to sRGB for measuring."
+    name = NAMES[primaries]
+    note = f"The colors ({where}: {name}, transfer {transfer}) were converted to sRGB for measuring."
     if transfer in HDR:
-        note = (
-            f"HDR ({where}: {HDR[transfer]}, {NAMES[primaries]}) was converted to SDR; light above 203 cd/m2 is white."
-        )
+        note = f"HDR ({where}: {HDR[transfer]}, {name}) was converted to SDR; light above 203 cd/m2 is white."
     return Conversion(mode, note=note, by_code=ByCode(transfer, primaries))
 
 
@@ -172,27 +172,27 @@ def _by_gamma(image: Image.Image, mode: str) -> Conversion:
     return Conversion(mode, note=" ".join(notes), by_code=convert, is_doubtful=is_other)
 
 
+def _bytes_of(image: Image.Image) -> bytes:
+    """Return all bytes of an opened file; empty if it was decoded already."""
+    file = getattr(image, "fp", None)
+    if file is None:
+        return b""
+    before = file.tell()
+    file.seek(0)
+    content: bytes = file.read()
+    file.seek(before)
+    return content
+
+
 def _cicp(image: Image.Image) -> tuple[int, int] | None:
     """Return primaries and transfer of the chunk cICP, which Pillow does not read (PNG, third edition, 11.3.2.6)."""
-    file = getattr(image, "fp", None)
-    if file is None:  # decoded already
-        return None
-    before = file.tell()
-    try:
-        file.seek(8)
-        head = file.read(8)
-        while len(head) == 8:
-            size, name = struct.unpack(">I4s", head)
-            if name == b"cICP":
-                content = file.read(4)
-                return (content[0], content[1]) if len(content) == size else None
-            if name in {b"IDAT", b"IEND"}:
-                return None
-            file.seek(size + 4, 1)
-            head = file.read(8)
-        return None
-    finally:
-        file.seek(before)
+    content, at, name = _bytes_of(image), 8, b""
+    while at + 12 <= len(content) and name not in {b"IDAT", b"IEND"}:
+        size, name = struct.unpack_from(">I4s", content, at)
+        if name == b"cICP":
+            return (content[at + 8], content[at + 9]) if size == 4 else None
+        at += size + 12
+    return None
 
 
 def _nclx(image: Image.Image) -> tuple[int, int] | None:
@@ -200,19 +200,10 @@ def _nclx(image: Image.Image) -> tuple[int, int] | None:
     if image.format == "HEIF":
         found = image.info.get("nclx_profile")
         return (int(found["color_primaries"]), int(found["transfer_characteristics"])) if found else None
-    file = getattr(image, "fp", None)
-    if file is None:
-        return None
-    before = file.tell()
-    file.seek(0)
-    content = file.read()
-    file.seek(before)
-    meta = dict(read_boxes(dict(read_boxes(content)).get(b"meta", b"")[4:]))
+    meta = dict(read_boxes(dict(read_boxes(_bytes_of(image))).get(b"meta", b"")[4:]))
     properties = dict(read_boxes(meta.get(b"iprp", b"")))
-    listed = list(read_boxes(properties.get(b"ipco", b"")))
-    listed.reverse()
-    used = _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b""))
-    for index in used:
+    listed = [*read_boxes(properties.get(b"ipco", b""))][::-1]
+    for index in _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b"")):
         kind, content = listed[index - 1] if 0 < index <= len(listed) else (b"", b"")
         if kind == b"colr" and content[:4] == b"nclx":
             primaries, transfer = struct.unpack_from(">HH", content, 4)
@@ -274,15 +265,11 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
         if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
             return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
         if SPACES.get(space) != mode:
-            raise ValueError(f"it is for {space or 'an unknown color space'}, but the pixels are {_named(mode)}")
-        transform = ImageCms.buildTransform(
-            given,
-            ImageCms.createProfile("sRGB"),
-            mode,
-            "RGB",
-            ImageCms.Intent.RELATIVE_COLORIMETRIC,
-            ImageCms.Flags.BLACKPOINTCOMPENSATION,
-        )
+            raise ValueError(
+                f"it is for {space or 'an unknown color space'}, but the pixels are {SHOWN.get(mode, mode)}"
+            )
+        intent, flags = ImageCms.Intent.RELATIVE_COLORIMETRIC, ImageCms.Flags.BLACKPOINTCOMPENSATION
+        transform = ImageCms.buildTransform(given, ImageCms.createProfile("sRGB"), mode, "RGB", intent, flags)
         found = Conversion(mode, transform, f"The colors were converted from the profile {name} to sRGB for measuring.")
         return Conversion(mode) if _changes_nothing(found) else found
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
@@ -300,7 +287,3 @@ def _changes_nothing(conversion: Conversion) -> bool:
     picture = Image.fromarray(colors if channels > 1 else colors[..., 0])
     converted = np.asarray(conversion.apply(picture), np.int16)
     return bool(np.abs(converted - np.asarray(picture.convert("RGB"), np.int16)).max() <= SAME)
-
-
-def _named(mode: str) -> str:
-    return {"L": "gray"}.get(mode, mode)

@@ -58,7 +58,7 @@ _SIGNATURES = {
     rb"[^\0]*<svg": "an SVG drawing",
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
-_open_lock = threading.Lock()  # because warnings.catch_warnings is not safe in threads
+_open_lock = threading.RLock()  # because warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
@@ -92,7 +92,8 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
     try:
-        image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
+        with _open_lock, warnings.catch_warnings(action="ignore"):  # of tags, which become notes in _open
+            image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
         image.info[NOTES_KEY] = [*image.info.get(NOTES_KEY, ()), *filter(None, [note])]
         return image
     except NotDecoded as error:
@@ -105,9 +106,8 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     except NotImplementedError as error:
         refuse(name, f"expected an image that Pillow reads correctly, found {error}; save it as PNG")
     except Image.DecompressionBombError as error:
-        refuse(
-            name, f"expected fewer pixels (Pillow: {error}); scale the image down, or raise max_pixels ({IN_CONFIG})"
-        )
+        advice = f"scale the image down, or raise max_pixels ({IN_CONFIG})"
+        refuse(name, f"expected fewer pixels (Pillow: {error}); {advice}")
     except Exception as error:  # decoders raise almost anything on damaged bytes
         refuse(name, f"expected an intact image, found a damaged header ({_words(error)}); get the file again")
 
@@ -204,10 +204,8 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
-        refuse(
-            name, f"expected 8 or 16 bits per channel, found mode {image.mode} of unknown range; save it with 8 bits"
-        )
-
+        found = f"mode {image.mode} of unknown range"
+        refuse(name, f"expected 8 or 16 bits per channel, found {found}; save it with 8 bits")
     if image.format == "TIFF" and _has_odd_planes(image):
         refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")
 
@@ -226,9 +224,8 @@ def _layout(image: Image.Image) -> list[object]:
 
 def _raw_mode(image: Image.Image) -> str:
     """Return the name of the samples in the file, such as ``RGB;16B``; empty once the pixels are decoded."""
-    for args in _layout(image):
-        return str(args[0] if isinstance(args, tuple) else args)
-    return ""
+    args = next(iter(_layout(image)), "")
+    return str(args[0] if isinstance(args, tuple) else args)
 
 
 def _is_16_bit_gray(image: Image.Image) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 class ExtraFormat(NamedTuple):
     """A format: its name in messages, how its files end and begin, and the package and extra that open it.
 
-    ``function`` registers the package with Pillow; empty if importing the package does this.
+    ``function`` is the package's function that registers it with Pillow.
     """
 
     name: str
@@ -21,7 +21,7 @@ class ExtraFormat(NamedTuple):
     signature: bytes
     package: str
     extra: str
-    function: str = ""
+    function: str
 
     @property
     def install(self) -> str:
@@ -38,8 +38,7 @@ class ExtraFormat(NamedTuple):
             package = import_module(self.package)
         except ImportError:
             return False
-        if self.function:
-            getattr(package, self.function)()
+        getattr(package, self.function)()
         return True
 
 

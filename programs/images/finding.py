@@ -143,11 +143,7 @@ def is_name_of_image(text: str) -> bool:
 
 def files_below(folder: Path, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
     """Yield every file that is not hidden, and its suffix in lower case."""
-
-    def unreadable(error: OSError) -> None:
-        skipped[UNREADABLE] += 1
-
-    for parent, folders, files in os.walk(folder, onerror=unreadable):
+    for parent, folders, files in os.walk(folder, onerror=lambda error: skipped.update([UNREADABLE])):
         folders[:] = [name for name in folders if not name.startswith(".")]
         skipped.update(LINKED_FOLDER for name in folders if os.path.islink(os.path.join(parent, name)))
         for name in files:

@@ -112,9 +112,8 @@ def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[Loaded
     loaded, pristine = load(image), None if reference is None else load(reference)
     if pristine and pristine.size != loaded.size:
         wanted, found = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
-        refuse(
-            pristine.source, f"expected a reference of the image's size {wanted}, got {found}; give one of that size"
-        )
+        problem = f"expected a reference of the image's size {wanted}, got {found}; give one of that size"
+        refuse(pristine.source, problem)
     return loaded, pristine
 
 

@@ -4,15 +4,15 @@ The tags NewSubfileType (254), SubfileType (255) and SubIFDs (330) of TIFF 6.0 a
 A first picture without these tags counts as a thumbnail if a later one has its shape and at least twice its sides.
 """
 
+import io
 import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from PIL import Image, UnidentifiedImageError
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
 SUB_IFDS = 330
-TAGS = {254, 255, 256, 257, SUB_IFDS}
-INTEGERS = {3: "H", 4: "I", 13: "I", 16: "Q", 18: "Q"}  # types of TIFF, as struct has them
 REDUCED, IS_MASK = 1, 4  # bits of NewSubfileType
 TWICE, SAME_SHAPE = 2.0, 0.02  # least ratio of the sides to a thumbnail's, largest difference of both ratios
 MAY_BEGIN_SMALL = {"TIFF", "HEIF"}
@@ -73,9 +73,8 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
     try:
         return reopened(_beginning_at(data, main.place)), note
     except (UnidentifiedImageError, NotImplementedError, OSError, ValueError) as error:
-        raise NotDecoded(
-            f"a thumbnail ({first.size}) of a raw photo ({main.size}) that Pillow cannot decode"
-        ) from error
+        photo = f"a raw photo ({main.size}) that Pillow cannot decode"
+        raise NotDecoded(f"a thumbnail ({first.size}) of {photo}") from error
 
 
 def _of_heif(image: Image.Image) -> list[Picture]:
@@ -100,27 +99,16 @@ def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
 
 def _directories(data: bytes, start: int | None = None) -> Iterator[tuple[Picture, tuple[int, ...]]]:
     """Yield the pictures of a chain of directories, by default the first, each with the offsets of its SubIFDs."""
-    order, is_big = "<" if data[:2] == b"II" else ">", b"\x2b" in data[2:4]
-    layouts = ("Q", "Q", "HHQ8s") if is_big else ("H", "I", "HHI4s")
-    count, link, row = (struct.Struct(order + each) for each in layouts)
-    offset, seen = start or link.unpack_from(data, 8 if is_big else 4)[0], set[int]()
-    while 0 < offset <= len(data) - count.size and offset not in seen and len(seen) < MOST_PAGES:
+    header, file = data[: 16 if b"\x2b" in data[2:4] else 8], io.BytesIO(data)
+    offset, seen = start or ImageFileDirectory_v2(header).next, set[int]()
+    while 0 < offset < len(data) and offset not in seen and len(seen) < MOST_PAGES:
         seen.add(offset)
-        begin = offset + count.size
-        end = begin + count.unpack_from(data, offset)[0] * row.size
-        if end > len(data):
-            return
-        tags = dict[int, tuple[int, ...]]()
-        for tag, kind, length, value in row.iter_unpack(data[begin:end]):
-            if tag in TAGS and kind in INTEGERS and length <= MOST_PAGES:
-                values = struct.Struct(f"{order}{length}{INTEGERS[kind]}")
-                at = 0 if values.size <= len(value) else link.unpack(value)[0]
-                held = value if values.size <= len(value) else data
-                if values.size <= len(held) - at:
-                    tags[tag] = values.unpack_from(held, at)
-        width, height, kind, old = (tags.get(tag, (0,))[0] for tag in (256, 257, 254, 255))
-        yield Picture(offset, width, height, bool(kind & (REDUCED | IS_MASK)) or old == 2), tags.get(SUB_IFDS, ())
-        offset = link.unpack_from(data, end)[0] if end + link.size <= len(data) else 0
+        tags = ImageFileDirectory_v2(header)
+        file.seek(offset)
+        tags.load(file)
+        is_reduced = bool(tags.get(254, 0) & (REDUCED | IS_MASK)) or tags.get(255) == 2
+        yield Picture(offset, tags.get(256, 0), tags.get(257, 0), is_reduced), tags.get(SUB_IFDS, ())
+        offset = tags.next
 
 
 def _beginning_at(data: bytes, offset: int) -> bytes:

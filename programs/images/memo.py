@@ -25,19 +25,18 @@ class Memo:
         wait for it. If it raises, all of them get that error and nothing is kept, so that the next caller tries again.
         ``compute`` must not ask for its own key.
         """
+        own: Future[T] = Future()
         with self._lock:
-            future: Future[T] | None = self._results.get(key)
-            first = future is None
-            if future is None:
-                future = self._results[key] = Future()
-        if first:
+            future = self._results.setdefault(key, own)
+        if future is own:
             try:
                 future.set_result(compute())
             except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
                 with self._lock:
                     del self._results[key]
                 future.set_exception(error)
-        return future.result()
+        result: T = future.result()
+        return result
 
     def __reduce__(self) -> tuple[type["Memo"], tuple[()]]:
         return type(self), ()

@@ -27,9 +27,8 @@ RESIZED = (
     "The reference was resized from {} x {} to the image's {} x {} pixels, so the score ignores the difference in "
     "resolution."
 )
-LARGEST_PAIR = (
-    36_000_000  # pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes
-)
+# Pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes.
+LARGEST_PAIR = 36_000_000
 REDUCED = "The pair of {} x {} pixels was compared at {} x {} (means of {} x {} pixels); finer damage is not measured."
 GRID = 8  # pixels: JPEG's blocks, which start at the corner of the image
 

@@ -9,15 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.loaded import LoadedImage
 from agenticiqa.programs.images.recolored import recoloring
-from agenticiqa.programs.images.registration import (
-    SAME_ELSEWHERE,
-    Match,
-    Size,
-    colors_at,
-    corners,
-    find_match,
-    find_turn,
-)
+from agenticiqa.programs.images.registration import SAME_ELSEWHERE, Match, Size, corners, find_match, find_turn
 from agenticiqa.signatures.types import Box
 
 Kind = Literal["identical", "in place", "shifted", "part", "scaled", "another picture", "unknown"]
@@ -98,7 +90,8 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
     def compute() -> str:
         if match is None:
             return recoloring(image.pixels, reference.pixels)
-        return colors_at(match, image.pixels, reference.pixels)
+        here, there = corners(match.overlap), corners(match.within_reference(match.overlap))
+        return recoloring(image.pixels, reference.pixels, here, there)
 
     return reference.memo.once(("recolored", image.sha256, image.size), compute)
 

@@ -18,8 +18,6 @@ import scipy  # its parts load when they are first used, which is never without 
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.programs.images.recolored import recoloring
-
 Pixels = NDArray[np.uint8]
 Plane = NDArray[np.floating]
 Size = tuple[int, int]  # width, height
@@ -135,14 +133,6 @@ def find_match(image: Pixels, reference: Pixels) -> Match | None:
         return None
     found = _search(_as_it_is(gray, pristine))
     return found and _final(found)
-
-
-def colors_at(found: Match, image: Pixels, reference: Pixels) -> str:
-    """Describe how the overlap has the reference's channels swapped, or return "": see ``images.recolored``."""
-    here = found.overlap
-    if min(here[1] - here[0]) < 1:
-        return ""
-    return recoloring(image, reference, corners(here), corners(found.within_reference(here)))
 
 
 def find_turn(found: Match) -> str:

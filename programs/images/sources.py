@@ -65,7 +65,6 @@ _NAMES: dict[type | tuple[type, ...], str] = {
     np.ndarray: "<array>",
     Image.Image: "<PIL image>",
 }
-_IN_MEMORY = (bytes, bytearray, memoryview, np.ndarray, Image.Image)
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def is_in_memory(value: object) -> bool:
     """Return whether an image is not a path; its repr may then hold all its bytes, unlike ``name_of``."""
     if isinstance(value, str):
         return _DATA_URI.match(value) is not None
-    kinds = (*_IN_MEMORY, UndecodedImage, LoadedImage)
+    kinds = (*_NAMES, UndecodedImage, LoadedImage)
     return isinstance(value, kinds) or _is_dspy_image(value) or hasattr(value, "read")
 
 
@@ -271,24 +270,20 @@ def _read_file(path: Path) -> bytes:
 
 def _read_object(name: str, file: Any) -> bytes:
     """Return all bytes of a file object, from its start if it can seek."""
-    chunks: list[bytes] = []
-    size = 0
+    content = bytearray()
     try:
         if getattr(file, "seekable", lambda: False)():
             file.seek(0)
-        while chunk := file.read(CHUNK):
-            if not isinstance(chunk, bytes):
-                found = f"read() returns {type(chunk).__name__}"
-                refuse(name, f"expected a file object opened in binary mode, but its {found}; open it with mode 'rb'")
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > MAX_FILE_BYTES:
-                refuse(name, f"expected an image of at most {MAX_FILE_BYTES} bytes, found more; give a smaller one")
+        while len(content) <= MAX_FILE_BYTES and (chunk := file.read(CHUNK)):
+            content.extend(memoryview(chunk))
+    except TypeError:  # a memory view of text
+        found = f"read() returns {type(chunk).__name__}"
+        refuse(name, f"expected a file object opened in binary mode, but its {found}; open it with mode 'rb'")
     except (OSError, ValueError) as error:
-        if isinstance(error, ImageError):
-            raise
         refuse(name, f"expected an image, but the file object cannot be read ({error}); open it again")
-    return b"".join(chunks)
+    if len(content) > MAX_FILE_BYTES:
+        refuse(name, f"expected an image of at most {MAX_FILE_BYTES} bytes, found more; give a smaller one")
+    return bytes(content)
 
 
 FLOATS = "Floats in 0..1 were rounded to 8 bits."

@@ -16,12 +16,8 @@ from agenticiqa.programs.tools.tool import Tool, find_tool
 METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
 
 
-def _tool(metric: str) -> Tool:
-    tool: Tool = import_module(f"agenticiqa.programs.tools.metrics.{metric}").TOOL
-    return tool
-
-
-TOOLS: dict[str, Tool] = {tool.name: tool for tool in map(_tool, METRICS)}
+_MODULES = [import_module(f"agenticiqa.programs.tools.metrics.{metric}") for metric in METRICS]
+TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
 
 
 def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:

@@ -14,7 +14,6 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -25,11 +24,8 @@ from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import Tool
 
 FILE = Path(__file__).with_name("training_images.csv")
-COLUMNS = ("set", "split", "size", "digests")
 DIGEST = 4  # bytes
-IN_A_LINE = 1000  # images: Python's csv module refuses much longer lines
 REFERENCE = "reference"  # the split of source images, and of all sources of synthetic levels
-PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages, the sources of distortion series
 TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
 
 ADAPTER = "adapter"  # the "set" of an image that the adapter was fitted to
@@ -50,16 +46,6 @@ def digests_of(path: Path) -> tuple[str, bytes, bytes]:
     return _size(pixels.shape[:2]), _of_file(path), content[:DIGEST]
 
 
-def lines_of(images: Iterable[tuple[str, str, str, bytes, bytes]]) -> list[tuple[str, ...]]:
-    """Return the lines of the file, from set, split and ``digests_of`` of every image."""
-    lines = []
-    for part, group in groupby(sorted(images), key=lambda image: image[:3]):
-        digests = [b"".join(image[3:]) for image in group]
-        for start in range(0, len(digests), IN_A_LINE):
-            lines.append((*part, base64.b64encode(b"".join(digests[start : start + IN_A_LINE])).decode()))
-    return lines
-
-
 def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
     """Return the parts of the sets in ``file`` (default: shipped) that contain an image; none if it is unreadable.
 
@@ -67,8 +53,7 @@ def parts_of(path: Path, file: Path | None = None) -> frozenset[Part]:
     """
     known = _known(file or FILE)
     try:
-        by_file = known.get(_of_file(path), frozenset())
-        if by_file:
+        if by_file := known.get(_of_file(path)):
             return by_file
         is_known = _size(size_of(path)) in known
         return known.get(digests_of(path)[2], frozenset()) if is_known else frozenset()

@@ -4,7 +4,8 @@ import csv
 from pathlib import Path
 
 from agenticiqa.eval.labels.reading import read_labels
-from agenticiqa.programs.tools.training_images import COLUMNS, digests_of, lines_of
+from agenticiqa.eval.research.training_images import COLUMNS, lines_of
+from agenticiqa.programs.tools.training_images import digests_of
 
 
 def write_digests(out: Path, *labels: Path) -> Path:
