@@ -202,7 +202,7 @@ def _nclx(image: Image.Image) -> tuple[int, int] | None:
         return (int(found["color_primaries"]), int(found["transfer_characteristics"])) if found else None
     meta = dict(read_boxes(dict(read_boxes(_bytes_of(image))).get(b"meta", b"")[4:]))
     properties = dict(read_boxes(meta.get(b"iprp", b"")))
-    listed = [*read_boxes(properties.get(b"ipco", b""))][::-1]
+    listed = list(read_boxes(properties.get(b"ipco", b"")))[::-1]
     for index in _properties_of_primary(meta.get(b"pitm", b""), properties.get(b"ipma", b"")):
         kind, content = listed[index - 1] if 0 < index <= len(listed) else (b"", b"")
         if kind == b"colr" and content[:4] == b"nclx":
