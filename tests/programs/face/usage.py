@@ -42,4 +42,4 @@ async def use(program: AgenticIQA) -> None:
     labels = read_labels("labels.csv")
     assert_type(labels, list[LabeledImage])
     assert_type(evaluate(AgenticIQA(lm=dspy.LM("openai/gpt-4o")), labels), Evaluation)
-    assert_type(optimize(program, labels, budget=40), Tuned)
+    assert_type(optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=40), Tuned)
