@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -17,22 +17,9 @@ from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.batch.cost import text_tokens
 from support.fake_server import Answer, Server, by_stage, fake_server, field_of, images_of, text_of
 from support.loopback import Reply
+from support.scripted_answers import STAND, plan
 
 PHRASE = "weigh blockiness"
-PLAN: dict[str, Any] = {
-    "query_type": "IQA",
-    "query_scope": ["Global"],
-    "distortion_source": "Inferred",
-    "distortions": [],
-    "reference_mode": "Full-Reference",
-    "required_tool": [],
-    "plan": {
-        "distortion_detection": True,
-        "distortion_analysis": True,
-        "tool_selection": True,
-        "tool_execution": True,
-    },
-}
 DETECTION = {"distortion_set": [{"region": "Global", "distortions": ["Compression"]}]}
 ANALYSIS = {
     "distortion_analysis": [
@@ -54,15 +41,11 @@ def reflection(request: dict[str, Any]) -> str:
     return json.dumps({"new_instruction": current + lesson})
 
 
-def simulation(
-    labels: Path, contrary: Collection[Path] = (), **answers: Answer
-) -> Callable[[dict[str, Any]], Reply | str]:
+def simulation(labels: Path, **answers: Answer) -> Callable[[dict[str, Any]], Reply | str]:
     """Return the script of both models; ``answers`` replace some, by output field.
 
-    With the phrase the scorer gives each image its true quality, without it the opposite; for ``contrary`` images it is
-    reversed.
+    With the phrase the scorer gives each image its true quality, without it the opposite.
     """
-    turned = {path.read_bytes() for path in contrary}
     quality = {
         hashlib.sha256(label.image.read_bytes()).digest(): round(1 + 4 * (label.mos - 10) / 80)
         for label in read_labels(labels)
@@ -71,20 +54,19 @@ def simulation(
     def assessment(request: dict[str, Any]) -> dict[str, Any]:
         (_, image) = images_of(request)[-1]
         true = quality[hashlib.sha256(image).digest()]
-        right = (PHRASE in text_of(request["messages"][0])) != (image in turned)
-        level = true if right else 6 - true
+        level = true if PHRASE in text_of(request["messages"][0]) else 6 - true
         log_p = {str(other): 0.0 if other == level else math.log(0.001) for other in range(1, 6)}
         names = ("Bad", "Poor", "Fair", "Good", "Excellent")
         return {"quality_level": names[level - 1], "quality_probs": log_p, "quality_reasoning": "By its blocks."}
 
     return by_stage(
         {
-            "plan": PLAN,
+            "plan": plan(reference_mode="Full-Reference"),
             "detection": DETECTION,
             "analysis": ANALYSIS,
             "selection": selection,
             "assessment": assessment,
-            "decision": {"need_replan": False, "replan_reason": ""},
+            "decision": STAND,
             "new_instruction": reflection,
             **answers,
         }
@@ -104,9 +86,9 @@ def counted(working: Callable[[dict[str, Any]], Reply | str]) -> Callable[[dict[
 
 
 @contextmanager
-def simulated_models(labels: Path, contrary: Collection[Path] = (), **answers: Answer) -> Iterator[Server]:
+def simulated_models(labels: Path, **answers: Answer) -> Iterator[Server]:
     """Run one server for both models; arguments as for ``simulation``."""
-    with fake_server(simulation(labels, contrary, **answers)) as server:
+    with fake_server(simulation(labels, **answers)) as server:
         yield server
 
 

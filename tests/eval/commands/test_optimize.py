@@ -141,44 +141,11 @@ def test_a_dry_run_sends_nothing_and_a_limit_holds_with_a_usable_result(
     assert "--reflection-price" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("stages", [("summarizer",), ("planner", "executor", "summarizer", "replan")])
-def test_the_estimated_price_is_within_a_quarter_of_the_true_one(
-    make_labels: MakeLabels,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    stages: tuple[str, ...],
-) -> None:
-    """The server counts text as the estimate does; the search decides the number and content of requests."""
-    labels, written, cost = make_labels(scenes=14), list[str](), list[float]()
-
-    def next_rule(request: Body) -> str:
-        written.append(f"Always {PHRASE}." if len(written) == 3 else f"Rule {len(written)}: first edges, then light.")
-        return json.dumps({"new_instruction": f"{field_of(request, 'current_instruction')}\n{written[-1]}"})
-
-    working = counted(simulation(labels, new_instruction=next_rule))
-
-    def priced(request: Body) -> Reply:
-        reply, of_reflection = working(request), request["model"].endswith("reflection")
-        cost.append((Price(input=25, output=100) if of_reflection else Price(input=10, output=40)).usd(*reply.usage))
-        return reply
-
-    with fake_server(priced) as server:
-        args = command(labels, server, tmp_path, "--reflection-price", "25,100", "--budget", "100")
-        stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"] | {
-            "price": {"input": 10, "output": 40}
-        }
-        (tmp_path / "config.yaml").write_text(json.dumps(dict.fromkeys(stages, stage)))
-        assert main(args) in (0, 1)
-    (reported,) = map(float, re.findall(r"about ([\d.]+) USD", capsys.readouterr().out))
-    spent = header(tmp_path)["search"]["spent"]["usd"]
-    assert spent == pytest.approx(sum(cost), rel=1e-6)
-    assert reported == pytest.approx(spent, rel=0.25)
-
-
-def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
+def test_all_stages_are_tuned_in_turn_for_about_the_estimated_price_and_unused_ones_are_reported(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    labels = make_labels(scenes=14)
+    """The server counts text as the estimate does."""
+    labels, cost = make_labels(scenes=14), list[float]()
 
     def analysis(request: Body) -> dict[str, Any]:
         """Return free text that depends on the instruction, so that later stages are requested again."""
@@ -186,18 +153,26 @@ def test_all_stages_are_tuned_in_turn_and_unused_ones_are_reported(
         finding = ANALYSIS["distortion_analysis"][0]
         return {"distortion_analysis": [{**finding, "explanation": f"Blocks show in the sky, at {digest[:8]}."}]}
 
-    with fake_server(counted(simulation(labels, analysis=analysis))) as server:
+    working = counted(simulation(labels, analysis=analysis))
+
+    def priced(request: Body) -> Reply:
+        reply, of_reflection = working(request), request["model"].endswith("reflection")
+        cost.append((Price(input=2.5, output=10) if of_reflection else Price(input=1, output=4)).usd(*reply.usage))
+        return reply
+
+    with fake_server(priced) as server:
         args = command(labels, server, tmp_path, "--stage", "all", "--budget", "110", price=True)
         stage = json.loads((tmp_path / "config.yaml").read_text())["summarizer"]
         stages = dict.fromkeys(("planner", "executor", "summarizer", "replan"), stage)
         (tmp_path / "config.yaml").write_text(json.dumps(stages))
         assert main(args) == 0
-        printed = capsys.readouterr().out
+        printed, spent = capsys.readouterr().out, sum(cost)
         config = load_config(tmp_path / "config.yaml").model_copy(update={"prompts": str(tmp_path / "tuned")})
         assert AgenticIQA.from_config(config)(labels.parent / "scene0_2.png").quality_score
     assert PHRASE in instruction(tmp_path)
     (reported,) = map(float, re.findall(r"about ([\d.]+) USD", printed))
-    assert reported == pytest.approx(header(tmp_path)["search"]["spent"]["usd"], rel=0.25)
+    assert header(tmp_path)["search"]["spent"]["usd"] == pytest.approx(spent, rel=1e-6)
+    assert reported == pytest.approx(spent, rel=0.25)
     assert "Not tuned: replan.judge.predict, because it sent no request for the 17 images of the first pass" in printed
     page = (tmp_path / "tuned" / "report.html").read_text()
     for name in ("planner.ask.predict", "executor.detect.ask.predict", "executor.analyze.ask.predict", SCORER):
