@@ -138,7 +138,7 @@ def test_incomplete_results_are_assessed_again_once(
     assert assess(server, "--resume") == OK
     shown = capsys.readouterr().err
     assert "assessed again: 3 without a usable model answer in one step" in shown
-    assert len(rows()) == IMAGES
+    assert len(rows()) == 2 * IMAGES, "both rows of an image are kept, and show that it was assessed twice"
     asked = len(server.requests)
     assert assess(server, "--resume") == OK
     assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
