@@ -25,7 +25,6 @@ from typing import Any
 LAST_ANSWER = "; the answer was: "
 
 LONGEST_SHOWN = 2000  # characters of a model's text in an error, a log or a result
-LONGEST_LOGGED = 20_000  # characters of a whole answer in a log record; the commands show fewer
 
 
 def excerpt(text: str, most: int = LONGEST_SHOWN) -> str:

@@ -27,7 +27,7 @@ from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
 from agenticiqa.programs.backends.ledger import OtherModels, current_ledger
 from agenticiqa.programs.backends.turn import CachedCall, Turn, current_turn
-from agenticiqa.programs.errors import LONGEST_LOGGED, excerpt
+from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
 def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn) -> None:
     text, thoughts = (redacted(each, _secrets_of(instance)) for each in (text, thoughts))
     fields = event("reply", **turn.place, model=instance.model, text=text, thoughts=thoughts, length=len(text), **more)
-    said = excerpt(f"[thoughts] {thoughts}\n{text}" if thoughts else text, LONGEST_LOGGED)
+    said = excerpt(f"[thoughts] {thoughts}\n{text}" if thoughts else text)
     logger.debug("%sreplied: %s", f"{turn.stage}: " if turn.stage else "", said, extra=fields)
 
 

@@ -32,7 +32,7 @@ from agenticiqa.programs.backends.ledger import (
     spending_of,
 )
 from agenticiqa.programs.backends.turn import Turn
-from agenticiqa.programs.errors import LONGEST_LOGGED, ImageError, StateError, Unanswered, excerpt
+from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.harmless import harmless
@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 A = TypeVar("A")
 
+LONGEST_LOGGED = 20_000  # characters of the last answer in a log record; the commands show fewer
 ALL_THOUGHTS = (
     "the answer was empty, because all text was in {field}; end it, then return the JSON object. (For the user: if the "
     "object is there, check the server's option: --reasoning-parser, llama.cpp's --reasoning-format, Ollama's think)"

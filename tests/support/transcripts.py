@@ -71,7 +71,7 @@ def replay(scene: Scene, folder: Path, patch: pytest.MonkeyPatch, *, record: boo
     folder = folder / "scene"
     folder.mkdir()
     patch.chdir(folder)
-    for name, value in {"NO_COLOR": "1", "COLUMNS": "120"}.items():
+    for name, value in {"NO_COLOR": "1", "COLUMNS": "120", "LINES": "50"}.items():  # rich needs both for a size
         patch.setenv(name, value)
     patch.setattr("agenticiqa.programs.cli.options.available_cores", lambda: 1)  # results come in the order of images
     found = [line for command in scene.lines if command.startswith("$ ") for line in _shown(command, folder, patch)]
