@@ -90,7 +90,7 @@ def test_photos_are_rated_after_the_cost_is_printed_and_the_profile_is_used(
     assert "warn" not in capsys.readouterr().err.lower()
 
 
-def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
+def test_a_finished_run_is_fitted_without_a_model_and_its_scores_change_without_one(
     photos: Path, server: Server, tmp_path: Path
 ) -> None:
     config, scores = rating_configuration(tmp_path, server.url), tmp_path / "scores.jsonl"
@@ -101,6 +101,13 @@ def test_a_finished_run_is_fitted_without_a_model_and_gives_the_same_profile(
     assert calibrate("--config", config, photos, "--out", tmp_path / "b.yaml") == 0
     a, b = (read_fusion_profile(tmp_path / name) for name in ("a.yaml", "b.yaml"))
     assert numbers_of(a) == numbers_of(b)
+    before = {row["image"]: row["quality_score"] for row in json_lines(scores)}
+    used, asked = rating_configuration(tmp_path, server.url, fusion="a.yaml"), len(server.requests)
+    assert main(["assess", str(photos), "--config", str(used), "--jsonl", str(scores), "--resume"]) == 0
+    assert len(server.requests) == asked, "the answers of the model come from the cache"
+    after = {row["image"]: row["quality_score"] for row in json_lines(scores)}  # the last row of each image
+    assert after.keys() == before.keys()
+    assert after != before
 
 
 def test_mos_are_read_from_labels_and_from_rows_of_evaluate(

@@ -23,8 +23,10 @@ from dspy import lm15
 
 from agenticiqa.programs.backends import transport
 from agenticiqa.programs.backends.failures import classified, ran_out_of_time
+from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.backends.retries import is_retryable
 from agenticiqa.programs.backends.transport import Transport, largest_answer, proxy_for
+from agenticiqa.programs.backends.wire import ChatServer
 
 Serve = Callable[[socket.socket, bytes], None]
 
@@ -112,6 +114,13 @@ def test_an_extra_answer_is_never_the_answer_to_another_request(late: float, reu
         for number in range(6):
             assert send(url, body=b"{%d}" % number, by=transport).content == b"{%d}" % number
             time.sleep(late * 5)
+
+
+@pytest.mark.parametrize(
+    ("address", "reuse"), [(None, True), ("https://a.example/v1", True), ("http://gpu:8000/v1", False)]
+)
+def test_only_connections_with_tls_are_used_again(address: str | None, reuse: bool) -> None:
+    assert ChatServer(PROVIDERS["openai"], "m", address, "key", 5.0).transport().reuse == reuse
 
 
 def test_connections_are_used_again_and_closed_with_the_transport() -> None:
