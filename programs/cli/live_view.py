@@ -13,7 +13,7 @@ WIDEST = 100
 LABEL = 10  # columns
 LONGEST = 2000  # characters of a line of a message, a prompt or a reply
 ENDS = ("done", "failed")
-HIDDEN = ("asked", "summarizing")  # another step shows the same
+HIDDEN = ("asked", "summarizing", "failed")  # another step, or the error of the command, shows the same
 
 
 class StepFormatter(logging.Formatter):
