@@ -118,7 +118,7 @@ def unusable(row: Row) -> str | None:
 
 
 def subject_of(row: Row) -> Subject:
-    """Return the subject of a usable row; rows of earlier versions have neither prompts nor curves."""
+    """Return the subject of a usable row; a row of ``Assessment.to_dict`` alone has neither prompts nor curves."""
     inputs = row.get("fusion") or {}
     model = inputs.get("model") or backend_shown(row["answered_by"]["scoring"][-1])
     tools, tuned = _evidence(row).overall_tools, inputs.get("tuned", "")

@@ -63,7 +63,6 @@ IN_OUTLINE = (
     "rejected_answers",
     "error",
 )
-NO_ROW = "no row of results"
 
 FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # values of probability_source
 
@@ -243,10 +242,10 @@ class ResultsFile:
                     )
                     self._file.truncate(end)
                     return outlines
-                outlines[end] = outline(row)
-                if (why := str(outlines[end].get("error"))).startswith(NO_ROW):
-                    why = why.removeprefix(f"{NO_ROW}: ")
-                    logger.warning("%s: line %d is not a row of results: %s; the line is skipped", shown, number, why)
+                outlines[end] = kept = outline(row)
+                if "no_row" in kept:
+                    sentence = "%s: line %d is not a row of results: %s; the line is skipped"
+                    logger.warning(sentence, shown, number, kept["no_row"])
                 end, before = end + len(line), line
         if not line.endswith(b"\n"):
             self._file.write(b"\n")
@@ -256,13 +255,13 @@ class ResultsFile:
 def outline(row: Row) -> Row:
     """Return a row without its long fields: its identity, and the fields that ``lacking`` reads.
 
-    The outline of an invalid row (``result_row``) has only an ``error``, which begins with ``NO_ROW``.
+    The outline of an invalid row (``result_row``) has only the reason, as its ``error`` and as ``no_row``.
     """
     found = {key: row[key] for key in IN_OUTLINE if key in row}
     if row.get("quality_reasoning") == PARSING_FAILED:
         found["quality_reasoning"] = PARSING_FAILED
     if why := fault_of(found):
-        return {"error": f"{NO_ROW}: {why}"}
+        return {"error": why, "no_row": why}
     evidence = row.get("executor_evidence")
     if isinstance(evidence, dict) and evidence.get("failures"):
         found["executor_evidence"] = {"failures": evidence["failures"]}
