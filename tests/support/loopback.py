@@ -93,6 +93,8 @@ def loopback(respond: Callable[[Arrived], Reply], port: int = 0, tls: ssl.SSLCon
             """Log nothing, to keep the test's output clean."""
 
     class Server(ThreadingHTTPServer):
+        request_queue_size = 128  # Linux drops connections beyond the 5 of the base class for a second or more
+
         def process_request(self, request: Any, client_address: Any) -> None:
             connections.append(request)
             super().process_request(request, client_address)
