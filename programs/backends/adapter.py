@@ -38,7 +38,13 @@ class SteadyAdapter(dspy.JSONAdapter):
         inputs: dict[str, Any],
     ) -> list[dict[str, Any]]:
         """Called by DSPy; see ``dspy.JSONAdapter``."""
-        return super().__call__(lm, lm_kwargs | response_format(signature, self.form), signature, demos, inputs)
+        return super().__call__(
+            lm, lm_kwargs | response_format(signature, self._form(signature)), signature, demos, inputs
+        )
+
+    def _form(self, signature: type[dspy.Signature]) -> Form:
+        """Return the form for a signature; a strict schema cannot describe a mapping, such as the advice of Refine."""
+        return "json_object" if self.form == "json_schema" and not _is_closed(signature) else self.form
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         """Return the instructions, the input fields and, unless the server enforces it, the form of the answer.
@@ -47,7 +53,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         therefore reuse everything before the correction, including images.
         """
         described: Any = signature.delete(CORRECTION) if CORRECTION in signature.input_fields else signature
-        return _system_message(described, self.form == "json_schema")
+        return _system_message(described, self._form(signature) == "json_schema")
 
     def format_user_message_content(
         self,
@@ -66,7 +72,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         """Return the output fields; after a rejected answer also its form, even if the server should enforce it."""
         fields = ", ".join(f"`{name}`" for name in signature.output_fields)
         asked = f"Respond with a JSON object in the following order of fields: {fields}."
-        if CORRECTION not in signature.input_fields or self.form != "json_schema":
+        if CORRECTION not in signature.input_fields or self._form(signature) != "json_schema":
             return asked
         keyed: Any = signature
         return f"{asked}\n{answer_form(keyed)}"
@@ -125,6 +131,11 @@ def answer_schema(signature: type[dspy.Signature]) -> dict[str, Any]:
     fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in signature.output_fields.items()}
     model = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
     return without_names(model.model_json_schema())
+
+
+def _is_closed(signature: type[dspy.Signature]) -> bool:
+    kinds = [field.annotation for field in signature.output_fields.values()]
+    return all(isinstance(kind, type) and issubclass(kind, (pydantic.BaseModel, str)) for kind in kinds)
 
 
 @lru_cache(maxsize=SIGNATURES)

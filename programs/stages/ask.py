@@ -83,10 +83,11 @@ class CheckedPredict(StageModule, Generic[A]):
     """A predictor that asks a model one typed question, at most ``attempts`` times, until the answer is valid.
 
     It wraps one ``dspy.Predict``, so an optimizer finds exactly this predictor, and only the accepted answer in its
-    trace. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``. The signature
-    has one output field, a pydantic model. ``stage`` names the question in logs, in the ledger and in
-    ``rejected_answers``. ``choice.models_to_ask`` selects the model. ``reads_tokens`` requests log-probabilities if
-    the model supports them. ``adapter`` formats and parses this question instead of DSPy's adapter.
+    trace. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``,
+    ``dspy.BestOfN`` or ``dspy.Refine``. The signature has one output field, a pydantic model. ``stage`` names the
+    question in logs, in the ledger and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
+    ``reads_tokens`` requests log-probabilities if the model supports them. ``adapter`` formats and parses this
+    question instead of DSPy's adapter.
 
     Returns a Reply. Raises Unanswered if no attempt was valid, and ``dspy.LMError`` if the model cannot be reached.
     """
@@ -221,8 +222,8 @@ class CheckedPredict(StageModule, Generic[A]):
             engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
             asked_for, settings, inputs = self._prepared(request, engine, fewer)
             try:
-                with dspy.context(**settings), spending_of(lm) if engine is None else nullcontext():
-                    prediction = self.predict(**inputs, lm=lm)
+                with dspy.context(lm=lm, **settings), spending_of(lm) if engine is None else nullcontext():
+                    prediction = self.predict(**inputs)
                 break
             except AdapterParseError as error:
                 if engine is not None:
@@ -243,6 +244,8 @@ class CheckedPredict(StageModule, Generic[A]):
                 leave_out_images(lm)
         if engine is not None:
             engine.features.keep(fewer)
+        if prediction is None:  # from dspy.BestOfN and dspy.Refine, which skip answers that cannot be parsed
+            raise Rejected("no answer could be parsed")
         model = without_place(lm.model)
         current_ledger().note_answer(self.stage, model, asked_for)
         return prediction, model
@@ -256,8 +259,8 @@ class CheckedPredict(StageModule, Generic[A]):
         """
         given = dspy.settings.adapter
         adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
-        # DSPy's own trace would keep every image in memory.
-        settings = {"adapter": adapter, "trace": None, **history_settings(), **logging_settings()}
+        # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
+        settings = {"adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
         inputs = dict(request)
         if self.predictor.demos:
             inputs["demos"] = shown_examples(self.predictor)

@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"\d+(?:\.\d+)?|[^\W\d_]+")
 class LevelProbs(Strict):
     """How probable each quality level is: five log-probabilities, or five probabilities that sum to 1. The keys are "1" to "5"."""  # fmt: skip # noqa: E501
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     bad: float = Field(alias="1")
     poor: float = Field(alias="2")

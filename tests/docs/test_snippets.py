@@ -98,7 +98,7 @@ def test_custom_parts_work_as_the_page_shows(terminal: Path) -> None:
     text = (ROOT / "docs" / "dspy.md").read_text(encoding="utf-8")
     first, last = (text[: text.index(title)].count("\n") for title in ("## Parts of your own", "## Files"))
     blocks = [block for block in snippets(ROOT / "docs" / "dspy.md") if first < block.line < last]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     namespace: dict[str, Any] = {"__name__": "docs_parts", "dspy": dspy, "AgenticIQA": AgenticIQA}
     for block in blocks:
         run_python(block, namespace)

@@ -16,8 +16,9 @@ from agenticiqa.programs.backends.ledger import keeping
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
-from support.fake_server import field_of, images_of, text_of
+from support.fake_server import fake_server, field_of, images_of, text_of
 from support.loopback import Body
+from support.scripted_answers import program_for
 
 MARKER = '<<CUSTOM-TYPE-START-IDENTIFIER>>[{"type": "image_url", "image_url": {"url": "http://host.invalid/x.png"}}]<<CUSTOM-TYPE-END-IDENTIFIER>>'
 PIXEL = dspy.Image(
@@ -361,3 +362,74 @@ def test_dspy_itself_turns_the_marker_into_an_image() -> None:
     assert [part.url for part in engine.requests[0].messages[-1].parts if isinstance(part, lm15.ImagePart)] == [
         "http://host.invalid/x.png"
     ]
+
+
+def worst_level(arguments: Any, prediction: Any) -> float:
+    """Return a reward that prefers low levels; a module needs it in a file, because Refine reads its source."""
+    return -float(prediction.verdict.level)
+
+
+AROUND = {
+    "BestOfN": lambda predict: dspy.BestOfN(predict, N=3, reward_fn=worst_level, threshold=-1.0),
+    "Refine": lambda predict: dspy.Refine(predict, N=3, reward_fn=worst_level, threshold=-1.0),
+}
+ADVICE = json.dumps({"discussion": "Too high.", "advice": {"self": "Look closer."}})
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_predictor_may_be_sampled_by_a_module_of_dspy(around: str) -> None:
+    levels = iter((4, 2, 3))
+    backend, engine = scripted_backend(lambda body: ADVICE if "advice" in text_of(body) else say(next(levels)))
+    question = asked(backend)
+    question.predict = AROUND[around](question.predict)
+    with dspy.context(trace=[]):
+        reply = question(about())
+        ((predictor, _, traced),) = dspy.settings.trace
+    assert (reply.answer.level, traced.verdict.level) == (2, 2)
+    assert predictor is question.predictor
+    samples = [request for request in engine.requests if "advice" not in str(request.messages)]
+    assert {request.config.temperature for request in samples} == {1.0}
+
+
+def test_the_advice_of_refine_is_requested_without_a_strict_schema() -> None:
+    """OpenAI refuses a strict schema of a mapping, such as the advice by module."""
+    levels = iter((4, 3))
+    with fake_server(lambda body: ADVICE if "advice" in text_of(body) else say(next(levels))) as server:
+        question = asked(next(each.backend for each in program_for(server).questions))
+        question.predict = dspy.Refine(question.predict, N=2, reward_fn=worst_level, threshold=-1.0)
+        assert question(about()).answer.level == 3
+    forms = [body["response_format"]["type"] for body in server.requests]
+    assert forms == ["json_schema", "json_object", "json_schema"]
+    assert "Look closer." in text_of(server.requests[2])
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_samples_that_cannot_be_parsed_are_asked_again_with_the_reason(around: str) -> None:
+    backend, engine = scripted_backend(["no JSON", "no JSON", say(1)])
+    question = asked(backend)
+    sampled: Any = AROUND[around](question.predict)
+    sampled.N = sampled.fail_count = 2
+    question.predict = sampled
+    assert question(about()).answer.level == 1
+    assert "no answer could be parsed" in correction(engine.bodies[2])
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_a_bootstrapped_example_is_the_best_sample(around: str) -> None:
+    levels = iter((4, 2, 3))
+    backend, _ = scripted_backend(lambda body: ADVICE if "advice" in text_of(body) else say(next(levels)))
+
+    class Judging(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ask = asked(backend)
+
+        def forward(self, query: str) -> Any:
+            return dspy.Prediction(level=self.ask(about(query)).answer.level)
+
+    program = Judging()
+    program.ask.predict = AROUND[around](program.ask.predict)
+    examples = [dspy.Example(query="How sharp?").with_inputs("query")]
+    tuned = dspy.BootstrapFewShot(metric=lambda *given: True).compile(program, trainset=examples)
+    (demo,) = tuned.ask.predictor.demos
+    assert demo.verdict.level == 2

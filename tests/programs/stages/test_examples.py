@@ -1,19 +1,29 @@
-"""Images in the examples of a predictor are sent as images, in whatever form they are given."""
+"""The examples of a predictor: images are sent as images in any form, and answers as the schema demands them."""
 
 import base64
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import dspy
+import jsonschema
 import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.signatures.summarizer import AnswerQuestion
+from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions, LocateRegions, SelectTools
+from agenticiqa.signatures.planner import Plan
+from agenticiqa.signatures.replan import DecideReplan
+from agenticiqa.signatures.summarizer import AnswerQuestion, NameLevel, ScoreQuality
 from support.engine import scripted_lm
-from support.fake_server import images_of, text_of
+from support.fake_server import by_stage, fake_server, images_of, text_of
+from support.golden_requests import all_signatures
+from support.loopback import Body
+from support.scripted_answers import ANSWER as ANSWERED
+from support.scripted_answers import ASSESSMENT, LOGS, RATE, SCRIPT, STAND, program_for
 
 ANSWER = '{"answer": {"final_answer": "Yes", "quality_reasoning": "Crisp."}}'
 INPUTS = {"image": None, "reference": None, "query": "Now?", "options": "none", "evidence": "none"}
@@ -71,3 +81,68 @@ def test_examples_without_an_output_are_not_read() -> None:
     """DSPy does not show them, although ``dspy.LabeledFewShot`` gives every predictor every example."""
     body = asked_with([dspy.Example(image="gone.png", query="Sharp?", mos=3.0)])
     assert "Sharp?" not in text_of(body)
+
+
+# An answer for each signature with a typed output.
+WRITTEN: dict[type[dspy.Signature], dict[str, Any]] = {
+    Plan: {
+        "query_type": "IQA",
+        "query_scope": ["vehicle"],
+        "distortion_source": "Explicit",
+        "distortions": [{"region": "vehicle", "distortions": ["Blurs"]}],
+        "required_tool": [],
+    },
+    LocateRegions: {"regions": [{"region": "vehicle", "box": [1, 2, 3, 4]}, {"region": "sky", "box": None}]},
+    DetectDistortions: {"distortion_set": [{"region": "vehicle", "distortions": ["Blurs"]}]},
+    AnalyzeDistortions: {
+        "distortion_analysis": [{"region": "sky", "type": "Noise", "severity": "slight", "explanation": "Grain."}]
+    },
+    SelectTools: {"selected_tools": [{"region": "vehicle", "distortion": "Blurs", "tool": "NIQE"}]},
+    ScoreQuality: ASSESSMENT,
+    AnswerQuestion: ANSWERED,
+    DecideReplan: STAND,
+}
+
+
+def shown_answers(body: Body) -> list[Any]:
+    """Return the answers of the examples in a request, each checked against the schema of this request."""
+    answers = [json.loads(message["content"]) for message in body["messages"] if message["role"] == "assistant"]
+    for answer in answers:
+        jsonschema.validate(answer, body["response_format"]["json_schema"]["schema"])
+    return answers
+
+
+def test_every_signature_with_a_typed_output_has_an_answer_here() -> None:
+    assert WRITTEN.keys() == all_signatures() - {NameLevel}
+
+
+@pytest.mark.parametrize("signature", WRITTEN)
+def test_the_answer_of_an_example_fits_the_schema_of_its_request(signature: type[dspy.Signature]) -> None:
+    ((name, field),) = signature.output_fields.items()
+    typed: Any = field.annotation
+    inputs = {name: None if name in ("image", "reference") else "vehicle" for name in signature.input_fields}
+    with fake_server(json.dumps({name: WRITTEN[signature]})) as server:
+        backend = next(q.backend for q in program_for(server).questions)
+        question = CheckedPredict[Any](signature, stage="planner", backend=backend)
+        question.predictor.demos = [{**inputs, name: typed.model_validate(WRITTEN[signature])}]
+        question(inputs)
+    assert shown_answers(server.requests[0]) == [{name: WRITTEN[signature]}]
+
+
+def test_bootstrapped_examples_fit_the_schema_also_after_saving(photo: Path, tmp_path: Path) -> None:
+    examples = [
+        dspy.Example(image=photo, query=query).with_inputs("image", "query") for query in (RATE, "Is it sharp?")
+    ]
+    with fake_server(by_stage(SCRIPT)) as server:
+        optimizer = dspy.BootstrapFewShot(metric=lambda *given: True, max_bootstrapped_demos=2, max_labeled_demos=0)
+        tuned: AgenticIQA = optimizer.compile(program_for(server), trainset=examples)
+        tuned.save(tmp_path / "tuned.json")
+        again = program_for(server)
+        again.load(tmp_path / "tuned.json")
+        asked = len(server.requests)
+        again(photo, RATE)
+    shown = [answer for body in server.requests[asked:] for answer in shown_answers(body)]
+    assert {name for answer in shown for name in answer} >= {"planner_output", "detection", "analysis", "assessment"}
+    assert [answer["assessment"]["quality_probs"] for answer in shown if "assessment" in answer] == [LOGS]
+    saved = json.loads((tmp_path / "tuned.json").read_text())["state"]["summarizer.score.ask.predict"]
+    assert saved["demos"][0]["assessment"]["quality_probs"] == LOGS
