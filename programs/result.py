@@ -74,7 +74,7 @@ def _of_summary(name: str) -> Any:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    Each key of ``to_dict`` is also an attribute.
+    Each key of ``to_dict`` is also an attribute, and each attribute also a field: ``result["score"]``.
 
     Attributes:
         final_answer: A float in [1, 5] (5 is best) for a question about quality; text for any other question, or for a
@@ -188,6 +188,69 @@ class Assessment(dspy.Prediction):
             raise ValueError(f"{self!r} has no score; only a question that asks for a rating has one")
         return float(score)
 
+    def __contains__(self, key: object) -> bool:
+        """Return whether the result has a field of this name; the properties of a result with an answer are fields."""
+        stored: bool = super().__contains__(key)
+        return stored or (key in _COMPUTED and super().__contains__("final_answer") and hasattr(self, str(key)))
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the field of this name, as the attribute."""
+        return getattr(self, key) if key in _COMPUTED and key in self else super().__getitem__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys(include_dspy=True))
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a field by its name.
+
+        Args:
+            key: The name.
+            default: The value for a field that the result does not have.
+
+        Returns:
+            The value of the attribute of this name.
+        """
+        try:
+            return self[key]
+        except KeyError:
+            return default
+
+    def keys(self, include_dspy: bool = False) -> list[str]:
+        """List the names of all fields.
+
+        Args:
+            include_dspy: Whether to list DSPy's internal fields, too.
+
+        Returns:
+            The names, those of computed fields last.
+        """
+        return [*super().keys(include_dspy), *(name for name in _COMPUTED if name in self)]
+
+    def values(self, include_dspy: bool = False) -> list[Any]:
+        """List the values of all fields.
+
+        Args:
+            include_dspy: Whether to list DSPy's internal fields, too.
+
+        Returns:
+            The values, in the order of ``keys``.
+        """
+        return [self[name] for name in self.keys(include_dspy)]
+
+    def items(self, include_dspy: bool = False) -> list[tuple[str, Any]]:
+        """List all fields.
+
+        Args:
+            include_dspy: Whether to list DSPy's internal fields, too.
+
+        Returns:
+            Pairs of name and value, in the order of ``keys``.
+        """
+        return [(name, self[name]) for name in self.keys(include_dspy)]
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the result to plain JSON types, as ``agenticiqa assess --json`` prints it.
 
@@ -220,6 +283,9 @@ class Assessment(dspy.Prediction):
         from agenticiqa.programs.page.notebook import to_html  # needs jinja, which one photo does not
 
         return to_html(self)
+
+
+_COMPUTED = tuple(name for name, value in vars(Assessment).items() if isinstance(value, property))
 
 
 @contextmanager

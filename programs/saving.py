@@ -23,7 +23,7 @@ import dspy
 
 from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.adapter import SteadyAdapter
-from agenticiqa.programs.errors import StateError, excerpt
+from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, image_fields, shown_examples
 from agenticiqa.programs.stages.harmless import MARKER
@@ -61,6 +61,9 @@ class SavedProgram(ImageProgram):
             created_with: JSON values for the header, such as data set, seed and scores.
             save_program: Whether to write the whole program, for ``dspy.load`` (see ``save_whole``).
             modules_to_serialize: With ``save_program``, the Python modules of custom stages, which DSPy then saves too.
+
+        Raises:
+            UserError: The file is named ``.pkl``.
         """
         if save_program:
             save_whole(self, path, modules_to_serialize)
@@ -122,8 +125,11 @@ def save(
 ) -> None:
     """Write the state of ``program``; ``created_with`` (data set, seed, scores) is kept in the header.
 
-    With ``predictors`` only their state is written, so loading it changes no other prompt. Images are embedded.
+    With ``predictors`` only their state is written, so loading it changes no other prompt. Images are embedded. Raises
+    UserError for a file that DSPy would read as a pickle.
     """
+    if Path(path).suffix.lower() == ".pkl":
+        raise UserError(f"{os.fspath(path)}: prompts are saved as JSON, not as a pickle; name the file .json")
     written = fingerprints(program).keys() if predictors is None else set(predictors)
     header = {
         "program": PROGRAM,

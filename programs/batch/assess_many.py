@@ -6,6 +6,7 @@ bit-identical for any number of workers and any order of the images.
 """
 
 import logging
+import os
 import pickle
 import sys
 import time
@@ -26,7 +27,8 @@ from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
 from agenticiqa.programs.errors import AgenticIQAError, ImageError, Unanswered, Unforeseen, UserError
-from agenticiqa.programs.images import ImageSource
+from agenticiqa.programs.images import ImageSource, find_images
+from agenticiqa.programs.images.finding import expanded
 from agenticiqa.programs.result import Assessment, is_unscored
 
 logger = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ def unchanged(result: Assessment) -> Assessment:
 
 def assess_many(
     program: AgenticIQA,
-    jobs: Iterable[Job | ImageSource],
+    jobs: Iterable[Job | ImageSource] | str | os.PathLike[str],
     workers: int | None = None,
     postprocess: Callable[[Assessment], T] = unchanged,
     stop_when: Callable[[T | Failure], bool] = never,
@@ -68,7 +70,8 @@ def assess_many(
 
     Args:
         program: The program.
-        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated.
+        jobs: Jobs, or images in any form that ``images.sources`` lists, which are rated. Or one name: a folder, a
+            pattern such as ``album/*.jpg``, or a file.
         workers: How many images are assessed at a time; by default the number of cores for a program that only
             computes, and 4 for one that asks a model.
         postprocess: Applied to each result in its thread or process; only the return value (such as that of
@@ -80,7 +83,12 @@ def assess_many(
     Yields:
         The job (for an image, the job that rates it) with its result, or with the exception that ended it. An
         unexpected exception is yielded as ``errors.Unforeseen``.
+
+    Raises:
+        ImageError: The name is of no image.
     """
+    if isinstance(jobs, str | os.PathLike):
+        jobs = find_images(expanded(os.fspath(jobs)))
     assess = partial(_assess, program, postprocess)
     computes = _only_computes(program)
     if workers is None:

@@ -6,7 +6,6 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from glob import glob
 from typing import Any
 
 from agenticiqa.programs.backends.cores import available_cores
@@ -18,6 +17,7 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
 from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.images.finding import expanded
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.measuring import metric_named, pixels_of
@@ -73,7 +73,7 @@ def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
         raise UserError("name a metric such as ssim or niqe before the images; agenticiqa tools lists all metrics")
     if not names:
         raise UserError(f"name at least one image after {', '.join(tools)}")
-    return [*tools.values()], [path for name in names for path in _expanded(name)]
+    return [*tools.values()], [path for name in names for path in expanded(name)]
 
 
 def measured(tools: Sequence[Tool], jobs: Sequence[Job], workers: int) -> Iterator[Measurement]:
@@ -151,8 +151,3 @@ def _means(tools: Sequence[Tool], rows: Sequence[Measurement]) -> list[str]:
 
 def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
-
-
-def _expanded(name: str) -> list[str]:
-    """Return the files that match a pattern that the shell did not expand; any other name is returned as is."""
-    return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]

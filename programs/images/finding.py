@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from glob import glob
 from pathlib import Path
 
 from agenticiqa.programs.errors import ImageError
@@ -105,6 +106,11 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
             found.problems.append(error)
     found.images = list(dict.fromkeys(found.images))
     return found
+
+
+def expanded(name: str) -> list[str]:
+    """Return the files that match a pattern that the shell did not expand; any other name is returned as is."""
+    return sorted(glob(name)) or [name] if not os.path.exists(name) and set(name) & set("*?[") else [name]
 
 
 def skipped_text(skipped: Counter[str]) -> str:

@@ -251,6 +251,37 @@ def test_a_result_is_a_prediction_that_copies_and_takes_fields(scored: Assessmen
     assert (changed.quality_score, changed["quality_score"]) == (1.0, 1.0)
 
 
+COMPUTED = (
+    *("score", "quality_level", "image_sha256", "reference_sha256", "is_unscored", "sent", "score_interval"),
+    *("score_without_model", "disagreement", "quality_probs", "probability_source", "probability_mass"),
+)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_computed_attribute_is_a_field_in_every_form(scored: Assessment, name: str) -> None:
+    value = getattr(scored, name)
+    assert name in scored
+    assert scored[name] == scored.get(name, "absent") == dict(scored)[name] == dict(scored.items())[name] == value
+    assert scored.keys().count(name) == list(scored).count(name) == 1
+    assert scored.toDict()[name] == json.loads(json.dumps(value))
+
+
+def test_fields_have_the_same_number_of_names_and_values_and_follow_a_change(scored: Assessment) -> None:
+    assert len(scored) == len(scored.keys()) == len(scored.values()) == len(scored.items())
+    assert scored["score"] == scored.quality_score
+    better = scored.copy(quality_score=4.9)
+    assert (better["score"], better["quality_level"]) == (4.9, "Excellent")
+
+
+def test_a_field_that_cannot_be_computed_is_absent() -> None:
+    partial = Assessment(final_answer=2.0, quality_score=2.0)
+    assert "quality_level" in partial
+    assert "image_sha256" not in partial
+    assert partial.get("image_sha256", "absent") == "absent"
+    with pytest.raises(KeyError):
+        partial["image_sha256"]
+
+
 def test_results_hold_the_loaded_images_and_copy_no_bytes(scored: Assessment) -> None:
     assert scored.copy().image is scored.image
     large = scored.copy(image=load(np.zeros((3000, 3000), np.uint8)))

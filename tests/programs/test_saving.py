@@ -14,7 +14,7 @@ from agenticiqa.programs import saving
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.errors import BackendError, StateError
+from agenticiqa.programs.errors import BackendError, StateError, UserError
 from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, CheckedPredict
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
@@ -47,6 +47,14 @@ def saved(tmp_path: Path) -> Path:
     path = tmp_path / "state.json"
     saving.save(tuned(), path, {"data": "labels.csv", "seed": 3})
     return path
+
+
+@pytest.mark.parametrize("name", ["tuned.pkl", "tuned.PKL"])
+def test_prompts_are_not_saved_under_the_name_of_a_pickle(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError) as raised:
+        AgenticIQA().save(tmp_path / name)
+    assert str(raised.value) == f"{tmp_path / name}: prompts are saved as JSON, not as a pickle; name the file .json"
+    assert not (tmp_path / name).exists()
 
 
 def parts(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -65,6 +65,24 @@ def test_all_fields_of_a_job_reach_the_program() -> None:
     assert (result.said, *result.given) == ("a.png", "Sharp?", Path("r.png"), True, {"A": "Yes", "B": "No"})
 
 
+@pytest.mark.parametrize("given", ["album/", "album/*.png", "album/b.png"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_one_name_is_a_folder_a_pattern_or_a_file(
+    given: str, kind: type[str] | type[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "album").mkdir()
+    for name in ("a.png", "b.png", "notes.txt"):
+        (tmp_path / "album" / name).touch()
+    found = {job.name for job, _ in assess_many(Pretend(str), kind(given))}
+    assert found == {"album/b.png"} if given.endswith("b.png") else {"album/a.png", "album/b.png"}
+
+
+def test_a_name_without_images_is_an_error() -> None:
+    with pytest.raises(ImageNotFound, match=r"missing"):
+        next(assess_many(Pretend(str), "missing/"))
+
+
 @pytest.mark.parametrize(
     "error",
     [UserError("mend it"), ImageNotFound("gone"), NoScore("none"), Unanswered("planner", ["x"]), dspy.LMError("down")],

@@ -30,6 +30,8 @@ async def use(program: AgenticIQA) -> None:
         assert_type(job, Job)
         if isinstance(outcome, Assessment):
             assert_type(outcome, Assessment)
+    for job, _ in assess_many(program, Path("album")):
+        assert_type(job, Job)
     agenticiqa.draw_assessment(result, "map.png")
     graph = agenticiqa.build_graph(program, max_replan_iterations=3)
     graph.invoke({"query": "Is it sharp?", "image_path": "photo.jpg"})
