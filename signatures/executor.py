@@ -172,10 +172,6 @@ class ChosenTool(ModelAnswer):
 class Selection(ModelAnswer):
     """A tool for every distortion."""
 
-    example: ClassVar[Mapping[str, Any]] = {
-        "selected_tools": [{"region": "vehicle", "distortion": "Blurs", "tool": "NIQE"}]
-    }
-
     selected_tools: list[ChosenTool] = Field(max_length=64)
 
     @field_validator("selected_tools", mode="before")
