@@ -271,7 +271,7 @@ class AgenticIQA(SavedProgram):
             backend = asked_backend(self)  # raises when there is no model, before anything is loaded
             pair = self.load_pair(image, reference, resize_reference, align)
             progress.log_started(pair.image, question, pair.compared, backend)
-            record, history, feedback, plan = RunRecord(), list[str](), "", None
+            record, history, feedback, plan, evidence = RunRecord(), list[str](), "", None, None
             while True:
                 with record.timed("planner"):
                     planned = record.noted(
@@ -285,7 +285,9 @@ class AgenticIQA(SavedProgram):
 
                 measured = pair.reference if plan.tools else pair.compared  # a named metric compares any two images
                 with record.timed("executor"):
-                    executed = record.noted(self.executor(image=pair.image, query=asked, plan=plan, reference=measured))
+                    executed = record.noted(
+                        self.executor(image=pair.image, query=asked, plan=plan, reference=measured, earlier=evidence)
+                    )
                 evidence = executed.evidence
 
                 summarized, verdict = self.summarize(pair, question, offered, plan, evidence, iteration, limit, record)

@@ -118,10 +118,14 @@ def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) 
     plan = state.get("plan")
     if plan is None:
         return {"error": "executor: the state has no plan; run the planner first"}
+    result = state.get("summarizer_result")
+    earlier = state.get("executor_evidence") if result and result.need_replan else None
     with _running(state, config) as program:
         pair = _images(state, program)
         reference = pair.reference if plan.tools else pair.compared
-        executed = program.executor(image=pair.image, query=_asked(state), plan=plan, reference=reference)
+        executed = program.executor(
+            image=pair.image, query=_asked(state), plan=plan, reference=reference, earlier=earlier
+        )
     return {"executor_evidence": executed.evidence, **_rejected(state, executed)}
 
 

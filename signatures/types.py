@@ -245,8 +245,9 @@ class ExecutorOutput(Strict):
     """The evidence that the Executor collected. What the plan switched off is ``None``.
 
     ``quality_scores`` maps region and distortion to the pair of tool and calibrated score, ``{"Global": {"Blurs":
-    ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``boxes`` has where each
-    named region was found, ``None`` for one that was not; what is measured of a small one is a larger crop around it.
+    ["SSIM", 2.6]}}``; a tool that was not run for one distortion stands under ``"Overall"``. ``distortion_set`` is the
+    result of the detection; a region for which the question names distortions has those. ``boxes`` has where each named
+    region was found, ``None`` for one that was not; what is measured of a small one is a larger crop around it.
     ``measurements`` has the physical quantities behind an offline analysis, ``local_damage`` what is in a part only,
     ``failures`` why a sub-task gave no result, and ``notes`` says what a reader of the scores has to know.
     """

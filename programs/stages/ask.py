@@ -87,7 +87,8 @@ class CheckedPredict(StageModule, Generic[A]):
     ``dspy.BestOfN`` or ``dspy.Refine``. The signature has one output field, a pydantic model. ``stage`` names the
     question in logs, in the ledger and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
     ``reads_tokens`` requests log-probabilities if the model supports them. ``adapter`` formats and parses this
-    question instead of DSPy's adapter.
+    question instead of DSPy's adapter. After a rejected answer without anything ``worth_correcting`` in its text, there
+    are no further attempts.
 
     Returns a Reply. Raises Unanswered if no attempt was valid, and ``dspy.LMError`` if the model cannot be reached.
     """
@@ -101,6 +102,7 @@ class CheckedPredict(StageModule, Generic[A]):
         attempts: int = 3,
         reads_tokens: bool = False,
         adapter: dspy.Adapter | None = None,
+        worth_correcting: Callable[[str], object] | None = None,
     ) -> None:
         super().__init__()
         ((self.field_name, output),) = signature.output_fields.items()
@@ -111,6 +113,7 @@ class CheckedPredict(StageModule, Generic[A]):
         self.attempts = attempts
         self.reads_tokens = reads_tokens
         self.adapter = adapter
+        self.worth_correcting = worth_correcting
 
     if TYPE_CHECKING:  # dspy.Module is called with, and returns, anything
 
@@ -176,6 +179,8 @@ class CheckedPredict(StageModule, Generic[A]):
                 reasons[-1] = excerpt(reasons[-1])
                 outputs.append("" if too_much(raw) else raw)
                 progress.rejected(turn.place, reasons, time.perf_counter() - started, evidence)
+                if self.worth_correcting and not self.worth_correcting(raw):
+                    break
             progress.unanswered(self.stage, self.attempts, excerpt(turn.text or raw, LONGEST_LOGGED))
             raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
         except Exception:

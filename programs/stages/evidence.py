@@ -9,7 +9,6 @@ from agenticiqa.signatures.types import OVERALL, ExecutorOutput, PlannerOutput
 
 UNCERTAIN = re.compile(r"\b(uncertain|unclear|not sure|cannot tell|can't tell|hard to tell|impossible to tell)\b", re.I)
 Scores = dict[str, dict[str, tuple[str, float]]]
-WHOLE_IMAGE = "the whole image was measured."  # the end of a note about regions without a box
 HIGH_SCORE, LOW_SCORE = 4.0, 2.0
 FAR = 1.0  # least difference between two tools, in levels, that is reported
 
@@ -52,7 +51,7 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
         f"{stage.replace('_', ' ').capitalize()} failed: {why.removeprefix(f'{stage}: ')}"
         for stage, why in evidence.failures.items()
     ]
-    if plan.plan.distortion_analysis and "distortion_analysis" not in evidence.failures:
+    if plan.plan.distortion_analysis and not {"distortion_detection", "distortion_analysis"} & evidence.failures.keys():
         unseen = [region for region in plan.regions if region not in (evidence.distortion_analysis or {})]
         if unseen:
             missing.append(f"Distortion analysis does not cover {', '.join(unseen)}")

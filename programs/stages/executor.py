@@ -15,7 +15,6 @@ from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
-from agenticiqa.programs.stages.evidence import WHOLE_IMAGE
 from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
 from agenticiqa.programs.stages.side_by_side import StageModule, beside, cpu_slot
 from agenticiqa.programs.stages.tool_runs import (
@@ -51,6 +50,7 @@ class Executor(StageModule):
 
     Each sub-task asks a model or is computed offline. Analysis runs in parallel with the selection and execution of
     tools. A sub-task or tool that fails is recorded in the evidence, and the others continue.
+    Regions for which the question names no distortions are examined by ``detect`` before the analysis.
 
     Args:
         detect: Finds the distortions of each region.
@@ -58,7 +58,8 @@ class Executor(StageModule):
         select: Chooses a tool for each distortion.
         toolbox: The tools to choose from, by name.
         locate: Finds named regions first, except those that state a place in the frame, such as "left half". A region
-            without a box is measured as the whole image; without ``locate`` this applies to all other names.
+            without a box is measured as the whole image, with a note; without ``locate`` this applies to all other
+            names. A locator that found no box is not asked again for the same question.
         select_for_rating: Replaces ``select`` if the question requests a rating. The tools of
             ``fusion.tool_mean.rating_tools`` are then added to any selection.
     """
@@ -77,7 +78,14 @@ class Executor(StageModule):
         self.select_for_rating = select_for_rating
         self.toolbox = toolbox
 
-    def forward(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
+    def forward(
+        self,
+        image: LoadedImage,
+        query: str,
+        plan: PlannerOutput,
+        reference: LoadedImage | None,
+        earlier: ExecutorOutput | None = None,
+    ) -> Executed:
         """Collect the evidence, as ``protocols.ExecutorStage`` says.
 
         Args:
@@ -85,6 +93,7 @@ class Executor(StageModule):
             query: The question.
             plan: The plan.
             reference: The pristine image, or ``None``.
+            earlier: The evidence for the previous plan for this question, or ``None``.
 
         Returns:
             The evidence, and the rejected answers of models by sub-task.
@@ -95,21 +104,20 @@ class Executor(StageModule):
         flags = plan.plan
         refuse_inapplicable_tools(plan.tools, self.toolbox, reference)
         work = Work(image, query, plan, reference)
-        self._locate(work)
-        detected: Distortions | None = None
-        if flags.distortion_detection:
+        self._locate(work, earlier.boxes if earlier else None)
+        distortions, detected = plan.named_distortions, None
+        unexamined = _to_examine(plan)
+        if unexamined:
             with work.attempt("distortion_detection"):
-                found = self.detect(
-                    image=image, query=query, regions=plan.regions, boxes=work.boxes, reference=reference
-                )
-                detected = work.noted(found).distortion_set
+                found = self.detect(image=image, query=query, regions=unexamined, boxes=work.boxes, reference=reference)
+                progress.detected(work.noted(found).distortion_set)
+                detected = distortions = {**distortions, **found.distortion_set}
                 work.measurements |= found.measurements
-                progress.detected(detected)
-        distortions = detected if detected is not None else plan.named_distortions
+                unexamined = []
         measure = partial(self._measure, work, distortions)
         both = flags.distortion_analysis and (flags.tool_selection or flags.tool_execution)
         with beside(measure if both else None) as measured:
-            analysis = self._analyze(work, distortions)
+            analysis = self._analyze(work, {r: names for r, names in distortions.items() if r not in unexamined})
         selected, tool_log = measured.result() if both else measure()
         evidence = ExecutorOutput(
             distortion_set=detected,
@@ -140,18 +148,21 @@ class Executor(StageModule):
                 with cpu_slot():
                     run_tool(tool, image.assessed, reference, region=GLOBAL, distortion=OVERALL)
 
-    def _locate(self, work: "Work") -> None:
-        """Find the named regions, if any sub-task of the plan uses them."""
+    def _locate(self, work: "Work", earlier: Boxes | None) -> None:
+        """Find the named regions, if any sub-task uses them, and if the locator found some for the ``earlier`` plan."""
         named = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
         work.boxes = {region: place_in_frame(region, work.image.size) for region in named}
         unplaced = [region for region, box in work.boxes.items() if box is None]
-        if unplaced and self.locate is not None:
+        sought = [box for region, box in (earlier or {}).items() if place_in_frame(region, work.image.size) is None]
+        if unplaced and self.locate is not None and (any(sought) or not sought):
             # The reference shows the same scene undistorted, so regions are easier to find in it.
             image = work.reference or work.image
-            with work.attempt("localization"):
+            try:
                 located = work.noted(self.locate(image=image, regions=unplaced))
                 work.boxes |= located.boxes
                 work.remarks += located.remarks
+            except Unanswered as gave_up:  # the whole image is measured instead, so this is no failure
+                work.rejected_answers |= gave_up.rejected_answers
         if work.boxes:
             progress.located(work.boxes)
 
@@ -282,5 +293,15 @@ def _notes(work: Work, tool_log: list[ToolCall]) -> list[str]:
     ]
     unplaced = [region for region, box in work.boxes.items() if box is None]
     if unplaced and (tool_log or work.measurements):
-        notes.append(f"No box was found for {', '.join(unplaced)}: {WHOLE_IMAGE}")
+        notes.append(f"No box was found for {', '.join(unplaced)}: the whole image was measured.")
+    elif unplaced:
+        notes.append(f"No box was found for {', '.join(unplaced)}.")
     return notes
+
+
+def _to_examine(plan: PlannerOutput) -> list[str]:
+    """Return the regions to detect distortions in: all, or those to analyze for which the question names none."""
+    if plan.plan.distortion_detection:
+        return plan.regions
+    unnamed = [region for region, names in plan.named_distortions.items() if not names]
+    return unnamed if plan.plan.distortion_analysis else []

@@ -1,6 +1,7 @@
 """The Locator: a model finds the regions that a question names."""
 
 import json
+import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -14,17 +15,21 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
+COORDINATES = re.compile(r"\d\W+\d")  # two numbers in a row, as in a list or an object
 Y_FIRST_KEY = "'box_2d'"  # the key of Gemini's boxes, which have y first
 REPEATED = "because the model repeated them after a request for another format"
 
 
 class Locator(StageModule):
-    """Asks a model for a box around each region, or whether the region is missing in the image."""
+    """Asks a model for a box around each region, or whether the region is missing in the image.
+
+    A wrong box is requested again with the reason, but an answer without coordinates is not: the model gives no boxes.
+    """
 
     def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
         super().__init__()
         self.ask: CheckedPredict[Location] = CheckedPredict(
-            LocateRegions, stage="localization", backend=backend, attempts=attempts
+            LocateRegions, stage="localization", backend=backend, attempts=attempts, worth_correcting=COORDINATES.search
         )
 
     def forward(self, image: LoadedImage, regions: list[str]) -> Located:

@@ -155,7 +155,7 @@ def no_replan(iteration: int, doubts: Sequence[str]) -> None:
 
 
 def replan(reason: str, iteration: int, limit: int) -> None:
-    """Log that the evidence is insufficient: plan again, unless the limit is reached."""
+    """Log that the evidence is insufficient or in doubt: plan again, or a warning if the limit is reached."""
     fields: dict[str, Any] = {"reason": reason, "iteration": iteration, "doubts": []}
     if iteration < limit:
         sentence = "replan: need_replan=true, reason: %s, iteration %d"

@@ -167,8 +167,18 @@ class PlannerStage(Protocol):
 class ExecutorStage(Protocol):
     """Gathers the evidence that a plan asks for."""
 
-    def __call__(self, image: LoadedImage, query: str, plan: PlannerOutput, reference: LoadedImage | None) -> Executed:
-        """Collect the evidence. Raises ToolError if the plan names an unknown tool, or one that needs a reference."""
+    def __call__(
+        self,
+        image: LoadedImage,
+        query: str,
+        plan: PlannerOutput,
+        reference: LoadedImage | None,
+        earlier: ExecutorOutput | None = None,
+    ) -> Executed:
+        """Collect the evidence. ``earlier`` is that for the previous plan for the same question, if there was one.
+
+        Raises ToolError if the plan names an unknown tool, or one that needs a reference.
+        """
 
 
 class LocatorStage(Protocol):

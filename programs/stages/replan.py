@@ -38,12 +38,14 @@ class Replan(StageModule):
         """See ``protocols.ReplanStage``."""
         if result.quality_reasoning == PARSING_FAILED:  # a new plan would not make the model's answer usable
             return Decided(result, verdict.rejected_answers)
-        reason = "; ".join(gaps(plan, evidence) or verdict.reasons)
+        at_limit = iteration >= max_iterations
+        undecided = doubts(evidence) if self.judge and at_limit else []  # the model does not decide at the limit
+        reason = "; ".join(gaps(plan, evidence) or verdict.reasons or undecided)
         if not reason:
             progress.no_replan(iteration, doubts(evidence))
             return Decided(result, verdict.rejected_answers)
         progress.replan(reason, iteration, max_iterations)
-        if iteration < max_iterations:
+        if not at_limit:
             result = result.model_copy(update={"need_replan": True, "replan_reason": reason})
         return Decided(result, verdict.rejected_answers)
 

@@ -165,6 +165,54 @@ def test_a_rating_of_a_region_is_measured_on_its_crop(photo: Path, is_found: boo
     assert f"Tool score mean:\n{evidence.overall_mean:.2f}" in field_of(server.of("assessment")[0], "evidence")
 
 
+BLURRY_VEHICLE = plan(
+    "vehicle", distortion_source="Explicit", distortions=[{"region": "vehicle", "distortions": ["Blurs"]}]
+)
+AND_BACKGROUND = {**BLURRY_VEHICLE, "query_scope": ["vehicle", "background"]}
+SCENARIO = "Is the vehicle blurry, and how is the background?"
+
+
+@pytest.mark.parametrize("present", [["Noise"], []])
+def test_a_region_without_a_named_distortion_is_examined(photo: Path, present: list[str]) -> None:
+    """The background is detected before the analysis, so an empty list means that nothing was found there."""
+    detection = {"distortion_set": [{"region": "background", "distortions": present}]}
+    with fake_server(by_stage({**SCRIPT, "plan": AND_BACKGROUND, "detection": detection})) as server:
+        result = program_for(server)(photo, SCENARIO)
+    assert asked_of(server) == ["plan", "location", "detection", "analysis", "answer"]
+    assert field_of(server.of("detection")[0], "query_scope") == '["background"]'
+    evidence = result.executor_evidence
+    assert evidence.distortion_set == {"vehicle": ["Blurs"], "background": present}
+    analyzed = {region: [row.type for row in rows] for region, rows in evidence.distortion_analysis.items()}
+    assert analyzed == evidence.distortion_set
+    assert result.replan_history == []
+
+
+def test_a_region_that_could_not_be_examined_is_a_gap_that_replans(photo: Path) -> None:
+    with fake_server(by_stage({**SCRIPT, "plan": AND_BACKGROUND, "detection": bad_json()})) as server:
+        result = program_for(server)(photo, SCENARIO)
+    assert set(result.executor_evidence.distortion_analysis) == {"vehicle"}
+    assert "background" not in field_of(server.of("answer")[0], "evidence").partition("Notes")[0]
+    assert result.iteration_count == 2
+    assert "Distortion detection failed: no usable answer" in result.replan_history[0]
+
+
+@pytest.mark.parametrize("said", [nowhere, bad_json(), {"regions": []}])
+def test_a_model_without_boxes_costs_one_call_and_no_replan(photo: Path, said: Any) -> None:
+    with fake_server(by_stage({**SCRIPT, "plan": BLURRY_VEHICLE, "location": said})) as server:
+        result = program_for(server)(photo, "Is the vehicle blurry?")
+    assert server.stages() == ["plan", "location", "analysis", "answer"]
+    assert (result.iteration_count, result.executor_evidence.failures) == (0, {})
+    assert "No box was found for vehicle." in result.executor_evidence.notes
+
+
+def test_a_model_without_boxes_is_not_asked_again_after_a_replan(photo: Path) -> None:
+    script = {**CONTRADICTION, "plan": [plan("cup"), plan("table")], "location": bad_json()}
+    with fake_server(by_stage(script)) as server:
+        result = composed(server, constant(4.6))(photo)
+    assert (result.iteration_count, result.plan.query_scope) == (1, ["table"])
+    assert server.stages().count("location") == 1
+
+
 def test_the_tool_named_in_the_question_runs(photo: Path) -> None:
     script = {**SCRIPT, "plan": plan(required_tool=["niqe"], flags={**ALL, "tool_selection": False})}
     with fake_server(by_stage(script)) as server:
@@ -246,7 +294,8 @@ def test_contradictory_evidence_leads_to_a_replan_with_the_reason(photo: Path) -
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2])
-def test_replanning_ends_at_the_limit(photo: Path, limit: int) -> None:
+def test_replanning_ends_at_the_limit_with_a_warning(photo: Path, limit: int, caplog: pytest.LogCaptureFixture) -> None:
+    """No model decides at the limit, and the warning names the contradiction."""
     script = {**CONTRADICTION, "decision": {"need_replan": True, "replan_reason": WHY}}
     with fake_server(by_stage(script)) as server:
         result = composed(server, constant(4.6), limit)(photo)
@@ -254,6 +303,11 @@ def test_replanning_ends_at_the_limit(photo: Path, limit: int) -> None:
     assert result.iteration_count == limit
     assert len(result.replan_history) == limit
     assert isinstance(result.final_answer, float)
+    assert len(server.of("decision")) == limit
+    *_, last = (record for record in caplog.records if record.getMessage().startswith("replan:"))
+    assert last.levelno == logging.WARNING
+    assert f"the limit of {limit} iterations is reached" in last.getMessage()
+    assert "Contradictory evidence" in last.getMessage()
 
 
 def test_an_unchanged_plan_ends_replanning(photo: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,11 +11,18 @@ import pytest
 from PIL import Image
 
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.graph import AgenticIQAState, decide_next_node, planner_node, summarizer_node
+from agenticiqa.programs.graph import (
+    AgenticIQAState,
+    decide_next_node,
+    executor_node,
+    planner_node,
+    summarizer_node,
+)
+from agenticiqa.signatures.types import SummarizerOutput
 from support.engine import scripted_lm
-from support.fake_server import by_stage, images_of
-from support.nodes import evidence, plan, state
-from support.scripted_answers import RATE
+from support.fake_server import by_stage, images_of, stage_of
+from support.nodes import evidence, plan, scripted, state
+from support.scripted_answers import RATE, analyse
 
 OFFLINE: Any = {"configurable": {"program": AgenticIQA.offline()}}
 WITHOUT_LANGGRAPH = """
@@ -57,6 +64,15 @@ def test_an_error_ends_the_graph_despite_a_replan_request(photo: Path) -> None:
     asking: Any = {**given, **summarizer_node(given, OFFLINE)}
     assert decide_next_node(asking) == "planner"
     assert decide_next_node({**asking, "error": "executor: broken"}) == "__end__"
+
+
+def test_after_a_replan_a_model_that_gave_no_boxes_is_not_asked_for_them(photo: Path) -> None:
+    config, engine = scripted({"analysis": analyse("slight")})
+    asked = state(photo, "Is the car blurry?", plan(scope=["car"], distortions={"car": ["Blurs"]}, analyse=True))
+    again = SummarizerOutput(final_answer="Yes", quality_reasoning="Soft.", need_replan=True)
+    earlier: Any = {**asked, **executor_node(asked, config), "summarizer_result": again}
+    assert executor_node(earlier, config)["executor_evidence"].boxes == {"car": None}
+    assert [stage_of(body) for body in engine.bodies] == ["location", "analysis", "analysis"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.events import assessing, event
 from support.fake_server import by_stage, fake_server
 from support.full_run import SCRIPT, configuration
+from support.scripted_answers import analyse, plan
 
 ESCAPE = "\x1b"
 
@@ -71,6 +72,21 @@ def test_a_second_round_is_indented_and_the_end_is_not(full: str) -> None:
     for label in ("planned", "analyzed", "replan     not needed"):
         assert any(line.startswith(f"│ {label}") for line in round_two), label
     assert end.startswith("done ")
+
+
+def test_at_the_limit_of_iterations_a_contradiction_is_a_warning(
+    tmp_path: Path, examples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_server(by_stage({**SCRIPT, "plan": plan(), "analysis": analyse("severe")})) as server:
+        asking = configuration(tmp_path, server.url)
+        asking.write_text(f"{asking.read_text()}max_replan_iterations: 0\n")
+        assert main(["assess", str(examples / "coffee.webp"), "-v", "--json", "--config", str(asking)]) == 0
+    shown = " ".join(capsys.readouterr().err.split())
+    assert (
+        "warning replan: the limit of 0 iterations is reached; the evidence is still insufficient: Contradict" in shown
+    )
+    assert "not needed" not in shown
+    assert server.of("decision") == []
 
 
 def test_lines_are_plain_and_at_most_a_page_wide(full: str) -> None:
