@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agenticiqa.configs import Config, load_config
-    from agenticiqa.programs.assess import AgenticIQA
+    from agenticiqa.programs.assess import AgenticIQA, add_tool
     from agenticiqa.programs.batch.assess_many import assess_many
     from agenticiqa.programs.batch.job import Job
     from agenticiqa.programs.errors import AgenticIQAError, UserError
@@ -24,6 +24,7 @@ _MODULES = {
     "Job": "agenticiqa.programs.batch.job",
     "ScoreFusion": "agenticiqa.programs.fusion.formula",
     "UserError": "agenticiqa.programs.errors",
+    "add_tool": "agenticiqa.programs.assess",
     "build_graph": "agenticiqa.programs.graph",
     "draw_assessment": "agenticiqa.programs.pictures.draw",
     "assess_many": "agenticiqa.programs.batch.assess_many",
@@ -39,6 +40,7 @@ __all__ = [
     "Job",
     "ScoreFusion",
     "UserError",
+    "add_tool",
     "assess_many",
     "build_graph",
     "draw_assessment",

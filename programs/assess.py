@@ -1,7 +1,7 @@
 """AgenticIQA: plan, execute and summarize, and repeat with a new plan while the evidence is insufficient."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TextIO
@@ -42,6 +42,7 @@ from agenticiqa.programs.stages.replan import Replan, as_final, remember, replan
 from agenticiqa.programs.stages.side_by_side import beside, cpu_slot
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
+from agenticiqa.programs.tools.catalog import own_tool
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL, outside_training
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
 
@@ -473,6 +474,38 @@ def composed(config: Config) -> Stages:
     summarizer = Summarizer(scorer, answerer, fusion)
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)
+
+
+def add_tool(
+    program: AgenticIQA,
+    name: str,
+    function: Callable[..., float],
+    curve: Callable[[float], float] | None = None,
+) -> None:
+    """Add a metric of your own to a program: questions can then name it, and with a curve the program can choose it.
+
+    Args:
+        program: The program, which is changed.
+        name: The name in questions, plans and results: letters, digits, "-" and "_".
+        function: Takes the pixels of the image, uint8 RGB of shape (H, W, 3), and returns a float. If it has a second
+            required argument, it also gets those of the reference. The first line of its docstring is shown to models.
+        curve: Maps a value to a score in 1..5, higher is better. Without it, values are reported on their own scale
+            and are no part of the score.
+
+    Raises:
+        ToolError: The name is taken or invalid, or the function has other arguments.
+        WrongArgument: The program has no executor of this package.
+    """
+    stages = [stage for _, stage in program.named_sub_modules()]
+    executors = [stage for stage in stages if isinstance(stage, Executor)]
+    if not executors:
+        raise WrongArgument("the executor of this program has no tools; add the metric in your own stage")
+    tool = own_tool(name, function, curve, executors[0].toolbox)
+    for stage in stages:
+        if isinstance(stage, Executor | Planner):
+            stage.toolbox = {**stage.toolbox, name: tool}
+        elif isinstance(stage, RulePlanner):
+            stage.known_tools = [*stage.known_tools, name]
 
 
 def asked_backend(program: AgenticIQA) -> str:

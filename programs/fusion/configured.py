@@ -1,8 +1,9 @@
 """Build the fusion of a configuration, and check that its fusion profile fits the model and the tools."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from agenticiqa.configs import Config
 from agenticiqa.programs.backends.choice import Backend
@@ -11,6 +12,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
@@ -83,6 +85,11 @@ def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
     """Return a digest of the curves and adapters that map these tools' values to scores."""
-    curves = {name: tools[name].calibration for name in names if name in tools}
+    curves = {name: _curve_shown(tools[name].calibration) for name in names if name in tools}
     adapted = {name: own.about["digest"] for name in curves if (own := tools[name].adapter)}
-    return digest({n: [curve.betas, curve.raw_range] if curve else None for n, curve in curves.items()} | adapted)
+    return digest(curves | adapted)
+
+
+def _curve_shown(curve: Calibration | Callable[[float], float] | None) -> list[Any] | str | None:
+    """Return what identifies a curve: its numbers, or the name of a user's function."""
+    return [curve.betas, curve.raw_range] if isinstance(curve, Calibration) else getattr(curve, "__qualname__", None)

@@ -64,7 +64,9 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
             unscored = [name for name in names if not _has_score(scored.get(region, {}), name)]
             if unscored:
                 missing.append(f"Missing tool scores for {region}: {', '.join(unscored)}")
-            elif not scored.get(region):
+            elif not scored.get(region) and not any(
+                call.region == region and call.raw is not None for call in evidence.tool_log
+            ):
                 missing.append(f"Missing tool scores for {region}")
     return missing
 

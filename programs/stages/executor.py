@@ -197,7 +197,7 @@ class Executor(StageModule):
             named = [get_tool(name, self.toolbox) for name in work.plan.tools]
             selected = named_tools(named, distortions)
             own = self._own_tools(work) if rates else []
-            if any(tool.rates_overall for tool in named):
+            if any(tool.rates_overall and tool.calibration for tool in named):
                 compared = with_overall({}, work.plan.regions, [tool for tool in own[:1] if tool not in named])
             else:
                 selected = with_overall(selected, work.plan.regions, own)
@@ -213,20 +213,19 @@ class Executor(StageModule):
             return selected, []
         calls = weighted(self._run(work, selected), self.toolbox, has_reference=work.reference is not None)
         calls += [call.model_copy(update={"weight": 0.0}) for call in self._run(work, compared)]
-        if rates:
-            work.remarks += self._no_part_of_the_score(work.plan.tools, calls)
+        work.remarks += self._no_part_of_the_score(work.plan.tools, calls, rates)
         return selected, calls
 
-    def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall]) -> list[str]:
-        """Return one sentence for each named tool that estimates a single property."""
-        return [
-            f"{call.tool} gave {with_unit(call.raw, call.unit)}. It measures only {tool.good_at[0].lower()}, so it is "
-            "not part of the score."
-            for call in calls
-            if call.raw is not None
-            and find_tool(call.tool, named)
-            and not (tool := self.toolbox[call.tool]).rates_overall
-        ]
+    def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
+        """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""
+        for call in calls:
+            if call.raw is None or not find_tool(call.tool, named):
+                continue
+            tool, gave = self.toolbox[call.tool], f"{call.tool} gave {with_unit(call.raw, call.unit)}"
+            if tool.calibration is None:
+                yield f"{gave} on its own scale. It has no curve to 1..5, so it is not part of the score."
+            elif rates and not tool.rates_overall:
+                yield f"{gave}. It measures only {tool.good_at[0].lower()}, so it is not part of the score."
 
     def _own_tools(self, work: "Work") -> list[Tool]:
         """Return the tools of a rating for which the question names no tools."""

@@ -95,7 +95,8 @@ def selected(tools: Mapping[str, Mapping[str, str]]) -> None:
 
 def measured(call: ToolCall) -> None:
     """Log the score of one tool, or why it has none; its weight is not known before all tools have run."""
-    outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, calibrated {call.calibrated:.2f}"
+    score = "without a curve" if call.calibrated is None else f"calibrated {call.calibrated:.2f}"
+    outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, {score}"
     shown = (call.tool, call.region, call.distortion, outcome, call.ms)
     _log("measured", "measured: %s on %s for %s: %s, %.1f ms", *shown, **call.model_dump(exclude={"weight"}))
 

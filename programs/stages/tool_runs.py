@@ -16,9 +16,12 @@ SEE_COLORS = ("SSIMULACRA2", "MDSI")
 
 
 def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:
-    """Return the full-reference tools with a reference, else the no-reference ones, if the image is large enough."""
+    """Return the full-reference tools with a reference, else the no-reference ones, if the image is large enough.
+
+    A tool without a curve is only run if the question names it.
+    """
     kind, side = "FR" if reference is not None else "NR", min(image.assessed.size)
-    return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side]
+    return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side and tool.calibration]
 
 
 def applicable_tools(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:

@@ -1,6 +1,9 @@
 """The toolbox: every embedded metric, in the order of preference, and the tools available to a program."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+import math
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import Any
@@ -9,7 +12,7 @@ from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import ranking
 from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_in
-from agenticiqa.programs.tools.srcc_table import measured
+from agenticiqa.programs.tools.srcc_table import OVERALL, measured
 from agenticiqa.programs.tools.tool import Tool, find_tool
 
 # The names of the metrics' functions and of their files in metrics/.
@@ -55,6 +58,40 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | 
     return tools
 
 
+def own_tool(
+    name: str, function: Callable[..., float], curve: Callable[[float], float] | None, known: Collection[str]
+) -> Tool:
+    """Return a user's metric as a tool for quality overall; the number of its arguments says whether it compares.
+
+    Raises ToolError for a name that is taken or has other signs than letters, digits, ``-`` and ``_``, and for a
+    function that takes neither an image nor an image and its reference.
+    """
+    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
+        raise ToolError(f"{name!r} cannot name a tool: use letters, digits, '-' and '_', such as MY-METRIC")
+    if taken := find_tool(name, known):
+        raise ToolError(f"{name!r} is already the name of a tool ({taken}); choose another name")
+    takes = inspect.signature(function).parameters.values()
+    needed = [
+        each
+        for each in takes
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    if len(needed) not in (1, 2):
+        raise ToolError(f"{name}: expected a function of an image, or of an image and its reference")
+    return Tool(
+        name=name,
+        kind="FR" if len(needed) == 2 else "NR",
+        higher_is_better=True,
+        raw_range=(-math.inf, math.inf),
+        good_at=(OVERALL,),
+        description=(inspect.getdoc(function) or "A metric of the user.").partition("\n")[0],
+        source="added by add_tool",
+        cost_ms=None,
+        measure=function,
+        calibration=curve,
+    )
+
+
 def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:
     """Return a tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
     try:
@@ -78,7 +115,7 @@ def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
             "description": tool.description,
             "source": tool.source,
             "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
-            "fitted_on": tool.calibration.fitted_on if tool.calibration else None,
+            "fitted_on": getattr(tool.calibration, "fitted_on", None),
         }
         for name, tool in {**TOOLS, **tools}.items()
     ]

@@ -61,7 +61,7 @@ class Tool:
         cost_ms: The time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown.
         measure: Returns the raw value of pixels (uint8 RGB, shape (H, W, 3)), and of the reference's for "FR". An "NR"
             metric that other tools share has a ``SharedMeasure``.
-        calibration: Maps the raw value to 1..5, higher is better.
+        calibration: Maps the raw value to 1..5, higher is better; without it, the tool has only raw values.
         smallest: The least side in pixels.
         map: Takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
             fraction of it, 0 where nothing is wrong, larger is worse. ``None`` for a metric that has no such map.
@@ -87,7 +87,7 @@ class Tool:
     source: str
     cost_ms: float | None
     measure: Callable[..., float]
-    calibration: "Calibration | None" = None
+    calibration: "Calibration | Callable[[float], float] | None" = None
     smallest: int = 1
     map: "Callable[..., Plane] | None" = None
     map_start: float = 0.0
@@ -135,7 +135,7 @@ class Tool:
 
         srcc = mos_srcc(self.name)
         left = MOS_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
-        residual = getattr(self.calibration, "residual", None)  # a curve may also be a plain function
+        residual = getattr(self.calibration, "residual", None)  # a plain function has none
         return max(filter(None, (left, residual)), default=MOS_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
@@ -333,9 +333,10 @@ def _measured(
             raw = _finite(tool, tool.measure.of_loaded(image))
         else:
             raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
-        if tool.calibration is None:
-            raise ToolError(f"{tool.name} has no calibration curve in this profile")
-        calibrated, spread = tool.calibration(raw), tool.spread_for(image)
+        if tool.calibration is not None:
+            calibrated, spread = float(tool.calibration(raw)), tool.spread_for(image)
+            if not 1 <= calibrated <= 5:
+                raise ToolError(f"the curve of {tool.name} maps {raw:g} to {calibrated:g}, but scores are from 1 to 5")
         image_kind = tool.image_kind(image) if tool.image_kind else None
         if (own := tool.adapter) is not None:
             labels, digest, this_one = own.about["labels"], own.about["digest"], image.sha256 in own.about["images"]

@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OWN, PROMPTS = "agenticiqa", "agenticiqa.signatures"  # docstrings of the latter are sent to models
 EXPORTING = ("", ".programs", ".programs.images", ".programs.tools", ".eval", ".eval.optimize", ".eval.report")
 VERBS = re.compile(
-    "(Answer|Apply|Assess|Build|Call|Collect|Compare|Compute|Convert|Describe|Estimate|Find|Fit|Fuse|List|Load|Map|Plan|"
+    "(Add|Answer|Apply|Assess|Build|Call|Collect|Compare|Compute|Convert|Describe|Estimate|Find|Fit|Freeze|Fuse|List|Load|Map|Plan|"
     "Predict|Print|Read|Return|Run|Tune|Write)\\b"
 )
 

@@ -172,7 +172,7 @@ def _with_map(run: KeptRun, point: Point, away: float, page: Path, files: Mappin
         "away": f"{away:+.2f}",
         "reasoning": row.get("quality_reasoning", ""),
         "tools": [
-            (call.tool, call.distortion, call.region, "failed" if call.calibrated is None else f"{call.calibrated:.2f}")
+            (call.tool, call.distortion, call.region, "-" if call.calibrated is None else f"{call.calibrated:.2f}")
             for call in evidence.tool_log
         ],
     }

@@ -106,10 +106,11 @@ def values_of_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
     if not named or not (len(query.split()) <= SHORT or _VALUE.search(query) or not terms_in(query)):
         return None
     values = [
-        f"{call.tool} {with_unit(call.raw, call.unit)} ({call.calibrated:.2f} of 5"
+        f"{call.tool} {with_unit(call.raw, call.unit)} "
+        f"({'no curve' if call.calibrated is None else f'{call.calibrated:.2f} of 5'}"
         f"{'' if call.region == GLOBAL else f', {call.region}'})"
         for call in evidence.tool_log
-        if call.tool in named and call.raw is not None and call.calibrated is not None
+        if call.tool in named and call.raw is not None
     ]
     if not values:
         return RuleAnswer(None, "The metric returned no value.")
