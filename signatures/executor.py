@@ -38,17 +38,16 @@ class Location(ModelAnswer):
 
 class LocateRegions(dspy.Signature):
     """You find regions in an image. For every region listed, give the one box that encloses all of it and no more.
-
-    - A box is four numbers, in the order and the unit of the form.
-    - Report each region once, under exactly the name given. Where several things have the name, enclose them all.
-    - A region that cannot be seen in the image gets null in place of a box. Never guess a place.
+    Where several things have the name, enclose them all. Never guess a place.
     """
 
     image: dspy.Image = dspy.InputField(desc="the image to find the regions in")
     regions: str = dspy.InputField(desc="the regions to find, as a JSON list")
     form: str = dspy.InputField(desc="the form of a box: the order of its numbers, and their unit")
     location: Location = dspy.OutputField(
-        desc='{"regions": [{"region": ..., "box": [number, number, number, number] or null}]}'
+        desc="regions has each region listed once\n"
+        "  - region: exactly the name given.\n"
+        "  - box: four numbers, in the order and the unit of the form; null when the region cannot be seen."
     )
 
 
@@ -76,26 +75,27 @@ class Detection(ModelAnswer):
         return {region: [*dict.fromkeys(names)] for region, names in found.items()}
 
 
-SIGNS = "\n".join(f"- {row.name}: {row.signs or row.everyday}" for row in CATEGORIES if row.is_detectable)
+SIGNS = "\n".join(f"    - {row.name}: {row.signs or row.everyday}" for row in CATEGORIES if row.is_detectable)
 
 
-class DetectDistortions(dspy.Signature):  # noqa: D101 - it contains the table's signs
-    __doc__ = f"""You spot image distortions. distortion_set has an entry for each region of query_scope, under exactly
-the name given ("Global" is the whole image), with the distortions that a careful observer would see; an empty list
-where there are none. Do not guess.
+class DetectDistortions(dspy.Signature):
+    """You spot image distortions: those that a careful observer would see. Do not guess.
 
-The categories, and what shows them:
-{SIGNS}
-
-With a reference image, report what changed from it. Without one, compare with a good photograph of this scene; intended
-effects such as a soft background are not distortions."""
+    With a reference image, report what changed from it. Without one, compare with a good photograph of this scene;
+    intended effects such as a soft background are not distortions.
+    """
 
     reference: dspy.Image | None = dspy.InputField(desc=REFERENCE)
     image: dspy.Image = dspy.InputField(desc=IMAGE)
     query: str = dspy.InputField(desc=QUERY)
     query_scope: str = dspy.InputField(desc="the regions, as a JSON list")
     boxes: str = dspy.InputField(desc=BOXES)
-    detection: Detection = dspy.OutputField(desc="the distortions of each region")
+    detection: Detection = dspy.OutputField(
+        desc="distortion_set has each region of query_scope once\n"
+        '  - region: exactly the name given ("Global" is the whole image).\n'
+        "  - distortions: the categories seen there; an empty list where there are none. What shows each category:\n"
+        f"{SIGNS}"
+    )
 
 
 class AnalyzedDistortion(ModelAnswer):
@@ -145,12 +145,8 @@ class Analysis(ModelAnswer):
 
 
 class AnalyzeDistortions(dspy.Signature):
-    """You rate image distortions. distortion_analysis has every region and distortion listed once, and no other:
-
-    - region, type: as listed.
-    - severity: none (not or barely visible), slight, moderate, severe or extreme (the region is unusable). Rate what is
-      visible, not what the question suggests.
-    - explanation: one short sentence that says where and how it shows.
+    """You rate image distortions: how severe each one listed is in its region. Rate what is visible, not what the
+    question suggests.
     """
 
     reference: dspy.Image | None = dspy.InputField(desc=REFERENCE)
@@ -158,7 +154,12 @@ class AnalyzeDistortions(dspy.Signature):
     query: str = dspy.InputField(desc=QUERY)
     distortion_set: str = dspy.InputField(desc="the distortions to rate, as JSON: region to list of distortions")
     boxes: str = dspy.InputField(desc=BOXES)
-    analysis: Analysis = dspy.OutputField(desc="the severity of each distortion")
+    analysis: Analysis = dspy.OutputField(
+        desc="distortion_analysis has every region and distortion listed once, and no other\n"
+        "  - region, type: as listed.\n"
+        "  - severity: none (not or barely visible), slight, moderate, severe or extreme (the region is unusable).\n"
+        "  - explanation: one short sentence that says where and how it shows."
+    )
 
 
 class ChosenTool(ModelAnswer):
@@ -194,11 +195,12 @@ class Selection(ModelAnswer):
 
 
 class SelectTools(dspy.Signature):
-    """You choose measuring tools. selected_tools has every region and distortion listed once, with the available tool
-    that follows this distortion best: the figures are correlations with people's opinions. Where no tool lists the
-    distortion, take the best one for Overall. Write the bare name, as listed.
+    """You choose measuring tools: the available tool that follows each distortion best. The figures are correlations
+    with people's opinions. Where no tool lists the distortion, take the best one for Overall.
     """
 
     available_tools: str = dspy.InputField(desc="the tools that apply to this image, one per line")
     distortion_set: str = dspy.InputField(desc="the distortions to measure, as JSON: region to list of distortions")
-    selection: Selection = dspy.OutputField(desc="a tool for each distortion")
+    selection: Selection = dspy.OutputField(
+        desc="selected_tools has every region and distortion listed once\n  - tool: the bare name, as listed."
+    )

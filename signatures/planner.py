@@ -84,15 +84,6 @@ class Plan(dspy.Signature):
     """You plan an image quality assessment: say what the user's question needs to have looked at and measured. You do
     not judge the image, and you do not answer.
 
-    - query_type: "IQA" when the question is about how well the picture is rendered: its quality, or a distortion such
-      as noise, blur, lighting, sharpness, color, contrast or compression. "Other" when it is about anything else, such
-      as emotion, style, beauty or what the picture shows.
-    - query_scope: every object or region that the question names, in its own words; ["Global"] when it names none.
-    - distortion_source: "Explicit" when the question mentions blur, noise, sharpness, lighting, color, contrast,
-      saturation, brightness or another distortion, also when only an answer option does; otherwise "Inferred".
-    - distortions: for each region of the scope the distortions that the question mentions; empty when it mentions none.
-    - required_tool: the available tools that the question itself names, as listed; never your own choice.
-
     When feedback is given, the evidence of that plan was not sufficient: make another plan that fixes this.
     """
 
@@ -101,7 +92,20 @@ class Plan(dspy.Signature):
     available_tools: str = dspy.InputField(desc="the tools that can be named")
     query: str = dspy.InputField(desc=QUERY)
     feedback: str | None = dspy.InputField(desc="the previous plan and why its evidence was not sufficient")
-    planner_output: PlanAnswer = dspy.OutputField(desc="the plan")
+    planner_output: PlanAnswer = dspy.OutputField(
+        desc="the plan\n"
+        '  - query_type: "IQA" when the question is about how well the picture is rendered: its quality, or a '
+        "distortion such as noise, blur, lighting, sharpness, color, contrast or compression. "
+        '"Other" when it is about anything else, such as emotion, style, beauty or what the picture shows.\n'
+        '  - query_scope: every object or region that the question names, in its own words; ["Global"] when it names '
+        "none.\n"
+        '  - distortion_source: "Explicit" when the question mentions blur, noise, sharpness, lighting, color, '
+        "contrast, saturation, brightness or another distortion, also when only an answer option does; "
+        'otherwise "Inferred".\n'
+        "  - distortions: for each region of the scope the distortions that the question mentions; empty when it "
+        "mentions none.\n"
+        "  - required_tool: the available tools that the question itself names, as listed; never your own choice."
+    )
 
 
 def plan_signature(*, sees_images: bool) -> type[dspy.Signature]:

@@ -39,15 +39,17 @@ class Decision(ModelAnswer):
 class DecideReplan(dspy.Signature):
     """You decide whether the evidence for an image quality answer is sufficient, or whether to plan and measure again.
     Rules raised doubts about it: contradictions between the analysis and the tool scores, or stated uncertainty.
-
-    - need_replan: planning again costs time. True only when a different plan would probably change the answer, such as
-      one that analyzes a region that was left out, or measures what was only looked at.
-    - replan_reason: when need_replan is true, the gap in one specific sentence, such as "Missing tool scores for the
-      vehicle" or "Contradictory evidence: severe blur but high scores"; otherwise empty.
+    Planning again costs time.
     """
 
     query: str = dspy.InputField(desc=QUERY)
     plan: str = dspy.InputField(desc="the plan that was followed, as JSON")
     evidence: str = dspy.InputField(desc=EVIDENCE)
     doubts: str = dspy.InputField(desc="what the rules found, one per line")
-    decision: Decision = dspy.OutputField(desc="the decision")
+    decision: Decision = dspy.OutputField(
+        desc="the decision\n"
+        "  - need_replan: true only when a different plan would probably change the answer, such as one that analyzes "
+        "a region that was left out, or measures what was only looked at.\n"
+        '  - replan_reason: when need_replan is true, the gap in one specific sentence, such as "Missing tool scores '
+        'for the vehicle" or "Contradictory evidence: severe blur but high scores"; otherwise empty.'
+    )

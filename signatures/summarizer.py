@@ -71,22 +71,22 @@ class Assessment(ModelAnswer):
 class ScoreQuality(dspy.Signature):
     """You judge the quality of an image as an expert observer would, from the image and the evidence: tool scores (1 to
     5, higher is better) and an analysis of its distortions. Rate the rendering only, not beauty or content.
-
-    The levels: 5, Excellent: no visible distortion; 4, Good: minor distortions that hardly matter; 3, Fair: moderate,
-    noticeable distortions; 2, Poor: severe distortions that matter much; 1, Bad: extreme distortions, unusable.
-
-    - quality_level: the level that fits best.
-    - quality_probs: for EACH level, under "1" to "5", the probability that an observer would choose it: five numbers
-      from 0 to 1 that sum to 1, the largest for quality_level.
-    - quality_reasoning: a concise reason that refers to the distortions and the tool scores. Where evidence is missing,
-      say so; where tools and analysis contradict each other, say which you believe and why.
     """
 
     reference: dspy.Image | None = dspy.InputField(desc=REFERENCE)
     image: dspy.Image = dspy.InputField(desc=IMAGE)
     query: str = dspy.InputField(desc=QUERY)
     evidence: str = dspy.InputField(desc=EVIDENCE)
-    assessment: Assessment = dspy.OutputField(desc="the rating")
+    assessment: Assessment = dspy.OutputField(
+        desc="the rating\n"
+        "  - quality_level: the level that fits best. 5, Excellent: no visible distortion; 4, Good: minor distortions "
+        "that hardly matter; 3, Fair: moderate, noticeable distortions; 2, Poor: severe distortions that matter much; "
+        "1, Bad: extreme distortions, unusable.\n"
+        '  - quality_probs: for EACH level, under "1" to "5", the probability that an observer would choose it: five '
+        "numbers from 0 to 1 that sum to 1, the largest for quality_level.\n"
+        "  - quality_reasoning: a concise reason that refers to the distortions and the tool scores. Where evidence is "
+        "missing, say so; where tools and analysis contradict each other, say which you believe and why."
+    )
 
 
 # For models that were trained to name a quality level.
@@ -121,11 +121,6 @@ class AnswerQuestion(dspy.Signature):
     2. Check whether the analysis or the tool scores already hold it.
     3. If they do, answer from them.
     4. If they are unclear, missing or about something else, look at the image itself and answer from that.
-
-    - final_answer: when options are listed, the letter of exactly one of them and nothing else; otherwise a short
-      answer in plain words.
-    - quality_reasoning: one to three sentences that name the analysis, the tool score or the visual detail that the
-      answer rests on. Where evidence is missing say so; where it contradicts itself say how.
     """
 
     reference: dspy.Image | None = dspy.InputField(desc=REFERENCE)
@@ -133,7 +128,13 @@ class AnswerQuestion(dspy.Signature):
     query: str = dspy.InputField(desc=QUERY)
     options: str | None = dspy.InputField(desc="the answers to choose from, one per line with its letter")
     evidence: str = dspy.InputField(desc=EVIDENCE)
-    answer: Answer = dspy.OutputField(desc="the answer and its reason")
+    answer: Answer = dspy.OutputField(
+        desc="the answer and its reason\n"
+        "  - final_answer: when options are listed, the letter of exactly one of them and nothing else; otherwise a "
+        "short answer in plain words.\n"
+        "  - quality_reasoning: one to three sentences that name the analysis, the tool score or the visual detail "
+        "that the answer rests on. Where evidence is missing say so; where it contradicts itself say how."
+    )
 
 
 def _name(level: int) -> Level:

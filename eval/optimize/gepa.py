@@ -190,7 +190,7 @@ def _take_over(
     """Copy the instructions of an optimized student to the outcome, after checking each."""
     for name, predictor in made.named_predictors():
         text, original = predictor.signature.instructions, signatures[name]
-        if fault := broken(text, original.instructions, original) or quoted(text, original.instructions, pool):
+        if fault := broken(text, original) or quoted(text, original.instructions, pool):
             found.refused.append(fault)
         elif text != original.instructions:
             found.best[name] = text

@@ -1,8 +1,8 @@
 """Ask a model for a better instruction, and refuse unusable ones.
 
-The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``). An instruction must also agree
-with the form of the answer (fields, JSON schema), which is sent with every request. One that contradicts the form, or
-no longer explains its names, leads to unusable answers. Therefore it is refused before any assessment.
+The prompt and the parsing are DSPy's (``dspy.teleprompt.gepa.InstructionProposer``). The descriptions of the answer's
+fields and its JSON schema are sent with every instruction. An instruction that contradicts them leads to unusable
+answers. Therefore it is refused before any assessment.
 """
 
 import logging
@@ -26,35 +26,27 @@ SECTION = "[[ ##"  # how DSPy marks the fields of a request
 JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
-def broken(proposed: str, original: str, signature: type[dspy.Signature]) -> str | None:
+def broken(proposed: str, original: type[dspy.Signature]) -> str | None:
     """Return the fault of a proposed instruction, in words for the model that wrote it, or ``None``.
 
-    ``original`` is the shipped instruction. The proposal must contain every answer name (keys of several words, and
-    choices) that the original explains, and its JSON must have no other keys.
+    JSON in the proposal must have no other keys than the answer, or than the instruction of ``original``.
     """
     if MARKER in proposed or SECTION in proposed:
         return f"it contains {MARKER if MARKER in proposed else SECTION!r}, which marks parts of a request"
-    keys, words = names_of_answer(signature)
-    # In the original case matters too: "noise" in a sentence is not a choice, "Noise" is.
-    named = [name for name in sorted({key for key in keys if "_" in key} | words) if _names(name, original)]
-    if lost := [name for name in named if not _names(name.lower(), proposed.lower())]:
-        return f"it no longer names {', '.join(lost)}, which the answer is made of"
-    allowed = keys | words | set(signature.fields)
-    if foreign := sorted({key for key in JSON_KEY.findall(proposed) if key not in allowed} - _keys_in(original)):
+    allowed = names_of_answer(original) | set(original.fields) | set(JSON_KEY.findall(original.instructions))
+    if foreign := sorted({key for key in JSON_KEY.findall(proposed) if key not in allowed}):
         return f"it asks for JSON with {', '.join(foreign)}, which the answer does not have"
     return None
 
 
-def names_of_answer(signature: type[dspy.Signature]) -> tuple[set[str], set[str]]:
+def names_of_answer(signature: type[dspy.Signature]) -> set[str]:
     """Return the keys of a signature's typed output, at any depth, and the choices."""
-    keys, words = set(signature.output_fields), set[str]()
+    names = set[str]()
     for field in signature.output_fields.values():
         if hasattr(field.annotation, "model_json_schema"):
             for part in _parts(field.annotation.model_json_schema()):
-                keys.update(part.get("properties", {}))
-                words.update(word for word in part.get("enum", ()) if isinstance(word, str) and not word.isdigit())
-                words.update(word for word in [part.get("const")] if isinstance(word, str) and not word.isdigit())
-    return keys, words
+                names.update(part.get("properties", {}), map(str, part.get("enum", ())))
+    return names
 
 
 def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -73,10 +65,6 @@ def _names(name: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def _keys_in(text: str) -> set[str]:
-    return set(JSON_KEY.findall(text))
-
-
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
@@ -84,11 +72,11 @@ UNREADABLE = "the answer held no instruction that could be read"
 QUOTED_MOS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: as many count as a quote
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
-KEEP = """Keep what the current instruction says about the form of the answer: its fields, its words to choose from,
-its scales. Write rules that hold for any image; never mention the content, the file or the opinion score of an example,
-nor a question. Say what to look for, how much it should weigh, and where the earlier answers were wrong in one
-direction. What counts is what the answers add to the tools: find what observers see and the tools do not. To repeat or
-follow the tools' scores gains nothing."""
+KEEP = """Leave out the form of the answer: its fields, its words to choose from and its scales are described to the
+model beside the instruction. Write rules that hold for any image; never mention the content, the file or the opinion
+score of an example, nor a question. Say what to look for, how much it should weigh, and where the earlier answers were
+wrong in one direction. What counts is what the answers add to the tools: find what observers see and the tools do not.
+To repeat or follow the tools' scores gains nothing."""
 
 
 def quoted(proposed: str, original: str, questions: Sequence[TuningQuestion]) -> str | None:
@@ -193,7 +181,7 @@ class Reflection:
         if proposed.split() == current.split():
             return None, "the instruction was the same as the current one"
         original = self.originals[name]
-        fault = broken(proposed, original.instructions, original) or quoted(proposed, original.instructions, questions)
+        fault = broken(proposed, original) or quoted(proposed, original.instructions, questions)
         return (None, fault) if fault else (proposed, None)
 
 

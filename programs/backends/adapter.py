@@ -47,7 +47,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return "json_object" if self.form == "json_schema" and not _is_closed(signature) else self.form
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
-        """Return the instructions, the input fields and, unless the server enforces it, the form of the answer.
+        """Return the instructions, the fields and, unless the server enforces it, the form of the answer.
 
         It is the same with and without a correction, which is the last input. A server that caches prefixes can
         therefore reuse everything before the correction, including images.
@@ -151,13 +151,16 @@ def answer_form(signature: Any) -> str:
 
 @lru_cache(maxsize=SIGNATURES)
 def _system_message(signature: Any, is_enforced: bool) -> str:
-    described = {
-        name: (field.json_schema_extra or {}).get("desc", "") for name, field in signature.input_fields.items()
-    }
+    given, wanted = _described(signature.input_fields), _described(signature.output_fields)
+    form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
+    return f"{signature.instructions}\n\nYou are given:\n{given}\n\nYou answer with:\n{wanted}{form}"
+
+
+def _described(fields: Mapping[str, Any]) -> str:
+    described = {name: (field.json_schema_extra or {}).get("desc", "") for name, field in fields.items()}
     # DSPy describes a field without a description as "${its name}".
     lines = [f"- {name}" if desc in ("", f"${{{name}}}") else f"- {name}: {desc}" for name, desc in described.items()]
-    form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
-    return "\n".join([signature.instructions, "", "You are given:", *lines]) + form
+    return "\n".join(lines)
 
 
 def _typed(schema: Mapping[str, Any]) -> str:

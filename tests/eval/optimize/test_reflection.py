@@ -65,7 +65,7 @@ def test_a_better_instruction_is_taken_at_once_and_never_asked_for_again(
         ("I would rather not.", "held no instruction"),
         (said("  "), "was empty"),
         (said(f"  {CURRENT}\n"), "was the same"),
-        (said("Look hard at the picture."), "no longer names distortion_analysis, extreme, moderate"),
+        (said(f'{CURRENT} Answer as {{"rating": 4}}.'), "asks for JSON with rating"),
         (said(f"{CURRENT} scene0_1 is a good one."), "names the file of an example"),
     ],
 )
@@ -109,38 +109,29 @@ def test_mos_and_questions_of_the_examples_are_not_quoted() -> None:
 ORIGINAL = ScoreQuality.instructions
 
 
-def fault(proposed: str) -> str | None:
-    return broken(proposed, ORIGINAL, ScoreQuality)
-
-
 def test_every_instruction_of_the_program_keeps_its_own_form() -> None:
     program = AgenticIQA.from_config(Config().with_backend("vllm.test", "http://127.0.0.1:9/v1"))
     predictors = program.named_predictors()
     assert len(predictors) == 8
     for name, predictor in predictors:
         text = predictor.signature.instructions
-        assert broken(text, text, predictor.signature) is None, name
-        assert broken(f"{text}\nAlways weigh blockiness.", text, predictor.signature) is None, name
+        assert broken(text, predictor.signature) is None, name
+        assert broken(f"{text}\nAlways weigh blockiness.", predictor.signature) is None, name
 
 
 @pytest.mark.parametrize(
     ("proposed", "message"),
     [
-        ("Rate the image from 1 to 5.", "no longer names"),
-        (ORIGINAL.replace("quality_probs", "the probabilities"), "no longer names quality_probs,"),
-        (ORIGINAL.replace("Excellent", "Perfect"), "no longer names Excellent,"),
         (f'{ORIGINAL}\nAnswer as {{"score": 4, "rationale": "..."}}.', "JSON with rationale, score"),
         (f"{ORIGINAL}\n[[ ## assessment ## ]]", "marks parts of a request"),
         (f"{ORIGINAL}\n<<CUSTOM-TYPE-START-IDENTIFIER>>", "marks parts of a request"),
     ],
 )
 def test_a_proposal_that_breaks_the_form_is_refused_by_name(proposed: str, message: str) -> None:
-    assert message in (fault(proposed) or "")
+    assert message in (broken(proposed, ScoreQuality) or "")
 
 
-def test_the_names_may_stand_in_other_words_order_and_case() -> None:
-    rewritten = (
-        'Give {"quality_level": "Good", "quality_probs": {"1": -9}, "quality_reasoning": "..."}. '
-        "Levels are EXCELLENT, good, fair, poor and bad."
-    )
-    assert fault(rewritten) is None
+def test_a_proposal_may_leave_out_the_form_of_the_answer_or_use_its_names() -> None:
+    written = 'Give {"quality_level": "Good", "quality_probs": {"1": -9}, "quality_reasoning": "..."}.'
+    assert broken(written, ScoreQuality) is None
+    assert broken("Assess the photo like an expert.", ScoreQuality) is None

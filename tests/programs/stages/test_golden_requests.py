@@ -13,6 +13,7 @@ from typing import Any
 import dspy
 import pytest
 
+from agenticiqa.eval.optimize.reflection import names_of_answer
 from agenticiqa.programs.stages.ask import CheckedPredict
 from agenticiqa.programs.stages.box_forms import box_form
 from agenticiqa.programs.stages.levels import LevelsAdapter
@@ -20,6 +21,7 @@ from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions
 from agenticiqa.signatures.planner import Plan, plan_signature
 from agenticiqa.signatures.replan import DecideReplan
 from agenticiqa.signatures.summarizer import AnswerQuestion, NameLevel, ScoreQuality
+from agenticiqa.signatures.vocabulary import LEVELS, SEVERITIES
 from support.engine import scripted_backend
 from support.fake_server import images_of, text_of
 from support.golden_requests import all_signatures
@@ -117,6 +119,37 @@ def test_the_second_request_differs_from_the_first_by_the_correction_only() -> N
     first, second = text_of(sent("answer")), text_of(sent("answer", attempt=2))
     added = [line for line in second.splitlines() if line not in first.splitlines()]
     compare("correction", "\n".join(added) + "\n")
+
+
+EXPERT = "Assess the photo like an expert."
+
+
+def instructed(signature: type[dspy.Signature], adapter: dspy.Adapter | None = None) -> str:
+    """Return the text of a request with instructions that explain nothing."""
+    backend, engine = scripted_backend([""])
+    name = next(name for name, (each, _) in CASES.items() if each is signature)
+    question = CheckedPredict[Any](signature, stage=name, backend=backend, attempts=1)
+    question.predictor.signature = signature.with_instructions(EXPERT)
+    with dspy.context(adapter=adapter), pytest.raises(Exception, match="the answer was empty"):
+        question(CASES[name][1])
+    return text_of(engine.bodies[0])
+
+
+@pytest.mark.parametrize("adapter", [None, dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()], ids=str)
+def test_other_instructions_leave_the_meaning_of_the_five_numbers(adapter: dspy.Adapter | None) -> None:
+    text = instructed(ScoreQuality, adapter)
+    assert EXPERT in text
+    assert ScoreQuality.instructions not in text
+    assert 'for EACH level, under "1" to "5", the probability that an observer would choose it' in text
+    assert "five numbers from 0 to 1 that sum to 1" in text
+    assert all(f"{number}, {level}: " in text for level, number in LEVELS.items())
+
+
+@pytest.mark.parametrize("signature", sorted(all_signatures() - {NameLevel}, key=str))
+def test_other_instructions_leave_the_description_of_every_key(signature: type[dspy.Signature]) -> None:
+    described = instructed(signature).partition("You answer with:")[2].partition("Answer with this JSON object")[0]
+    keys = {key for key in names_of_answer(signature) if key.islower() and key not in SEVERITIES}
+    assert [key for key in keys if key not in described] == []
 
 
 def test_every_golden_file_belongs_to_a_request() -> None:
