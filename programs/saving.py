@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 import dspy
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.programs.backends.adapter import SteadyAdapter
+from agenticiqa.programs.backends.adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
-from agenticiqa.programs.stages.ask import SAVED_END, SAVED_START, image_fields, shown_examples
+from agenticiqa.programs.stages.ask import image_fields, shown_examples
 from agenticiqa.programs.stages.harmless import MARKER
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.summarizer import ScoreQuality

@@ -12,7 +12,6 @@ from typing import Any
 
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
-from dspy.utils.exceptions import AdapterParseError
 from pydantic import ValidationError
 
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
@@ -174,7 +173,7 @@ class Reflection:
             adapter = dspy.settings.adapter or dspy.ChatAdapter()
             with dspy.context(lm=self.model, adapter=adapter, trace=None, disable_history=True):
                 proposed: str = proposer({name: current}, {name: examples}, [name])[name]
-        except AdapterParseError:
+        except dspy.AdapterParseError:
             return None, UNREADABLE
         except (ValueError, ValidationError, AttributeError):  # blank, or not text
             return None, "the instruction was empty"

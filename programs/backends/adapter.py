@@ -6,14 +6,13 @@ example. Text shared by all questions of a signature is cached; DSPy would build
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import dspy
 import pydantic
-from dspy.adapters.types.base_type import split_message_content_for_custom_types
-from dspy.utils.exceptions import AdapterParseError
 
 from agenticiqa.programs.backends.json_schema import without_names
 from agenticiqa.programs.backends.providers import Form
@@ -22,6 +21,9 @@ from agenticiqa.signatures.answers.reading import read_fields
 
 CORRECTION = "correction"  # the input with the reason why the last answer was rejected
 SIGNATURES = 64  # that are cached: more than the program has, also with those that have a correction
+# How DSPy writes an image into a text and into a saved state: a JSON list of parts between two markers.
+SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
+_SAVED = re.compile(f"{SAVED_START}(.*?){SAVED_END}", re.DOTALL)
 
 
 class SteadyAdapter(dspy.JSONAdapter):
@@ -82,7 +84,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         try:
             read = read_fields(completion, signature)
         except Unreadable as error:
-            raise AdapterParseError(type(self).__name__, signature, completion, str(error)) from error
+            raise dspy.AdapterParseError(type(self).__name__, signature, completion, str(error)) from error
         fields: dict[str, Any] = super().parse(signature, completion) if read is None else read
         return fields
 
@@ -97,13 +99,15 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
 
     def format(*args: Any, **kwargs: Any) -> list[dict[str, Any]]:
         messages: list[dict[str, Any]] = adapter.format(*args, **kwargs)
-        as_text = [message for message in messages if isinstance(message["content"], str)]
-        split_message_content_for_custom_types(as_text)  # in place
+        for message in messages:
+            content = message["content"]
+            if message["role"] == "user" and isinstance(content, str) and SAVED_START in content:
+                message["content"] = _parts(content)
         return messages
 
     def parse(signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         if why := too_much(completion):
-            raise AdapterParseError(type(adapter).__name__, signature, completion, why) from Unreadable(why)
+            raise dspy.AdapterParseError(type(adapter).__name__, signature, completion, why) from Unreadable(why)
         fields: dict[str, Any] = adapter.parse(signature, completion)
         return fields
 
@@ -112,6 +116,17 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
     if isinstance(shown, dspy.ChatAdapter):
         shown.use_json_adapter_fallback = False
     return shown
+
+
+def _parts(text: str) -> list[dict[str, Any]]:
+    """Return a text as parts of a message, with each image that DSPy wrote into it as an image."""
+    parts: list[dict[str, Any]] = []
+    for number, piece in enumerate(_SAVED.split(text)):
+        if number % 2:
+            parts.extend(json.loads(piece))
+        elif piece:
+            parts.append({"type": "text", "text": piece})
+    return parts
 
 
 def response_format(signature: Any, form: Form) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
-from dspy.clients.call_result import CallResult
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
 from agenticiqa.programs.backends.turn import CachedCall
@@ -66,8 +65,9 @@ def _check(record: Any, request: Mapping[str, Any]) -> None:
     if request.get("_fn_identifier") == CUT_OFF:
         if record is not True:
             raise TypeError(f"expected True for an answer that was cut off, found {type(record).__name__}")
-    elif isinstance(record, dict):
-        CallResult.load(record)
+    elif isinstance(record, dict):  # DSPy's own
+        if not record.get("outputs"):
+            raise TypeError("expected an answer, found a mapping without outputs")
     elif not (getattr(record, "choices", None) or getattr(record, "output", None)):  # LiteLLM's answers
         raise TypeError(f"expected an answer, found {type(record).__name__}")
 

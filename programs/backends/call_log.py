@@ -15,11 +15,11 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.base_lm import GLOBAL_HISTORY
 from pydantic import BaseModel
 
 from agenticiqa.programs.backends.answer_cache import is_cached
@@ -169,9 +169,16 @@ def history_settings() -> dict[str, Any]:
     """Return DSPy's settings for its history during a question."""
     # With a limit of 0, DSPy still fills its global history, and the images in it could not be removed.
     kept = bool(current_ledger().history and dspy.settings.max_history_size)
-    if not (kept or dspy.settings.disable_history) and GLOBAL_HISTORY[-1:] != [NO_HISTORY_ENTRY]:
-        GLOBAL_HISTORY.append(NO_HISTORY_ENTRY)  # otherwise dspy.inspect_history() shows nothing
+    if not (kept or dspy.settings.disable_history):
+        explain_empty_history()
     return {"disable_history": not kept}
+
+
+@cache
+def explain_empty_history() -> None:
+    """Add an entry to DSPy's global history, once per process; otherwise ``dspy.inspect_history()`` shows nothing."""
+    with dspy.context(max_history_size=0):  # not to the histories of modules
+        dspy.BaseLM("none").update_history(NO_HISTORY_ENTRY)
 
 
 def leave_out_images(lm: dspy.BaseLM) -> None:

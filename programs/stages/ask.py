@@ -16,10 +16,9 @@ from inspect import isclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, showing_images
+from agenticiqa.programs.backends.adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
@@ -54,8 +53,6 @@ ALL_THOUGHTS = (
 CUT_OFF = "the answer was cut off at max_tokens; use fewer words."
 
 IMAGE_OR_NONE = dspy.Image | None
-# How DSPy writes an image into a saved state.
-SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
 
 # The text that DSPy reports for an empty answer, with and without log-probabilities.
 _NO_TEXT = re.compile(r"(None|\{'text': (''|None).*)?", re.DOTALL)
@@ -160,7 +157,7 @@ class CheckedPredict(StageModule, Generic[A]):
                         check(parsed)
                     if check_tokens:
                         check_tokens(parsed, prediction.get("logprobs"))
-                except AdapterParseError as error:
+                except dspy.AdapterParseError as error:
                     raw = raw_text(error)
                     empty = _all_thoughts(turn.thoughts) if turn.thoughts and not raw else ""
                     reasons.append(CUT_OFF if _at_limit(turn) else empty or reason(error))
@@ -230,7 +227,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 with dspy.context(lm=lm, **settings), spending_of(lm) if engine is None else nullcontext():
                     prediction = self.predict(**inputs)
                 break
-            except AdapterParseError as error:
+            except dspy.AdapterParseError as error:
                 if engine is not None:
                     engine.features.keep(fewer)  # accepted with fewer features
                 prediction = _read_anyway(error)
@@ -362,7 +359,7 @@ def match_requested(name: str, asked: Iterable[str]) -> str:
     return {folded(known): known for known in asked}.get(folded(name), name)
 
 
-def reason(error: AdapterParseError) -> str:
+def reason(error: dspy.AdapterParseError) -> str:
     """Return, as feedback for the model, why its answer could not be parsed: the fields and their required values."""
     if not raw_text(error):
         return "the answer was empty"
@@ -374,7 +371,7 @@ def reason(error: AdapterParseError) -> str:
     return "the answer was not a JSON object" if cause is None else str(cause)
 
 
-def raw_text(error: AdapterParseError) -> str:
+def raw_text(error: dspy.AdapterParseError) -> str:
     """Return the text of an answer that could not be parsed; empty for an empty answer."""
     text = str(error.lm_response or "")
     return "" if _NO_TEXT.fullmatch(text.strip()) else text
@@ -389,14 +386,14 @@ def opened_trace() -> list[Any] | None:
     return None if trace is process_wide_setting("trace") else trace
 
 
-def _read_anyway(error: AdapterParseError) -> dspy.Prediction:
+def _read_anyway(error: dspy.AdapterParseError) -> dspy.Prediction:
     """Parse an answer that the user's adapter could not parse with this package's reader. Raises AdapterParseError."""
     if isinstance(error.__cause__, Unreadable):  # from this package's adapter
         raise error
     try:
         fields = read_fields(raw_text(error), error.signature)
     except Unreadable as why:
-        raise AdapterParseError(error.adapter_name, error.signature, error.lm_response, str(why)) from why
+        raise dspy.AdapterParseError(error.adapter_name, error.signature, error.lm_response, str(why)) from why
     if fields is None:
         raise error
     return dspy.Prediction(**fields)

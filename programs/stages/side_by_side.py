@@ -54,7 +54,8 @@ def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
 async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a thread, in the caller's context; at most ``MOST_AWAITED`` at a time in an event loop.
 
-    As with ``dspy.asyncify``, canceling the wait does not stop the call; its thread ends when the call returns.
+    As with ``dspy.asyncify``, canceling the wait does not stop the call; its thread ends when the call returns. That
+    function has one limit for all event loops, and calls of loops in several threads then wait for each other forever.
     """
     return await anyio.to_thread.run_sync(
         partial(function, *args, **kwargs), abandon_on_cancel=True, limiter=_awaited()

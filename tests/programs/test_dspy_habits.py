@@ -1,5 +1,6 @@
-"""Callbacks, copies and pickles of the program; what else DSPy's users do with it is in ``test_dspy_matrix.py``."""
+"""Callbacks, copies and pickles of the program, and what it imports of DSPy; the rest is in ``test_dspy_matrix.py``."""
 
+import ast
 import copy
 import io
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from PIL import Image
 
 from agenticiqa.configs import STAGES, ConfigError
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.backends.call_log import explain_empty_history
 from agenticiqa.programs.errors import BackendError, StateError, UserError, WrongArgument
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.planner import Planner
@@ -20,6 +22,8 @@ from agenticiqa.signatures.summarizer import Answer, AnswerQuestion
 from support.engine import scripted_lm
 from support.fake_server import by_stage, fake_server, text_of
 from support.scripted_answers import SCRIPT, program_for
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -183,8 +187,35 @@ def test_results_can_be_compared_as_numbers(photo: Path, examples: Path) -> None
         float(words)
 
 
+# Documented by DSPy: its pages on caching, callbacks and GEPA import these from modules below ``dspy``.
+DOCUMENTED = {
+    ("dspy.clients", "Cache"),
+    ("dspy.clients", "DISK_CACHE_DIR"),
+    ("dspy.clients", "DISK_CACHE_LIMIT"),
+    ("dspy.teleprompt.gepa", "InstructionProposer"),
+    ("dspy.utils.callback", "BaseCallback"),
+}
+PRIVATE = {("dspy.clients.execution", "IGNORED_CACHE_KEYS"), ("dspy.clients.execution", "prepare")}
+
+
+def test_one_module_imports_private_names_of_dspy() -> None:
+    """Each such name is a reason for the upper limit of the version; the comment in pyproject.toml names the reason."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for folder in ("configs", "eval", "programs", "signatures"):
+        for file in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dspy."):
+                    for each in node.names:
+                        found.setdefault((str(node.module), each.name), set()).add(file.name)
+                elif isinstance(node, ast.Import):
+                    assert not any(each.name.startswith("dspy.") for each in node.names), file
+    assert found.keys() == DOCUMENTED | PRIVATE
+    assert {name for each in PRIVATE for name in found[each]} == {"answer_cache.py"}
+
+
 def test_without_a_history_inspect_history_prints_how_to_keep_one(photo: Path) -> None:
     GLOBAL_HISTORY.clear()
+    explain_empty_history.cache_clear()
     with fake_server(by_stage(SCRIPT)) as server:
         program = program_for(server)
         for _ in range(2):

@@ -135,9 +135,9 @@ def instructed(signature: type[dspy.Signature], adapter: dspy.Adapter | None = N
     return text_of(engine.bodies[0])
 
 
-@pytest.mark.parametrize("adapter", [None, dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()], ids=str)
-def test_other_instructions_leave_the_meaning_of_the_five_numbers(adapter: dspy.Adapter | None) -> None:
-    text = instructed(ScoreQuality, adapter)
+@pytest.mark.parametrize("adapter", [None, dspy.ChatAdapter, dspy.JSONAdapter, dspy.XMLAdapter])
+def test_other_instructions_leave_the_meaning_of_the_five_numbers(adapter: type[dspy.Adapter] | None) -> None:
+    text = instructed(ScoreQuality, adapter and adapter())
     assert EXPERT in text
     assert ScoreQuality.instructions not in text
     assert 'for EACH level, under "1" to "5", the probability that an observer would choose it' in text
@@ -145,7 +145,7 @@ def test_other_instructions_leave_the_meaning_of_the_five_numbers(adapter: dspy.
     assert all(f"{number}, {level}: " in text for level, number in LEVELS.items())
 
 
-@pytest.mark.parametrize("signature", sorted(all_signatures() - {NameLevel}, key=str))
+@pytest.mark.parametrize("signature", sorted(all_signatures() - {NameLevel}, key=lambda each: each.__name__))
 def test_other_instructions_leave_the_description_of_every_key(signature: type[dspy.Signature]) -> None:
     described = instructed(signature).partition("You answer with:")[2].partition("Answer with this JSON object")[0]
     keys = {key for key in names_of_answer(signature) if key.islower() and key not in SEVERITIES}
