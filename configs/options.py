@@ -136,6 +136,14 @@ class ModelKeys:
         ),
         MinLen(1),
     ] = None
+    strict: Annotated[
+        bool,
+        Option(
+            "--strict",
+            "use no part of an incomplete answer of the model, so that the image counts as unscored. By default, its "
+            "score is marked and counted",
+        ),
+    ] = False
     cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
 
 

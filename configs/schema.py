@@ -175,6 +175,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         max_side: The longest side of the copy that a model receives, at least 32 pixels; by default images are not
             scaled.
         prompts: Tuned prompts: the folder that ``optimize`` wrote, or its ``prompts.json``.
+        strict: Whether an image without a complete answer of the model is unscored.
         cache: Whether to reuse a model's earlier answers.
         align: Whether to compare only what image and reference both show.
     """

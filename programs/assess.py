@@ -469,8 +469,8 @@ def composed(config: Config) -> Stages:
         from agenticiqa.programs.stages.answerer import Answerer
         from agenticiqa.programs.stages.scorer import Scorer
 
-        scorer = levels or Scorer(backend=summarizing, attempts=attempts, fusion=fusion)
-        answerer = Answerer(backend=summarizing, attempts=attempts)
+        scorer = levels or Scorer(backend=summarizing, attempts=attempts, fusion=fusion, strict=config.strict)
+        answerer = Answerer(backend=summarizing, attempts=attempts, strict=config.strict)
     summarizer = Summarizer(scorer, answerer, fusion)
     replan = Replan(replan_judge(backend=replanning, attempts=attempts) if replanning else None)
     return Stages(planner, executor, summarizer, replan)

@@ -66,6 +66,7 @@ ProbabilitySource = Literal[
     "measurements",
     "learned",
 ]
+FROM_REJECTED: tuple[ProbabilitySource, ...] = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")
 LEVEL_KEYS: tuple[LevelKey, ...] = get_args(LevelKey)
 Text = Annotated[str, AfterValidator(_stripped)]
 DistortionName = Annotated[Distortion, BeforeValidator(folded_distortion)]
@@ -359,12 +360,13 @@ class SummarizerOutput(Strict):
 
     ``final_answer`` is a float in [1, 5] when scoring (``quality_score`` is then the same number) and text otherwise;
     for a rating on another scale it is the number on that in words ("50 of 100"), beside ``quality_score`` in [1, 5].
-    ``quality_probs`` maps the levels "1".."5" to probabilities, ``probability_source`` says where they came from, and
-    ``probability_mass`` how much of the level token's probability fell on levels, if tokens were read; with less than
-    one half they are not used. ``score_interval`` has the ranges that hold the MOS of 80 and 95 of 100 images,
-    ``score_without_model`` the score of the tools alone, ``None`` without a model or without tools. ``disagreement`` is
-    the difference between model and tools in levels if it is so large that one of them must be wrong, else ``None``.
-    ``error`` says why no answer of the model was usable.
+    ``quality_probs`` maps the levels "1".."5" to probabilities. ``probability_source`` says where they came from: those
+    in ``FROM_REJECTED`` are incomplete answers of a model. ``probability_mass`` is the share of the level token's
+    probability that fell on levels, if tokens were read; with less than one half they are not used.
+    ``score_interval`` has the ranges that hold the MOS of 80 and 95 of 100 images, ``score_without_model`` the score of
+    the tools alone, ``None`` without a model or without tools. ``disagreement`` is the difference between model and
+    tools in levels if it is so large that one of them must be wrong, else ``None``. ``error`` says why no answer of the
+    model was usable.
     """
 
     model_config = ConfigDict(

@@ -35,7 +35,7 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.outputs import unscored_text
+from agenticiqa.programs.cli.outputs import incomplete_text, unscored_text
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
@@ -159,6 +159,8 @@ def _evaluated(
         print_error(doubt)
     if counts["unscored"]:
         print_error(unscored_text(counts["unscored"], len(rows), "the same command"))
+    if measured["incomplete"]:
+        print_error(incomplete_text(measured["incomplete"]))
     if counts["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK

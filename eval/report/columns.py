@@ -17,7 +17,7 @@ from agenticiqa.eval.names import GROUPS
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
 from agenticiqa.programs.tools.training_images import Part
-from agenticiqa.signatures.types import ExecutorOutput
+from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput
 
 Row = Mapping[str, Any]
 
@@ -179,6 +179,7 @@ class Conduct:
         times = self.times
         return {
             "probability_sources": dict(self.sources),
+            "incomplete": sum(self.sources[source] for source in FROM_REJECTED),
             "images_with_rejected_answers": self.images_with_rejected,
             "rejected_answers": dict(self.rejected),
             "replanned": self.replanned,

@@ -183,6 +183,8 @@ def _first(figures: Figures) -> Iterator[str]:
     ours, reasons = _of(figures)[0], _listed(figures["unscored_reasons"])
     counts = f"{figures['scored']} of {figures['images']} images scored, {figures['unscored']} unscored"
     yield counts + (f" ({reasons})" if reasons else "")
+    if figures["incomplete"]:
+        yield f"Scores from incomplete answers of the model: {figures['incomplete']} (--strict counts them as unscored)"
     if (ours["srcc"]["high"] or 0) < 0:
         yield (
             f"The SRCC of {ours['name']} and its whole interval are below zero. If lower labels mean better quality, "

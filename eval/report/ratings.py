@@ -58,6 +58,7 @@ def summarize(
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` from the functions of these names
     - ``splits``: their description, their number, and the medians of each predictor over their test sets
+    - ``incomplete``, the number of scores from incomplete answers of the model
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
 

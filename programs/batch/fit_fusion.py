@@ -16,7 +16,6 @@ from datetime import date
 from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
 
-from agenticiqa.programs.batch.results_file import FROM_REJECTED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.interval import backend_shown
@@ -24,7 +23,7 @@ from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.signatures.types import GLOBAL, ExecutorOutput, QueryType
+from agenticiqa.signatures.types import FROM_REJECTED, GLOBAL, ExecutorOutput, QueryType
 
 Row: TypeAlias = dict[str, Any]
 

@@ -32,7 +32,7 @@ from agenticiqa.programs.images.files import one_line, printable_path, write_ato
 from agenticiqa.programs.questions.options import with_options
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.result_row import Row, checked_rows, fault_of
-from agenticiqa.signatures.types import PARSING_FAILED
+from agenticiqa.signatures.types import FROM_REJECTED, PARSING_FAILED
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +63,6 @@ IN_OUTLINE = (
     "rejected_answers",
     "error",
 )
-
-FROM_REJECTED = ("salvaged_probs", "salvaged_level", "reasoning", "uniform")  # values of probability_source
 
 
 class Identity(NamedTuple):

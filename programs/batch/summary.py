@@ -20,6 +20,7 @@ class Summary:
     ``images`` is the number of named images, including those in folders. ``assessed`` images were assessed in this run,
     ``assessed_before`` in earlier runs. ``failed`` has a line for each image that could not be assessed, including
     missing files. ``unscored`` counts assessed images without a score or answer, because the model gave no usable one.
+    ``incomplete`` counts scores from incomplete answers of the model (``FROM_REJECTED``).
     ``assessed_again`` counts images with an outdated or incomplete result in the results file, by reason. ``skipped``
     counts files in folders that cannot be assessed, by suffix or reason. ``settings`` are the settings of this run
     (see ``batch.plan_run``).
@@ -28,6 +29,7 @@ class Summary:
     images: int
     assessed: int = 0
     unscored: int = 0
+    incomplete: int = 0
     assessed_before: int = 0
     assessed_again: Mapping[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)

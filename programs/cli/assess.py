@@ -112,6 +112,8 @@ def run(args: Namespace) -> int:
     if summary.unscored:
         again = "the same command with --resume" if file else None
         print_error(outputs.unscored_text(summary.unscored, summary.assessed, again))
+    if summary.incomplete:
+        print_error(outputs.incomplete_text(summary.incomplete))
     if summary.not_assessed:
         then = f"; run the same command with --resume to continue {file}" if file else ""
         print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")

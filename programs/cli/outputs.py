@@ -18,6 +18,7 @@ from agenticiqa.programs.cli.printable import json_text, print_error
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import one_line, printable_path
 from agenticiqa.programs.result import Assessment, is_unscored
+from agenticiqa.signatures.types import FROM_REJECTED
 
 Write: TypeAlias = Callable[[Job, Row], None]
 
@@ -180,6 +181,12 @@ def unscored_text(unscored: int, images: int, again: str | None) -> str:
     return f"{text}; run {again} to assess them again" if again else text
 
 
+def incomplete_text(incomplete: int) -> str:
+    """Return how many scores come from incomplete answers, and how to leave them out."""
+    noun = "score" if incomplete == 1 else "scores"
+    return f"{incomplete} {noun} from incomplete answers of the model; with --strict, these images count as unscored"
+
+
 def save_summary(summary: Summary, results: ResultsFile) -> None:
     """Write the summary beside the results; report a summary that cannot be written, without failing."""
     try:
@@ -223,4 +230,5 @@ def assess_and_write(
                 errors.append(NotDrawn(f"{job.name}: no picture was drawn"))
             summary.assessed += 1
             summary.unscored += is_unscored(outcome)
+            summary.incomplete += outcome.get("probability_source") in FROM_REJECTED
     return errors

@@ -11,6 +11,7 @@ from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
+from agenticiqa.programs.cli.outputs import incomplete_text
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
@@ -61,6 +62,8 @@ def _reported(ended: RunOfShards, folder: str) -> int:
         f"{counts['assessed']} assessed, {counts['failed']} failed; {folder} has {counts['shards']} of "
         f"{len(ended.planned)} shards{before}"
     )
+    if counts["incomplete"]:
+        print_error(incomplete_text(counts["incomplete"]))
     if ended.stopped_by:
         print_error(one_line(ended.stopped_by))
     for number, why in sorted(ended.set_aside.items()):

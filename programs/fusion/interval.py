@@ -8,7 +8,7 @@ from typing import Literal
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
 from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, combined_error
-from agenticiqa.signatures.types import ExecutorOutput, ProbabilitySource
+from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import ImageKind
 
 Interval = dict[Literal["80", "95"], tuple[float, float]]
@@ -110,6 +110,8 @@ def fused_score(
             error = (error**2 + (LEVERAGE_ERROR * (score - without)) ** 2) ** 0.5
     if source == "learned" and evidence.image_kind == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
+    if source in FROM_REJECTED:
+        error = max(error, UNKNOWN_ERROR)
     return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
 
 

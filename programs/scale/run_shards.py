@@ -61,9 +61,9 @@ class RunOfShards:
         """The counts over the shards that have a file, as in ``_SUCCESS``."""
         stamps = self.stamps.values()
         images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
-        unscored = sum(each.unscored for each in stamps)
-        counts = {"images": images, "assessed": images - failed, "failed": failed, "unscored": unscored}
-        return {**counts, "shards": len(stamps)}
+        counts = {"images": images, "assessed": images - failed, "failed": failed}
+        of_the_model = {name: sum(getattr(each, name) for each in stamps) for name in ("unscored", "incomplete")}
+        return {**counts, **of_the_model, "shards": len(stamps)}
 
 
 def run_shards(

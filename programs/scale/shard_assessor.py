@@ -25,6 +25,7 @@ from agenticiqa.programs.scale.names import PLAN
 from agenticiqa.programs.scale.open_shard import BrokenShard, Unreachable, jobs_of
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion
 from agenticiqa.programs.scale.table import SCHEMA, Row, ShardFolder, ShardStamp, row_of
+from agenticiqa.signatures.types import FROM_REJECTED
 
 logger = logging.getLogger(__name__)
 
@@ -195,6 +196,7 @@ class ShardAssessor:
             images=len(rows),
             failed=sum("error" in row for row in rows),
             unscored=sum("error" not in row and is_unscored(row) for row in rows),
+            incomplete=sum(row.get("probability_source") in FROM_REJECTED for row in rows),
             complete=complete,
         )
         self.folder.write_shard(shard.number, state.rows, stamp)

@@ -72,8 +72,9 @@ class ShardStamp:
     """The content of the footer of a shard's file.
 
     ``fingerprint`` identifies the run's settings, ``digest`` the shard's images and questions. There are ``images``
-    rows; ``failed`` rows have an error, ``unscored`` rows have neither a score nor an answer. A shard that is not
-    ``complete`` lacks rows or has temporary errors, such as a limit or an unreachable server.
+    rows; ``failed`` rows have an error, ``unscored`` rows have neither a score nor an answer, ``incomplete`` rows
+    have a score from an incomplete answer of a model. A shard that is not ``complete`` lacks rows or has temporary
+    errors, such as a limit or an unreachable server.
     """
 
     fingerprint: str
@@ -81,6 +82,7 @@ class ShardStamp:
     images: int
     failed: int
     unscored: int
+    incomplete: int
     complete: bool
 
 

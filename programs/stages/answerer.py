@@ -19,13 +19,17 @@ SALVAGED = "The option was taken from a rejected answer and may be wrong."
 
 
 class Answerer(StageModule):
-    """Asks a model for an answer: one of the letters offered, or words."""
+    """Asks a model for an answer: one of the letters offered, or words.
 
-    def __init__(self, *, backend: Backend | None = None, attempts: int = 3) -> None:
+    Unless ``strict``, a letter is also read from rejected answers.
+    """
+
+    def __init__(self, *, backend: Backend | None = None, attempts: int = 3, strict: bool = False) -> None:
         super().__init__()
         self.ask: CheckedPredict[Answer] = CheckedPredict(
             AnswerQuestion, stage="answering", backend=backend, attempts=attempts
         )
+        self.strict = strict
 
     def forward(
         self,
@@ -57,7 +61,7 @@ class Answerer(StageModule):
         try:
             reply = self.ask(inputs=inputs, check=letter_or_words, evidence=evidence_summary(evidence))
         except Unanswered as gave_up:
-            for answer in salvaged_answers(gave_up) if options else ():
+            for answer in salvaged_answers(gave_up) if options and not self.strict else ():
                 with suppress(Rejected):
                     reason = f"{answer.quality_reasoning} ({SALVAGED})"
                     return Answered(letter_or_words(answer), reason, gave_up.rejected_answers)

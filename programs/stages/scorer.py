@@ -23,15 +23,23 @@ class Scorer(StageModule):
 
     They are read from the log-probabilities of the token that names the level. Otherwise they are the
     ``quality_probs`` that the model writes (log-probabilities, probabilities or percentages), or the valid parts of
-    rejected answers. ``source`` names the kind.
+    rejected answers, unless ``strict``. ``source`` names the kind.
     """
 
-    def __init__(self, *, backend: Backend | None = None, attempts: int = 3, fusion: ScoreFusion | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        backend: Backend | None = None,
+        attempts: int = 3,
+        fusion: ScoreFusion | None = None,
+        strict: bool = False,
+    ) -> None:
         super().__init__()
         self.ask: CheckedPredict[Assessment] = CheckedPredict(
             ScoreQuality, stage="scoring", backend=backend, attempts=attempts, reads_tokens=True
         )
         self.fusion = fusion or ScoreFusion()
+        self.strict = strict
 
     def forward(
         self, image: LoadedImage, query: str, evidence: ExecutorOutput, reference: LoadedImage | None
@@ -41,7 +49,7 @@ class Scorer(StageModule):
         try:
             reply = self.ask(inputs=inputs, check_tokens=refuse_other_level, evidence=evidence_summary(evidence))
         except Unanswered as gave_up:
-            salvaged = salvaged_score(gave_up, self.fusion)
+            salvaged = None if self.strict else salvaged_score(gave_up, self.fusion)
             if salvaged is None:
                 raise
             return salvaged

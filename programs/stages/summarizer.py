@@ -23,6 +23,7 @@ from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.programs.tools.metrics.learned_iqa import outside_training
 from agenticiqa.programs.tools.outside_training import in_words, least_spread
 from agenticiqa.signatures.types import (
+    FROM_REJECTED,
     LEVEL_KEYS,
     PARSING_FAILED,
     UNABLE,
@@ -32,6 +33,7 @@ from agenticiqa.signatures.types import (
     SummarizerOutput,
 )
 
+INCOMPLETE = "The model gave no complete answer, so this score may be wrong."
 IDENTICAL = "The image has the same pixels as its reference, so its score is 5."
 
 
@@ -99,10 +101,11 @@ class Summarizer(StageModule):
             self.fusion, evidence, p, scored.source, spread=scored.spread, least_spread=least, model=scored.model
         )
         progress.scored(fused.score, evidence, scored, fused.expectation)
+        incomplete = INCOMPLETE if scored.source in FROM_REJECTED else ""
         return SummarizerOutput(
             final_answer=on_stated_scale(fused.score, query),
             quality_score=fused.score,
-            quality_reasoning=_sentences(scored.reasoning, fused.how, doubt, *_caveats(evidence)),
+            quality_reasoning=_sentences(scored.reasoning, fused.how, incomplete, doubt, *_caveats(evidence)),
             used_evidence=_fused(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,

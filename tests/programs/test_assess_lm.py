@@ -370,15 +370,21 @@ def test_valid_parts_of_rejected_answers_are_used_and_marked(
     assert (summary.final_answer == UNABLE) == (source is None)
     if source and source.startswith("salvaged"):
         assert "a rejected answer" in summary.quality_reasoning
+    if source:
+        assert "The model gave no complete answer, so this score may be wrong." in summary.quality_reasoning
+        low, high = summary.score_interval["80"]
+        assert max(high - summary.quality_score, summary.quality_score - low) >= 1.0
 
 
 def test_a_letter_of_a_rejected_answer_is_used_and_marked(photo: Path) -> None:
     for said in ({"final_answer": "B"}, "B", "**B**"):
         with fake_server(by_stage({**SCRIPT, "plan": NAMED, "answer": said})) as server:
             result = program_for(server)(photo, OPTIONS)
-        assert len(server.of("answer")) == 3
+            strict = program_for(server, strict=True)(photo, OPTIONS)
+        assert len(server.of("answer")) == 6
         assert result.final_answer == "B"
         assert "rejected" in result.quality_reasoning
+        assert (strict.final_answer, strict.is_unscored) == (UNABLE, True)
 
 
 @pytest.mark.parametrize(("scale", "source"), [(1, "probabilities"), (100, "percentages")])

@@ -276,6 +276,28 @@ def test_images_without_a_usable_answer_are_unscored_and_retried(
     assert [row["quality_score"] is None for row in rows_of(run)] == [True, False, False, False]
 
 
+def test_scores_from_incomplete_answers_are_counted_and_excluded_if_strict(
+    make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, labels = tmp_path / "remote.yaml", make_labels(scenes=1)
+    level_alone = {"quality_level": "Poor", "quality_reasoning": "Soft edges."}
+    with fake_server(by_stage({"assessment": [*[level_alone] * 3, ASSESSMENT]})) as server:
+        config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
+        command = [*EVALUATE, str(labels), "--config", str(config), "--out"]
+        assert main([*command, str(tmp_path / "run")]) == 0
+    shown = capsys.readouterr()
+    assert "1 score from incomplete answers of the model; with --strict" in shown.err
+    assert "Scores from incomplete answers of the model: 1" in (tmp_path / "run" / "report.md").read_text()
+    counted = report_of(tmp_path / "run")
+    assert (counted["scored"], counted["unscored"], counted["incomplete"]) == (3, 0, 1)
+    with fake_server(by_stage({"assessment": [*[level_alone] * 3, ASSESSMENT]})) as server:
+        config.write_text(f"summarizer: {{backend: vllm.ill, api_base: '{server.url}'}}\n")
+        assert main([*command, str(tmp_path / "strict"), "--strict"]) == UNSCORED
+    counted = report_of(tmp_path / "strict")
+    assert (counted["scored"], counted["unscored"], counted["incomplete"]) == (2, 1, 0)
+    assert counted["systems"][0]["n"] == 2
+
+
 def test_compare_names_the_tuned_prompts_of_a_run(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
+from agenticiqa.signatures.types import FROM_REJECTED
 from support.fake_server import Server, bad_json, by_stage, fake_server, stage_of
 from support.files import json_lines
 from support.images import album_of_squares
@@ -143,6 +144,60 @@ def test_incomplete_results_are_assessed_again_once(
     assert assess(server, "--resume") == OK
     assert len(server.requests) == asked, "a model that cannot do better is not asked for ever"
     assert "3 of 3 images were already assessed\n" in capsys.readouterr().err
+
+
+PARTS: list[Any] = [
+    {"quality_level": "Poor", "quality_reasoning": "Soft edges."},  # a level without probabilities
+    {"quality_level": "Bad", "quality_probs": {"5": 1}, "quality_reasoning": "Soft."},  # a contradiction
+    {"quality_probs": {"1": 0.1, "2": 0.9}},  # probabilities without a level
+]
+
+
+@pytest.mark.parametrize("said", PARTS)
+def test_scores_from_incomplete_answers_are_counted_and_unscored_if_strict(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str], said: Any
+) -> None:
+    ill.get_well()
+    ill.healthy = by_stage({**SCRIPT, "assessment": said})
+    assert assess(server) == OK
+    line = "agenticiqa: 3 scores from incomplete answers of the model; with --strict, these images count as unscored\n"
+    assert line in capsys.readouterr().err
+    assert (summary()["incomplete"], summary()["unscored"]) == (3, 0)
+    marked = rows()
+    assert all(row["probability_source"] in FROM_REJECTED for row in marked)
+    assert all("no complete answer" in row["quality_reasoning"] for row in marked)
+
+    assert assess(server, "--strict", "--resume", "--fail-under", "5") == UNSCORED
+    shown = capsys.readouterr().err
+    assert "3 of 3 images have no score or answer" in shown
+    assert "incomplete answers" not in shown
+    assert (summary()["incomplete"], summary()["unscored"]) == (0, 3)
+    assert {row["final_answer"] for row in rows()[-3:]} == {"Unable to determine"}
+
+
+def test_a_strict_run_uses_complete_answers(album: Path, server: Server, ill: Ill) -> None:
+    ill.get_well()
+    assert assess(server, "--strict") == OK
+    assert {row["probability_source"] for row in rows()} == {"quality_probs"}
+
+
+@pytest.mark.parametrize(("strict", "status", "counted"), [([], OK, (3, 0)), (["--strict"], UNSCORED, (0, 3))])
+def test_scores_from_incomplete_answers_are_counted_in_parquet_runs(
+    album: Path,
+    server: Server,
+    ill: Ill,
+    capsys: pytest.CaptureFixture[str],
+    strict: list[str],
+    status: int,
+    counted: tuple[int, int],
+) -> None:
+    ill.get_well()
+    ill.healthy = by_stage({**SCRIPT, "assessment": PARTS[0]})
+    asking = ["--backend", "vllm.test", "--api-base", server.url]
+    assert main(["assess", "album", "--parquet", "shards", *asking, *strict]) == status
+    figures = json.loads(Path("shards/_SUCCESS").read_text())
+    assert (figures["incomplete"], figures["unscored"]) == counted
+    assert ("3 scores from incomplete answers" in capsys.readouterr().err) == (not strict)
 
 
 def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:

@@ -7,9 +7,15 @@ import pytest
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
-from agenticiqa.programs.fusion.interval import FusedScore, fused_score, score_interval
+from agenticiqa.programs.fusion.interval import (
+    NORMAL_QUANTILES,
+    UNKNOWN_ERROR,
+    FusedScore,
+    fused_score,
+    score_interval,
+)
 from agenticiqa.programs.fusion.profile import PRIOR
-from agenticiqa.signatures.types import DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
+from agenticiqa.signatures.types import FROM_REJECTED, DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
 from agenticiqa.signatures.vocabulary import ImageKind
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
@@ -50,6 +56,14 @@ def test_a_model_far_from_the_tools_is_reported_with_its_influence() -> None:
         "The model's estimate (1.1) differs strongly from the tool mean (4.2). Without the model, the score is "
         f"{fused.without_model:.1f}."
     ) in fused.how
+
+
+@pytest.mark.parametrize("source", FROM_REJECTED)
+@pytest.mark.parametrize("fusion", [default_fusion(), ScoreFusion(), FITTED])
+def test_the_interval_of_an_incomplete_answer_is_wide(fusion: ScoreFusion, source: ProbabilitySource) -> None:
+    sure = evidence(score=3.0, spread=0.2)
+    assert width(fused_score(fusion, sure, GOOD, source)) >= 2 * NORMAL_QUANTILES["80"] * UNKNOWN_ERROR - 1e-9
+    assert width(fused_score(fusion, sure, GOOD, "logprobs")) < width(fused_score(fusion, sure, GOOD, source))
 
 
 @pytest.mark.parametrize(("p", "source"), [(GOOD, "logprobs"), (dict.fromkeys(range(1, 6), 0.2), "uniform")])

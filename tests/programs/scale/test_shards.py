@@ -49,7 +49,7 @@ def test_each_image_has_one_row_in_the_order_of_the_plan(album: Path) -> None:
     ended = run_of(["album"])
     assert [*scores()] == [f"album/{number}.png" for number in range(10)]
     assert scores() == pytest.approx(expected([f"album/{number}.png" for number in range(10)]))
-    assert ended.figures == {"images": 10, "assessed": 10, "failed": 0, "unscored": 0, "shards": 3}
+    assert ended.figures == {"images": 10, "assessed": 10, "failed": 0, "unscored": 0, "incomplete": 0, "shards": 3}
     assert json.loads(Path("scores/_SUCCESS").read_text())["images"] == 10
 
 
