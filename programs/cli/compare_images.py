@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs, written
-from agenticiqa.programs.cli.outputs import assess_and_write
+from agenticiqa.programs.cli.outputs import assess_and_write, incomplete_text
 from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError
@@ -71,6 +71,8 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     else:
         for headings, lines in tables.values():
             render.print_lines(headings, lines)
+    if summary.incomplete:
+        print_error(incomplete_text(summary.incomplete))
     if failed:
         return SOME_FAILED
     return UNSCORED if summary.unscored else OK

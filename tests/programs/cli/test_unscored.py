@@ -200,6 +200,17 @@ def test_scores_from_incomplete_answers_are_counted_in_parquet_runs(
     assert ("3 scores from incomplete answers" in capsys.readouterr().err) == (not strict)
 
 
+def test_a_comparison_of_images_counts_scores_from_incomplete_answers(
+    album: Path, server: Server, ill: Ill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ill.get_well()
+    ill.healthy = by_stage({**SCRIPT, "assessment": PARTS[0]})
+    both = ["compare", "album/00.png", "album/01.png", "--backend", "vllm.test", "--api-base", server.url]
+    assert main(both) == OK
+    assert "2 scores from incomplete answers" in capsys.readouterr().err
+    assert main([*both, "--strict"]) == UNSCORED
+
+
 def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:
     def unscored(program: AgenticIQA) -> list[bool]:
         outcomes = assess_many(program, [album / "00.png", album / "01.png"], workers=1)
