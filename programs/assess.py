@@ -76,6 +76,9 @@ class AgenticIQA(SavedProgram):
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
 
+    Attributes:
+        frozen: The names of the predictors that optimizers do not see (see ``eval.optimize.freeze``).
+
     Raises:
         WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
             other.

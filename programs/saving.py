@@ -44,7 +44,31 @@ _made_from: WeakKeyDictionary[type[dspy.Signature], type[dspy.Signature]] = Weak
 
 
 class SavedProgram(ImageProgram):
-    """A program that saves and loads its tuned prompts."""
+    """A program that saves and loads its tuned prompts, and hides some from optimizers.
+
+    Attributes:
+        frozen: The names of the predictors that optimizers do not see and ``save`` does not write.
+    """
+
+    frozen: frozenset[str] = frozenset()
+
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """List what optimizers may change.
+
+        Returns:
+            The predictors by name, without the frozen ones.
+        """
+        return [(name, each) for name, each in super().named_parameters() if name not in self.frozen]
+
+    def set_lm(self, lm: dspy.BaseLM | None) -> None:
+        """Apply a model to every predictor, also to the frozen ones.
+
+        Args:
+            lm: The model, or ``None`` for that of DSPy's settings or of the configuration.
+        """
+        for _, each in super().named_parameters():
+            if isinstance(each, dspy.Module):
+                each.lm = lm
 
     def save(
         self,

@@ -6,6 +6,8 @@
 
     tuned = optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=400)
     tuned.kept, tuned.why, tuned.program
+
+``examples_of``, ``metric`` and ``freeze`` are for DSPy's optimizers without this search.
 """
 
 from importlib import import_module
@@ -13,11 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agenticiqa.eval.optimize.comparison import Tuned as Tuned
+    from agenticiqa.eval.optimize.for_dspy import examples_of as examples_of
+    from agenticiqa.eval.optimize.for_dspy import freeze as freeze
+    from agenticiqa.eval.optimize.for_dspy import metric as metric
     from agenticiqa.eval.optimize.tuning import optimize as optimize
 
-_MODULES = {"Tuned": "comparison", "optimize": "tuning"}
+_MODULES = {
+    "Tuned": "comparison",
+    "examples_of": "for_dspy",
+    "freeze": "for_dspy",
+    "metric": "for_dspy",
+    "optimize": "tuning",
+}
 
-__all__ = ["Tuned", "optimize"]
+__all__ = ["Tuned", "examples_of", "freeze", "metric", "optimize"]
 
 
 def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly

@@ -166,12 +166,15 @@ def _ends_the_run(outcome: object) -> bool:
     return isinstance(outcome, Exception) and not isinstance(outcome, (Unanswered, NoScore))
 
 
-def with_instructions(program: AgenticIQA, candidate: Mapping[str, str]) -> AgenticIQA:
-    """Return a copy of the program with these instructions, by the names of their predictors."""
+def with_instructions(
+    program: AgenticIQA, candidate: Mapping[str, str], demos: Mapping[str, list[Any]] | None = None
+) -> AgenticIQA:
+    """Return a copy of the program with these instructions and worked examples, by the names of their predictors."""
     copy: AgenticIQA = program.deepcopy()
     for name, predictor in copy.named_predictors():
         if name in candidate:
             predictor.signature = predictor.signature.with_instructions(candidate[name])
+            predictor.demos = (demos or {}).get(name, predictor.demos)
     return copy
 
 

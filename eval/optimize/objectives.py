@@ -20,6 +20,7 @@ USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their stand
 USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; USUAL_NOISE has the weight of 4 images
 MOS_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
 MISSING_ERROR = 2.0  # levels, of an image without an answer
+WIDEST = 4.0  # levels between the ends of the scale
 
 
 def value(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> float:
@@ -65,11 +66,14 @@ def _rating(assessed: Assessed) -> float | None:
 
 
 def marks(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
-    """Return the mark of each answer, in [0, 1]: right option, or F1 of the distortion."""
-    return [_mark(stage, one, question) for one, question in zip(assessed, questions, strict=True)]
+    """Return the mark of each answer, as ``mark_of``."""
+    return [mark_of(stage, one, question) for one, question in zip(assessed, questions, strict=True)]
 
 
-def _mark(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
+def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
+    """Return the mark of one answer, in [0, 1]: right option, F1 of the distortion, or closeness of score and MOS."""
+    if stage in ("scoring", "all"):
+        return 0.0 if assessed.fused is None else 1 - abs(assessed.fused - (question.target or 0.0)) / WIDEST
     if stage == "answering":
         return float(assessed.final_answer == question.answer)
     found = assessed.found or ()
@@ -85,7 +89,10 @@ def worst_first(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[
 
 
 def gaps_of(assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[float]:
-    """Return by how many levels each rating is too high, after mapping the mean and spread of ratings to the MOS."""
+    """Return by how many levels each rating is too high, after mapping the mean and spread of ratings to the MOS.
+
+    A single rating is compared with its MOS as it is.
+    """
     ratings = [_rating(one) for one in assessed]
     given = np.array([rating for rating in ratings if rating is not None], dtype=float)
     mos_values = np.array([question.target or 0.0 for question in questions])
@@ -93,6 +100,8 @@ def gaps_of(assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -
         return [MISSING_ERROR] * len(assessed)
     stretch = float(np.std(mos_values) / max(np.std(given), 0.2))
     center, middle = float(np.mean(given)), float(np.mean(mos_values))
+    if len(given) == 1:
+        stretch, center, middle = 1.0, 0.0, 0.0
     return [
         MISSING_ERROR if rating is None else middle + stretch * (rating - center) - mos
         for rating, mos in zip(ratings, mos_values, strict=True)

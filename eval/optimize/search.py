@@ -64,12 +64,13 @@ class Step:
 class Searched:
     """The outcome of a search: ``best`` instructions, every proposal in order, and why the search ``ended``.
 
-    ``spent`` counts assessments, ``used`` their questions. ``tried`` counts the instructions that GEPA tried; ``steps``
-    then has only its outcome.
+    ``demos`` has worked examples by predictor. ``spent`` counts assessments, ``used`` their questions. ``tried`` counts
+    the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome.
     """
 
     best: dict[str, str]
     steps: list[Step] = field(default_factory=list)
+    demos: dict[str, list[Any]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     spent: int = 0
     used: int = 0

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dspy
+from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
-from agenticiqa.eval.optimize.gepa import Count, tuned_by_gepa
+from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
+from agenticiqa.eval.optimize.for_dspy import example_of
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
 from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
@@ -75,10 +77,10 @@ def optimize(
     labels: Sequence[LabeledImage | Item | TuningQuestion],
     stage: Stage = "scoring",
     *,
-    reflection: dspy.BaseLM,
+    reflection: dspy.BaseLM | None = None,
     budget: int = 400,
     starts: int = 3,
-    optimizer: Optimizer = "reflect",
+    optimizer: Optimizer | Teleprompter = "reflect",
     held_out: float = 0.4,
     scale: MosScale | None = None,
     seed: int = 0,
@@ -92,11 +94,13 @@ def optimize(
         program: The program to tune.
         labels: Images with MOS, images with named distortions, or questions with answers, as ``stage`` needs.
         stage: The stage to tune.
-        reflection: The model that writes instructions.
+        reflection: The model that writes instructions for "reflect" and "gepa".
         budget: The most assessments of images, without those of the comparison. The search also ends at the limits of
             calls and USD that ``ledger.within`` sets.
         starts: How many first proposals "reflect" tries, continuing with the best.
-        optimizer: "reflect", the search of this package, or "gepa", DSPy's.
+        optimizer: "reflect", the search of this package, "gepa", DSPy's, or an optimizer of DSPy that you made, such as
+            ``dspy.BootstrapFewShot(metric)``. Its examples are those of ``examples_of``; what its metric raises is
+            raised.
         held_out: The share of the labels' contents that is held out for the comparison.
         scale: The scale of the MOS; by default inferred from their range.
         seed: Determines the split and the search.
@@ -109,7 +113,7 @@ def optimize(
         The program with the kept prompts, and the held-out figures before and after.
 
     Raises:
-        UserError: The labels or the program do not fit the stage.
+        UserError: The labels or the program do not fit the stage, or ``reflection`` is missing.
         dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
@@ -133,7 +137,9 @@ def optimize(
         def may_go_on() -> bool:
             return not limit_reached and price.affords(len(comparison_set))
 
-        if optimizer == "reflect":
+        if reflection is None and isinstance(optimizer, str):
+            raise UserError(f"{optimizer!r} needs a model that writes instructions: give one with reflection=")
+        if reflection is not None and optimizer == "reflect":
             reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, measured, reflect)
             search = Search(*bench, len(pool), budget=budget, starts=starts, seed=seed, may_go_on=may_go_on)
@@ -145,8 +151,12 @@ def optimize(
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
             kept_back = len(comparison_set) + 2 * len(seen[0])
             count = Count(budget, measured, limits, lambda: price.affords(kept_back))
-            found = tuned_by_gepa(program, pool, signatures, reflection, seed, count)
-        candidate = with_instructions(program, found.best)
+            if isinstance(optimizer, Teleprompter):
+                made, sets = optimizer, {"trainset": [example_of(question) for question in pool]}
+            else:
+                made, sets = gepa_for(pool, reflection, seed, count)
+            found = tuned_by_dspy(made, sets, program, pool, signatures, count)
+        candidate = with_instructions(program, found.best, found.demos)
         if may_go_on():
             seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
         profiles = [

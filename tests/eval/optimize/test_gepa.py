@@ -96,7 +96,7 @@ def test_announced_reported_and_counted_agree_and_before_is_the_same_for_both(ru
 def test_a_writer_without_a_usable_answer_is_one_line_and_an_outage_is_no_outcome(run: Callable[..., Outcome]) -> None:
     done = run("gepa", lambda request: "yes")
     assert done.status == 1
-    assert "End of the search: gepa ended; it proposed no usable instruction" in done.printed
+    assert "End of the search: GEPA ended; it changed no prompt" in done.printed
     assert "the original prompts are saved" in done.printed
     assert "Traceback" not in done.err
     assert len(done.printed.splitlines()) < 22

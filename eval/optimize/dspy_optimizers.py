@@ -1,47 +1,50 @@
-"""Run DSPy's GEPA on one stage, with the measure, the limits and the comparison of our own search.
+"""Run GEPA, or an optimizer of DSPy that the caller made, with the limits and the comparison of our own search.
 
-GEPA scores one question at a time. A rating's score is the closeness of the program's fused score to the MOS; the tools
-contribute the same part for every prompt. Its assessments are counted where the program is called, up to the budget.
+They score one question at a time. A rating's score is the closeness of the program's fused score to the MOS; the tools
+contribute the same part for every prompt. Assessments are counted where the program is called, up to the budget.
 """
 
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from functools import wraps
 from threading import Lock
 from typing import Any, cast
 
 import dspy
+from dspy.teleprompt import Teleprompter
 from dspy.utils.callback import BaseCallback
 
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of
-from agenticiqa.eval.optimize.measurements import Measurements, assessed_of
-from agenticiqa.eval.optimize.objectives import feedback, marks
+from agenticiqa.eval.optimize.for_dspy import example_of, freeze, metric
+from agenticiqa.eval.optimize.items import TuningQuestion
+from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.reflection import broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
+from agenticiqa.programs.saving import prompts_of
 
-WIDEST = 4.0  # levels between the ends of the scale
 FEWEST = 4  # questions of each half
 BATCH = 6  # questions in a batch
 SPENT = "the budget was spent"
 
 
 class Stopped(BaseException):
-    """Raised to end GEPA: ``__cause__`` is an unreachable model or a limit.
+    """Raised to end an optimizer: ``__cause__`` is an unreachable model, a limit, or the error of a metric.
 
-    GEPA counts any Exception as a bad answer, logs it and goes on, so an outage would look like a search that found
+    DSPy counts any Exception as a bad answer, logs it and goes on, so an outage would look like a search that found
     nothing. This class is not an Exception, so it reaches the caller.
     """
 
 
 @dataclass
 class Count:
-    """The count of GEPA's assessments, shared by all copies of its student. Thread-safe.
+    """The count of an optimizer's assessments, shared by all copies of its student. Thread-safe.
 
     Requests beyond the budget, or beyond what ``may_go_on`` allows, get no answer. ``ended`` is then the reason, and
-    GEPA returns the best program so far.
+    the optimizer returns the best program so far.
     """
 
     budget: int
@@ -70,7 +73,7 @@ class Count:
             return True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Count":
-        return self  # GEPA copies the student for every candidate
+        return self  # DSPy copies the student for every candidate
 
 
 class Outage(BaseCallback):
@@ -85,22 +88,20 @@ class Outage(BaseCallback):
 
 
 class Student(dspy.Module):
-    """The program for GEPA, which sees only the stage's predictors; unusable answers count as answers."""
+    """The program for an optimizer, which sees only the stage's predictors; unusable answers count as answers."""
 
     def __init__(self, program: AgenticIQA, names: Collection[str], count: Count) -> None:
         super().__init__()
-        self.program: AgenticIQA = program.deepcopy()
-        self.names, self.count = frozenset(names), count
-
-    def named_predictors(self) -> list[tuple[str, dspy.Predict]]:
-        """Return the predictors that are tuned, by their names in the program."""
-        return [(name, each) for name, each in self.program.named_predictors() if name in self.names]
+        self.program, self.count = freeze(program, [*names]), count
+        self.models = tuple(question.predictor.lm for question in self.program.questions)
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Return the result; an unusable answer gives a prediction without a result. An outage ends the run."""
         instructions = tuple(predictor.signature.instructions for predictor in self.predictors())
-        if not self.count.admit((inputs["image"], inputs["query"], inputs["reference"]), instructions):
+        if not self.count.admit((inputs["image"], inputs["query"], inputs.get("reference")), instructions):
             return dspy.Prediction(failure=self.count.ended)
+        for question, lm in zip(self.program.questions, self.models, strict=True):
+            question.predictor.lm = lm  # optimizers reset the model of the caller
         try:
             with within(self.count.limits):  # DSPy's threads do not have them
                 return cast(dspy.Prediction, self.program(**inputs))
@@ -110,41 +111,24 @@ class Student(dspy.Module):
             raise Stopped from error
 
 
-def tuned_by_gepa(
-    program: AgenticIQA,
-    pool: Sequence[TuningQuestion],
-    signatures: Mapping[str, type[dspy.Signature]],
-    reflection: dspy.BaseLM,
-    seed: int,
-    count: Count,
-) -> Searched:
-    """Tune the stage's predictors; return the instructions and the changes. Assessments are counted in ``count``.
+Sets = dict[str, list[dspy.Example]]
 
-    Raises UserError for too few questions, and ``dspy.LMError`` for an outage.
+
+def gepa_for(
+    pool: Sequence[TuningQuestion], reflection: dspy.BaseLM | None, seed: int, count: Count
+) -> tuple[Teleprompter, Sets]:
+    """Return GEPA with the metric of this package and a budget that fits ``count``, and its questions, in two halves.
+
+    Raises UserError for too few questions.
     """
     if len(pool) < 2 * FEWEST:
         raise UserError(f"GEPA needs at least {2 * FEWEST} labeled questions to tune on, got {len(pool)}")
     first = first_places(random.Random(seed), len(pool))
-    asked = [
-        dspy.Example(
-            image=str(pool[place].image),
-            query=pool[place].query,
-            reference=str(pool[place].reference) if pool[place].reference else None,
-            options=options_of(pool[place]),
-            place=place,
-        ).with_inputs("image", "query", "reference", "options")
-        for place in [*first, *(place for place in range(len(pool)) if place not in first)]
-    ]
+    others = [place for place in range(len(pool)) if place not in first]
+    asked = [example_of(pool[place]) for place in [*first, *others]]
     # A validation costs its size each time; a fifth of the budget buys five of them.
     half = max(FEWEST, min(len(asked) // 2, count.budget // 5))
     batch = min(BATCH, len(asked) - half)
-
-    def metric(gold: Any, made: Any, trace: Any = None, name: Any = None, own_trace: Any = None) -> Any:
-        question = pool[gold.place]
-        assessed = Assessed(failure=made.failure) if "failure" in made else assessed_of(made, {})
-        notes = feedback(count.measured.stage, [assessed], [question])
-        return dspy.Prediction(score=mark_of(count.measured.stage, assessed, question), feedback=notes[0])
-
     gepa = dspy.GEPA(
         metric,
         # GEPA checks its budget only before a proposal, which takes two batches and a validation.
@@ -154,15 +138,56 @@ def tuned_by_gepa(
         num_threads=count.measured.workers,
         seed=seed,
         # With its cache gepa 0.1.4 confuses scores of the training questions with those of validation.
-        gepa_kwargs={"cache_evaluation": False, "stop_callbacks": lambda state: bool(count.ended)},
+        gepa_kwargs={"cache_evaluation": False},
     )
+    return gepa, {"trainset": asked[half:], "valset": asked[:half]}
+
+
+def _watched(optimizer: Teleprompter, count: Count) -> Any:
+    """Return the optimizer with a metric that ends the run if it raises; GEPA also ends when the budget is spent."""
+    watched: Any = copy(optimizer)
+    if isinstance(optimizer, dspy.GEPA):
+        watched.metric_fn = _raising(watched.metric_fn)
+        watched.gepa_kwargs = {"stop_callbacks": lambda state: bool(count.ended), **watched.gepa_kwargs}
+    elif getattr(optimizer, "metric", None) is not None:
+        watched.metric = _raising(watched.metric)
+    return watched
+
+
+def _raising(given: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a metric that raises ``Stopped`` for any error, and gives 0 where the program gave no result."""
+
+    @wraps(given)
+    def marked(gold: dspy.Example, made: dspy.Prediction, *more: Any) -> Any:
+        if "failure" in made:
+            return dspy.Prediction(score=0.0, feedback=made.failure) if len(more) > 1 else 0.0
+        try:
+            return given(gold, made, *more)
+        except Exception as error:
+            raise Stopped from error
+
+    return marked
+
+
+def tuned_by_dspy(
+    optimizer: Teleprompter,
+    sets: Sets,
+    program: AgenticIQA,
+    pool: Sequence[TuningQuestion],
+    signatures: Mapping[str, type[dspy.Signature]],
+    count: Count,
+) -> Searched:
+    """Tune the stage's predictors by an optimizer on ``sets``; return instructions, worked examples and changes.
+
+    Raises ``dspy.LMError`` for an outage, and what a metric raised.
+    """
     originals = {name: signature.instructions for name, signature in signatures.items()}
-    found = Searched(dict(originals), ended="gepa ended")
+    found = Searched(dict(originals), ended=f"{type(optimizer).__name__} ended")
     outage = Outage()
     try:
         with within(count.limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
-            made = gepa.compile(Student(program, signatures, count), trainset=asked[half:], valset=asked[:half])
-        _take_over(made, signatures, pool, found)
+            made = _watched(optimizer, count).compile(Student(program, signatures, count), **sets)
+        _take_over(program, made.program, signatures, pool, found)
     except Stopped as stopped:
         if not isinstance(stopped.__cause__, LimitReached):
             raise stopped.__cause__ or stopped from None
@@ -173,28 +198,26 @@ def tuned_by_gepa(
     if not found.proposals and not count.ended:
         if outage.error and not isinstance(outage.error, LimitReached):
             raise outage.error
-        found.ended = f"{found.ended}; it proposed no usable instruction"
+        found.ended = f"{found.ended}; it changed no prompt"
     return found
 
 
-def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float:
-    """Return the mark of one answer, in [0, 1]; for a rating, the closeness of the fused score to the MOS."""
-    if stage in ("scoring", "all"):
-        return 0.0 if assessed.fused is None else 1 - abs(assessed.fused - (question.target or 0.0)) / WIDEST
-    return marks(stage, [assessed], [question])[0]
-
-
 def _take_over(
-    made: Student, signatures: Mapping[str, type[dspy.Signature]], pool: Sequence[TuningQuestion], found: Searched
+    program: AgenticIQA,
+    made: AgenticIQA,
+    signatures: Mapping[str, type[dspy.Signature]],
+    pool: Sequence[TuningQuestion],
+    found: Searched,
 ) -> None:
-    """Copy the instructions of an optimized student to the outcome, after checking each."""
+    """Copy the changed instructions and worked examples of an optimized program to the outcome, after checking each."""
+    before, after = prompts_of(program), prompts_of(made)
     for name, predictor in made.named_predictors():
         text, original = predictor.signature.instructions, signatures[name]
         if fault := broken(text, original) or quoted(text, original.instructions, pool):
             found.refused.append(fault)
-        elif text != original.instructions:
-            found.best[name] = text
-            added = added_sentences(original.instructions, text)
+        elif after[name] != before[name]:
+            found.best[name], found.demos[name] = text, predictor.demos
+            added = added_sentences(original.instructions, text) or f"{len(predictor.demos)} worked examples"
             found.steps.append(
                 Step(len(found.steps) + 1, 0, dict(found.best), name, taken=True, why="by the optimizer", added=added)
             )
