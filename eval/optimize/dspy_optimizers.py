@@ -10,10 +10,9 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import wraps
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import dspy
-from dspy.teleprompt import Teleprompter
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.eval.optimize.for_dspy import example_of, freeze, metric
@@ -114,9 +113,16 @@ class Student(dspy.Module):
 Sets = dict[str, list[dspy.Example]]
 
 
+class DSPyOptimizer(Protocol):
+    """An optimizer of DSPy, such as ``dspy.MIPROv2``."""
+
+    def compile(self, student: dspy.Module, *, trainset: list[dspy.Example]) -> Any:
+        """Return an optimized copy of the student."""
+
+
 def gepa_for(
     pool: Sequence[TuningQuestion], reflection: dspy.BaseLM | None, seed: int, count: Count
-) -> tuple[Teleprompter, Sets]:
+) -> tuple[DSPyOptimizer, Sets]:
     """Return GEPA with the metric of this package and a budget that fits ``count``, and its questions, in two halves.
 
     Raises UserError for too few questions.
@@ -143,7 +149,7 @@ def gepa_for(
     return gepa, {"trainset": asked[half:], "valset": asked[:half]}
 
 
-def _watched(optimizer: Teleprompter, count: Count) -> Any:
+def _watched(optimizer: DSPyOptimizer, count: Count) -> Any:
     """Return the optimizer with a metric that ends the run if it raises; GEPA also ends when the budget is spent."""
     watched: Any = copy(optimizer)
     if isinstance(optimizer, dspy.GEPA):
@@ -170,7 +176,7 @@ def _raising(given: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def tuned_by_dspy(
-    optimizer: Teleprompter,
+    optimizer: DSPyOptimizer,
     sets: Sets,
     program: AgenticIQA,
     pool: Sequence[TuningQuestion],

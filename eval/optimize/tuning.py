@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import dspy
-from dspy.teleprompt import Teleprompter
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
-from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
+from agenticiqa.eval.optimize.dspy_optimizers import Count, DSPyOptimizer, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
@@ -80,7 +79,7 @@ def optimize(
     reflection: dspy.BaseLM | None = None,
     budget: int = 400,
     starts: int = 3,
-    optimizer: Optimizer | Teleprompter = "reflect",
+    optimizer: Optimizer | DSPyOptimizer = "reflect",
     held_out: float = 0.4,
     scale: MosScale | None = None,
     seed: int = 0,
@@ -151,10 +150,10 @@ def optimize(
             seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
             kept_back = len(comparison_set) + 2 * len(seen[0])
             count = Count(budget, measured, limits, lambda: price.affords(kept_back))
-            if isinstance(optimizer, Teleprompter):
-                made, sets = optimizer, {"trainset": [example_of(question) for question in pool]}
-            else:
+            if isinstance(optimizer, str):
                 made, sets = gepa_for(pool, reflection, seed, count)
+            else:
+                made, sets = optimizer, {"trainset": [example_of(question) for question in pool]}
             found = tuned_by_dspy(made, sets, program, pool, signatures, count)
         candidate = with_instructions(program, found.best, found.demos)
         if may_go_on():
