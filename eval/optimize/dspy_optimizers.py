@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import dspy
 from dspy.utils.callback import BaseCallback
 
-from agenticiqa.eval.optimize.for_dspy import example_of, freeze, metric
+from agenticiqa.eval.optimize.for_dspy import example_of, failure_of, freeze, metric
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.reflection import broken, quoted
@@ -110,7 +110,7 @@ class Student(dspy.Module):
             raise Stopped from error
 
 
-Sets = dict[str, list[dspy.Example]]
+Sets = dict[str, Any]  # the arguments of ``compile``, without the student
 
 
 class DSPyOptimizer(Protocol):
@@ -164,9 +164,9 @@ def _raising(given: Callable[..., Any]) -> Callable[..., Any]:
     """Return a metric that raises ``Stopped`` for any error, and gives 0 where the program gave no result."""
 
     @wraps(given)
-    def marked(gold: dspy.Example, made: dspy.Prediction, *more: Any) -> Any:
-        if "failure" in made:
-            return dspy.Prediction(score=0.0, feedback=made.failure) if len(more) > 1 else 0.0
+    def marked(gold: dspy.Example, made: dspy.Prediction | None, *more: Any) -> Any:
+        if failure := failure_of(made):
+            return dspy.Prediction(score=0.0, feedback=failure) if len(more) > 1 else 0.0
         try:
             return given(gold, made, *more)
         except Exception as error:
@@ -192,6 +192,8 @@ def tuned_by_dspy(
     outage = Outage()
     try:
         with within(count.limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
+            if isinstance(optimizer, dspy.MIPROv2):
+                sets["program_aware_proposer"] = False  # it would send the source code of this package
             made = _watched(optimizer, count).compile(Student(program, signatures, count), **sets)
         _take_over(program, made.program, signatures, pool, found)
     except Stopped as stopped:

@@ -57,13 +57,13 @@ def example_of(question: TuningQuestion) -> dspy.Example:
 
 
 def metric(
-    gold: dspy.Example, pred: dspy.Prediction, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
+    gold: dspy.Example, pred: dspy.Prediction | None, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
 ) -> float | dspy.Prediction:
     """Compute the mark of one result, for any optimizer of DSPy and for ``dspy.Evaluate``.
 
     Args:
         gold: The example, with one of the labels of ``examples_of``.
-        pred: The result of the program.
+        pred: The result of the program, or ``None`` if it raised an error.
         trace: Not used, as well as ``pred_trace``; DSPy passes them.
         pred_name: The predictor that GEPA tunes.
         pred_trace: See ``trace``.
@@ -82,11 +82,17 @@ def metric(
         raise UserError(f"the example has the MOS {gold.mos:g}, expected 1 to 5: examples_of converts the labels")
     labels = {"target": gold.get("mos"), "answer": gold.get("answer"), "distortion": gold.get("distortion")}
     question = TuningQuestion(Path(), "", "", **labels)
-    assessed = Assessed(failure=pred.failure) if "failure" in pred else assessed_of(pred, {})
+    failure = failure_of(pred)
+    assessed = Assessed(failure=failure) if failure else assessed_of(pred, {})
     mark = mark_of(stage, assessed, question)
     if pred_name is None:
         return mark
     return dspy.Prediction(score=mark, feedback=feedback(stage, [assessed], [question])[0])
+
+
+def failure_of(pred: dspy.Prediction | None) -> str:
+    """Return why there is no result; empty if there is one."""
+    return "the program raised an error" if pred is None else str(pred.get("failure", ""))
 
 
 def freeze(program: AgenticIQA, except_: str | Sequence[str] = RATED) -> AgenticIQA:

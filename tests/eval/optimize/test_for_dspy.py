@@ -83,6 +83,13 @@ def test_the_mark_of_other_questions_is_the_right_option_and_f1(examples: Path) 
     assert [metric(dspy.Example(distortion=name), found) for name in ("Compression", "Noise")] == [1.0, 0.0]
 
 
+def test_a_program_that_failed_has_the_mark_0() -> None:
+    gold = dspy.Example(mos=3.0)
+    for failed, why in ((None, "the program raised an error"), (dspy.Prediction(failure="the end"), "the end")):
+        assert metric(gold, failed) == 0.0
+        assert metric(gold, failed, None, "x", None).feedback == f"There was no usable answer: {why}"
+
+
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
