@@ -106,6 +106,22 @@ class AdapterKey:
 
 
 @dataclass
+class FusionKey:
+    """The fusion; a configuration may also have a section of it."""
+
+    fusion: Annotated[
+        str | None,
+        Option(
+            "--fusion FILE",
+            "combine tools and model by this fusion profile, which `calibrate` wrote. With documents in place of FILE, "
+            "use equations 1 to 4 of the paper, with the plain mean of the tools (default: the same, but tools that "
+            "the program chooses are weighted)",
+        ),
+        MinLen(1),
+    ] = None
+
+
+@dataclass
 class ModelKeys:
     """The keys for requests to models."""
 
@@ -161,4 +177,4 @@ class ImageKeys:
     ] = False
 
 
-KEYS = (*keys(AdapterKey), *keys(ModelKeys), *keys(ImageKeys))
+KEYS = (*keys(AdapterKey), *keys(FusionKey), *keys(ModelKeys), *keys(ImageKeys))

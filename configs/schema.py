@@ -127,8 +127,9 @@ class LevelsConfig(StageConfig):
 class FusionConfig(Section):
     """The parameters that combine tool scores and the model's probabilities into one score.
 
-    Without any of them, the prior for a model without measurements is used. ``eta`` and ``model_error`` set the formula
-    of the paper by hand. Their defaults, ``eta`` 1 and ``model_error`` 0, are its Eq. 7-10.
+    Their defaults, ``eta`` 1 and ``model_error`` 0, are the paper's formula, except that tools which the program itself
+    chooses have weights in the mean of the tool scores. With ``mean: plain``, all tools count equally.
+    ``fusion: documents`` is a short form of all three, equations 1 to 4 of the paper.
 
     ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model. It has both errors, so it
     excludes the other keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
@@ -138,6 +139,7 @@ class FusionConfig(Section):
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
     model_error: float | None = Field(default=None, ge=0, description="standard error of the model's rating in levels")
+    mean: Literal["plain"] | None = Field(default=None, description="plain: all tools count equally in the tool mean")
     profile: str | None = Field(
         default=None, min_length=1, description="path of a fusion profile, instead of eta and model_error"
     )
@@ -145,6 +147,8 @@ class FusionConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _file_or_section(cls, given: object) -> object:
+        if given == "documents":
+            return {"eta": 1, "model_error": 0, "mean": "plain"}
         return {"profile": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")

@@ -8,13 +8,15 @@ from typing import Any, NamedTuple, TextIO
 
 import dspy
 
-from agenticiqa.configs import STAGES, Config, load_config
+from agenticiqa.configs import STAGES, Config, FusionConfig, load_config
 from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
 from agenticiqa.programs.errors import WrongArgument
 from agenticiqa.programs.events import next_round
 from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompts
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from agenticiqa.programs.fusion.tool_mean import PlainMean
 from agenticiqa.programs.images import ImageSource
 from agenticiqa.programs.images.loading import MAX_PIXELS
 from agenticiqa.programs.images.pairs import Pair
@@ -75,13 +77,17 @@ class AgenticIQA(SavedProgram):
             ``backends.choice.models_to_ask``).
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
             replaced by its hash and size.
+        fusion: How tool scores and the model's probabilities become a score, if no summarizer is given: a
+            ``ScoreFusion``, the file of a fusion profile, or "documents" for ``ScoreFusion()``, equations 1 to 4 of the
+            paper. By default, tools that the program itself chooses have weights in the tool mean.
 
     Attributes:
         frozen: The names of the predictors that optimizers do not see (see ``eval.optimize.freeze``).
 
     Raises:
         WrongArgument: A stage cannot be called as one, or ``lm`` or ``backend`` would not be asked or contradict each
-            other.
+            other, or ``fusion`` would not be used.
+        UserError: The fusion profile cannot be used.
     """
 
     def __init__(
@@ -98,6 +104,7 @@ class AgenticIQA(SavedProgram):
         align: bool = False,
         backend: str | None = None,
         keep_history: bool = False,
+        fusion: ScoreFusion | str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__()
         require_stages(planner=planner, executor=executor, summarizer=summarizer, replan=replan)
@@ -106,7 +113,12 @@ class AgenticIQA(SavedProgram):
             raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
         if lm is not None and backend is not None:
             raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
-        default = cache(lambda: composed(Config().with_backend(backend or AMBIENT)))
+        if fusion is not None and summarizer is not None:
+            raise WrongArgument("fusion has no effect, because the summarizer is given; set its attribute fusion")
+        config = Config().with_backend(backend or AMBIENT)
+        if fusion is not None and not isinstance(fusion, ScoreFusion):
+            config = config.model_copy(update={"fusion": FusionConfig.model_validate(os.fspath(fusion))})
+        default = cache(lambda: composed(config, fusion if isinstance(fusion, ScoreFusion) else None))
         self.planner = planner or default().planner
         self.executor = executor or default().executor
         self.summarizer = summarizer or default().summarizer
@@ -430,13 +442,19 @@ class Stages(NamedTuple):
     replan: protocols.ReplanStage
 
 
-def composed(config: Config) -> Stages:
-    """Build each stage from the configuration: one that asks a model, or its offline counterpart."""
+def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
+    """Build each stage from the configuration: one that asks a model, or its offline counterpart.
+
+    ``fusion`` replaces that of the configuration.
+    """
     tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
     levels = levels_scorer(config)
-    fusion = fusion_of(config, tools, levels.ask.backend if levels else summarizing)
+    fusion = fusion or fusion_of(config, tools, levels.ask.backend if levels else summarizing)
+    plain_mean: PlainMean = "never" if config.is_offline else "chosen"
+    if fusion.plain_mean:
+        plain_mean = "always"
     if executing:
         # Stages that ask a model, and their signatures, are not loaded for a photo that is assessed offline.
         from agenticiqa.programs.stages.analyst import Analyst
@@ -451,9 +469,11 @@ def composed(config: Config) -> Stages:
             tools,
             Locator(backend=executing, attempts=attempts),
             TableSelector() if config.executor.select == "table" else None,
+            plain_mean,
         )
     else:
-        executor = Executor(MeasuredDetector(), MeasuredAnalyst(), TableSelector(), tools, SaliencyLocator())
+        offline = (MeasuredDetector(), MeasuredAnalyst(), TableSelector())
+        executor = Executor(*offline, tools, SaliencyLocator(), plain_mean=plain_mean)
     planner: protocols.PlannerStage = RulePlanner(tools)
     if planning:
         planner = Planner(

@@ -221,10 +221,10 @@ class ToolCall(Strict):
 
     ``raw`` is on the metric's own scale, in ``unit`` if it has one ("dB"), ``calibrated`` on 1..5 (higher is better).
     ``spread`` is the standard deviation, in levels, of the MOS around ``calibrated``. ``weight`` is its
-    share of the mean of its region's scores, 0 for a tool that is not part of it. ``image_kind`` says whether a tool
-    trained on both photos and AI-generated images recognized one or the other. ``adapted`` describes the user's labels
-    that its score was adapted to. ``ms`` is wall time. ``box`` is the measured crop, ``[left, top, right, bottom]`` in
-    pixels, or ``None`` for the whole image.
+    share of the mean of its region's scores, or of all scores in a plain mean; 0 for a tool that is not part of it.
+    ``image_kind`` says whether a tool trained on both photos and AI-generated images recognized one or the other.
+    ``adapted`` describes the user's labels that its score was adapted to. ``ms`` is wall time. ``box`` is the measured
+    crop, ``[left, top, right, bottom]`` in pixels, or ``None`` for the whole image.
     """
 
     tool: str
@@ -317,16 +317,17 @@ class ExecutorOutput(Strict):
     @property
     def _rated(self) -> list["RatedScore"]:
         stated = {(call.region, call.tool): call.weight for call in self.tool_log}
-        by_region = [
+        found = [
             rated
             for region, scores in (self.quality_scores or {}).items()
-            if (rated := _rated_of(region, scores, {tool: stated.get((region, tool)) for tool, _ in scores.values()}))
+            for rated in _rated_of(region, scores, {tool: stated.get((region, tool)) for tool, _ in scores.values()})
         ]
-        return [each._replace(weight=each.weight / len(by_region)) for rated in by_region for each in rated]
+        total = math.fsum(rated.weight for rated in found)
+        return [rated._replace(weight=rated.weight / total) for rated in found]
 
     @property
     def overall_mean(self) -> float | None:
-        """The mean over the regions of their weighted means of ``overall_scores``; ``None`` without scores."""
+        """The weighted mean of ``overall_scores``, the plain mean if no call has a weight; ``None`` without scores."""
         if not (rated := self._rated):
             return None
         return min(max(math.fsum(each.weight * each.score for each in rated), 1.0), 5.0)
@@ -346,13 +347,12 @@ class RatedScore(NamedTuple):
 
 
 def _rated_of(region: str, scores: dict[str, tuple[str, float]], stated: dict[str, float | None]) -> list[RatedScore]:
-    """Return the scores of one region that a rating is based on; their weights sum to 1."""
+    """Return the scores of one region that a rating is based on, with the stated weights, or 1 if none is stated."""
     if all(weight is None for weight in stated.values()):
         pairs = [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
-        return [RatedScore(region, tool, score, 1 / len(pairs)) for tool, score in pairs]
-    weights = {tool: weight for tool, weight in stated.items() if weight}
-    total, found = math.fsum(weights.values()), dict(scores.values())
-    return [RatedScore(region, tool, found[tool], weight / total) for tool, weight in weights.items()]
+        return [RatedScore(region, tool, score, 1.0) for tool, score in pairs]
+    found = dict(scores.values())
+    return [RatedScore(region, tool, found[tool], weight) for tool, weight in stated.items() if weight]
 
 
 class SummarizerOutput(Strict):

@@ -6,7 +6,16 @@ from pathlib import Path
 from agenticiqa.configs.options import Group, Option, Options
 from agenticiqa.eval.names import GROUPS, MOS_RANGE_HELP, OPTIMIZERS, SCORER_FORMS, TUNED_STAGES
 from agenticiqa.programs.backends.cores import WORKERS
-from agenticiqa.programs.cli.arguments import BATCHED, COMPARE_IMAGES, DRY_RUN, MODELS, QUERY, RAW_CSV, WORKERS_OPTION
+from agenticiqa.programs.cli.arguments import (
+    BATCHED,
+    COMPARE_IMAGES,
+    DRY_RUN,
+    MODELS,
+    MODELS_FUSED,
+    QUERY,
+    RAW_CSV,
+    WORKERS_OPTION,
+)
 
 FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
 DATA_HELP = (
@@ -160,7 +169,7 @@ LABELS: Options = (
         "How to read your own table.",
     ),
 )
-OF_THE_PROGRAM: Options = (QUERY, MODELS)  # options that a scorer does not use
+OF_THE_PROGRAM: Options = (QUERY, MODELS_FUSED)  # options that a scorer does not use
 
 EVALUATE: Options = (
     Option(
@@ -193,7 +202,7 @@ EVALUATE: Options = (
         'defines the splits: a column image, and one column per split with "test" for test images',
     ),
     Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)", bool),
-    MODELS,
+    MODELS_FUSED,
     Option(
         "--out RUN",
         "folder of the results (default: runs/<data>-<backend>). Run the same command again to continue there. With "

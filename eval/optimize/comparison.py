@@ -14,7 +14,7 @@ from agenticiqa.eval.optimize.objectives import marks
 from agenticiqa.eval.optimize.search import Searched
 from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
 from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
+from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.saving import SavedProgram
 
 FUSED, MODEL, MARK = "fused", "model", "mark"
@@ -77,7 +77,7 @@ def fitted(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed]) ->
         for question, one in zip(questions, assessed, strict=True)
         if (one.model, one.tools) == (model, tools) and one.probabilities
     ]
-    return fit_profile(rows, PRIOR, backend=model, toolset=tools, version=version("agenticiqa"), fitted_on=date.today())
+    return fit_profile(rows, backend=model, toolset=tools, version=version("agenticiqa"), fitted_on=date.today())
 
 
 def levels_of(assessed: Assessed) -> dict[int, float]:

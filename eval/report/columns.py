@@ -16,6 +16,7 @@ from agenticiqa.eval.metrics import Numbers
 from agenticiqa.eval.names import GROUPS
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
+from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.training_images import Part
 from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput
 
@@ -117,7 +118,8 @@ class Columns:
         """Add the tool mean, the expected level and their combinations; return the source of the probabilities."""
         calls = [{"ms": 0.0, **call} for call in evidence.get("tool_log") or []]
         known = {"quality_scores": evidence.get("quality_scores"), "tool_log": calls}
-        mean = ExecutorOutput.model_validate(known).overall_mean
+        tools = ExecutorOutput.model_validate(known)
+        mean = tools.overall_mean
         self._predict(TOOL_MEAN, mean)
         source, shares = row.get("probability_source"), row.get("quality_probs")
         if not source or not shares or source == UNIFORM:
@@ -127,7 +129,8 @@ class Columns:
         self._predict(OFFLINE_SCORE if source in OFFLINE else MODEL_ALONE, expectation)
         if mean is not None:
             self._predict(AVERAGE, (mean + expectation) / 2)
-            self._predict(PAPER, ScoreFusion().fuse_scores([mean], probabilities))
+        if (plain := plain_mean(tools)) is not None and source not in OFFLINE:
+            self._predict(PAPER, ScoreFusion().fuse_scores([plain], probabilities))
         if row.get("fusion"):
             whole = ExecutorOutput.model_validate(evidence)
             self._predict(WITHOUT_PROFILE, fused_score(default_fusion(), whole, probabilities, source).score)
@@ -186,6 +189,16 @@ class Conduct:
             "failed_tool_calls": self.failed_calls,
             "ms_per_image": {"median": statistics.median(times), "mean": statistics.fmean(times)} if times else None,
         }
+
+
+def plain_mean(evidence: ExecutorOutput) -> float | None:
+    """Return the plain mean of the scores of tools that estimate quality (equation 1); ``None`` without any."""
+    calls = [call.model_copy(update={"weight": _rates(call.tool)}) for call in evidence.tool_log]
+    return evidence.model_copy(update={"tool_log": calls}).overall_mean
+
+
+def _rates(tool: str) -> float:
+    return float(tool not in TOOLS or TOOLS[tool].rates_overall)
 
 
 def columns_of(rows: Iterable[Row]) -> Columns:

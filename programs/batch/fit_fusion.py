@@ -17,9 +17,9 @@ from importlib.metadata import version
 from typing import Any, NamedTuple, TypeAlias
 
 from agenticiqa.programs.errors import UserError
-from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile
+from agenticiqa.programs.fusion.fit import FEWEST_IMAGES, FusionRow, fit_profile, usual_kind
 from agenticiqa.programs.fusion.interval import backend_shown
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
+from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.result import is_unscored
 from agenticiqa.programs.tools import TOOLS
@@ -27,7 +27,7 @@ from agenticiqa.signatures.types import FROM_REJECTED, GLOBAL, ExecutorOutput, Q
 
 Row: TypeAlias = dict[str, Any]
 
-RELIABLE_FROM = 50  # rated images; with fewer, a fit depends strongly on the prior
+RELIABLE_FROM = 50  # rated images; with fewer, a fit depends strongly on typical models
 ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
 OTHER_KIND = "of a different image kind (photo or AI-generated) than most rows"
 ANOTHER = "with a different model, prompts or tools than most rows"
@@ -77,24 +77,25 @@ def fit_rows(
         known[image] = min(known.get(image, candidate), candidate, key=lambda each: each[0])
     subject = max(by_subject, key=lambda each: (len(by_subject[each]), each), default=None)
     used = by_subject[subject] if subject else {}
-    if subject is None or len(used) < FEWEST_IMAGES:
+    fit_to = [one for _, (_, one) in sorted(used.items(), key=lambda each: each[0])]
+    of_kind = sum(one.image_kind == usual_kind(fit_to) for one in fit_to)
+    if others := len(used) - of_kind:
+        not_used[OTHER_KIND] = others
+    if subject is None or of_kind < FEWEST_IMAGES:
         without = f" ({not_used_text(not_used)})" if not_used else ""
         raise UserError(
-            f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, found {len(used)}{without}"
+            f"a fusion profile needs at least {FEWEST_IMAGES} images that a model rated, found {of_kind}{without}"
         )
     if others := sum(map(len, by_subject.values())) - len(used):
         not_used[ANOTHER] = others
     profile = fit_profile(
-        [one for _, (_, one) in sorted(used.items(), key=lambda each: each[0])],
-        PRIOR,
+        fit_to,
         backend=subject.model,
         prompts=subject.prompts,
         toolset=subject.tools,
         version=version("agenticiqa"),
         fitted_on=fitted_on,
     )
-    if others := len(used) - profile.images:
-        not_used[OTHER_KIND] = others
     about = {"curves": subject.curves, "tuned": subject.tuned}
     return FusionFit(profile.model_copy(update=about), subject, not_used)
 

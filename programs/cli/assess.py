@@ -21,6 +21,7 @@ from agenticiqa.programs.cli.printable import json_text, print_error, print_note
 from agenticiqa.programs.cli.ranking import is_ranked, ranking_of
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.result import Assessment
 
 
@@ -108,6 +109,10 @@ def run(args: Namespace) -> int:
         print_note(outputs.kept_text(kept, len(summary.failed), dropped))
     if args.save_maps and summary.assessed:
         print_note(f"Pictures were saved in {args.save_maps}")
+    answered = summary.assessed + summary.assessed_before - summary.unscored
+    place = printable_path(kept.path) if kept else None
+    if unfitted := outputs.unfitted_text(config, (job.asked for job in found.jobs), answered, place):
+        print_note(unfitted)
     status = overview.show_overview(args, entries, summary.failed)
     if summary.unscored:
         again = "the same command with --resume" if file else None

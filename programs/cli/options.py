@@ -3,7 +3,7 @@
 from argparse import Namespace
 from collections.abc import Collection
 
-from agenticiqa.configs import Config, load_config
+from agenticiqa.configs import Config, FusionConfig, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
@@ -34,6 +34,8 @@ def config_from(args: Namespace) -> Config:
     changed = {each.name: getattr(args, each.name, None) for each in KEYS}
     if vars(args).get("batch"):
         changed["cache"] = False  # batches store their answers themselves
+    if changed["fusion"]:
+        changed["fusion"] = FusionConfig.model_validate(changed["fusion"])
     config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
         adapter_in(config.adapter)  # raises before anything is estimated or sent

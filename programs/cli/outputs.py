@@ -1,13 +1,16 @@
 """Assess the images of a run and write the results: cards, JSON, or lines in a file."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
+from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
 from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
@@ -17,8 +20,9 @@ from agenticiqa.programs.cli import card, render
 from agenticiqa.programs.cli.printable import json_text, print_error
 from agenticiqa.programs.errors import AgenticIQAError, UserError
 from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.result import Assessment, is_unscored
-from agenticiqa.signatures.types import FROM_REJECTED
+from agenticiqa.signatures.types import FROM_REJECTED, QueryType
 
 Write: TypeAlias = Callable[[Job, Row], None]
 
@@ -136,6 +140,25 @@ def kept_text(results: ResultsFile, failed: int = 0, dropped: int = 0) -> str:
     if others := results.replaced:
         text += f"; {others} of its {results.length} rows are outdated, as later rows replace them"
     return f"{text}; {dropped} outdated rows were removed" if dropped else text
+
+
+def unfitted_text(config: Config, queries: Iterable[str], images: int, place: str | None) -> str:
+    """Return the note that the fusion is not fitted to the model of a large run, with the command that fits it.
+
+    It is empty if the configuration sets the fusion, no model rates, or fewer than 50 of the assessed ``images`` were
+    rated. ``queries`` has the question of each image; ``place`` is the file or folder of the results, if any.
+    """
+    config = config.in_profile()
+    if config.summarizer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
+        return ""
+    ratings = sum(detect_query_type(query, "IQA") is QueryType.SCORING for query in queries)
+    if min(ratings, images) < RELIABLE_FROM:
+        return ""
+    save = "" if place else "save the results with --jsonl scores.jsonl; then "
+    return (
+        f"the fusion is not fitted to {config.summarizer.backend}: {save}`agenticiqa calibrate "
+        f"{shlex.quote(place or 'scores.jsonl')} --out profile.yaml` needs no labels"
+    )
 
 
 def is_kept(results: ResultsFile) -> bool:

@@ -11,7 +11,7 @@ from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.outputs import incomplete_text
+from agenticiqa.programs.cli.outputs import incomplete_text, unfitted_text
 from agenticiqa.programs.cli.printable import print_error, print_note
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
@@ -49,7 +49,12 @@ def run(args: Namespace) -> int:
     else:
         with within(limits):
             ended = run_shards(shard_run, assess_here, args.shard_images, watch)
-    return _reported(ended, args.parquet)
+    status = _reported(ended, args.parquet)
+    rated = ended.figures["assessed"] - ended.figures["unscored"]
+    queries = [] if args.options else [args.query] * rated
+    if unfitted := unfitted_text(config, queries, rated, args.parquet):
+        print_note(unfitted)
+    return status
 
 
 def _reported(ended: RunOfShards, folder: str) -> int:

@@ -5,8 +5,8 @@ a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are indepe
 because the errors of models and tools are correlated (``SHARED_ERROR``, measured on 15 models). The most reliable tool
 is used. If no reliability is known, three predictors are used: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))``
 (triple collocation, Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. With few images the
-estimate is shrunk toward the prior, or toward 0 if it looks like a model at chance. With labels, both reliabilities are
-correlations with the labels.
+estimate is shrunk toward that of a typical model, or toward 0 if it looks like a model at chance. With labels, both
+reliabilities are correlations with the labels.
 
 The reliabilities and their correlation determine the weights of linear regression. The errors in the profile give the
 fusion formula the same weights. All correlations use normal scores (ranks mapped to normal quantiles). The result does
@@ -26,7 +26,9 @@ from agenticiqa.programs.tools.srcc_table import errors_by_source, mos_srcc
 from agenticiqa.programs.tools.tool import MOS_STD
 from agenticiqa.signatures.vocabulary import ImageKind
 
-FEWEST_IMAGES = 10  # with fewer images, the prior's numbers are returned
+FEWEST_IMAGES = 10
+# What is assumed of tools and models before a fit: their reliability, and its deviation between models.
+TYPICAL_TOOL, TYPICAL_MODEL, TYPICAL_STD = 0.8, 0.75, 0.25
 LEAST, MOST = 0.05, 0.97  # limits of a reliability
 SMALLEST_STD = 0.05  # minimum deviation of scores, in levels, and of positions
 LEAST_WEIGHT = 0.02  # minimum weight of the tools, relative to their reliability
@@ -71,7 +73,6 @@ class FusionRow:
 
 def fit_profile(
     rows: Sequence[FusionRow],
-    prior: FusionProfile,
     *,
     tool_reliability: float | None = None,
     backend: str = "",
@@ -80,16 +81,15 @@ def fit_profile(
     version: str = "",
     fitted_on: date | None = None,
 ) -> FusionProfile:
-    """Fit a profile to images, shrunk toward a prior.
+    """Fit a profile to images; with few of them, it is near that of a typical model.
 
     A profile is fitted to photos or to AI-generated images, and rows of the less frequent kind are ignored. If at least
     10 images have labels, only rows with labels are used.
 
     Args:
         rows: The images.
-        prior: The profile to shrink toward; below 10 images the result has its numbers.
         tool_reliability: The known correlation of the tool mean with MOS, in (0, 1). The default is that of the best of
-            ``toolset`` in the tool table, or the prior's if the table has none of them. The other tools of the rows get
+            ``toolset`` in the tool table, or .8 if the table has none of them. The other tools of the rows get
             theirs from the table.
         backend: The model that the profile is for; this and the following arguments are recorded in the profile.
         prompts: A digest of the model's prompts.
@@ -101,7 +101,7 @@ def fit_profile(
         The profile.
 
     Raises:
-        ValueError: A tool score is not finite.
+        ValueError: A tool score is not finite, or there are fewer than 10 images of one kind.
     """
     if not all(math.isfinite(row.tool_score) for row in rows):
         raise ValueError("tool scores must be finite numbers")
@@ -117,34 +117,32 @@ def fit_profile(
         "image_kind": image_kind,
     }
     if len(rows) < FEWEST_IMAGES:
-        return prior.model_copy(update=identity)
+        raise ValueError(f"a fusion profile needs at least {FEWEST_IMAGES} images of one kind, got {len(rows)}")
     known = tool_reliability or max(
         filter(None, (known_reliability(tool, image_kind) for tool in toolset)), default=None
     )
     labeled = [row for row in rows if row.label is not None]
     if len(labeled) >= FEWEST_IMAGES:
-        rows, found = labeled, measured_reliability(labeled, prior)
+        rows, found = labeled, measured_reliability(labeled)
     else:
-        labeled, found = [], estimated_reliability(rows, prior, known)
-    return prior.model_copy(update={**identity, "labels": len(labeled), **_fitted_values(rows, found)})
+        labeled, found = [], estimated_reliability(rows, known)
+    return FusionProfile.model_validate({**identity, "labels": len(labeled), **_fitted_values(rows, found)})
 
 
-def measured_reliability(rows: Sequence[FusionRow], prior: FusionProfile) -> dict[str, float]:
-    """Return the correlations of tools and model with the labels, each shrunk toward the prior's."""
+def measured_reliability(rows: Sequence[FusionRow]) -> dict[str, float]:
+    """Return the correlations of tools and model with the labels, each shrunk toward the typical one."""
     labels = [row.label for row in rows if row.label is not None]
     tool = agreement([row.tool_score for row in rows], labels)
     model = agreement([position(row.expectation) for row in rows], labels)
-    weight = _weight(prior.prior_std, len(rows))
+    weight = _weight(TYPICAL_STD, len(rows))
     return {
-        "tool": clipped(weight * tool + (1 - weight) * prior.reliability["tool"]),
-        "model": clipped(shrunk(model, len(rows), prior)),
+        "tool": clipped(weight * tool + (1 - weight) * TYPICAL_TOOL),
+        "model": clipped(shrunk(model, len(rows))),
         "labels": clipped(model),
     }
 
 
-def estimated_reliability(
-    rows: Sequence[FusionRow], prior: FusionProfile, tool_reliability: float | None
-) -> dict[str, float]:
+def estimated_reliability(rows: Sequence[FusionRow], tool_reliability: float | None) -> dict[str, float]:
     """Return the reliabilities of ``tool`` and ``model`` without labels, and each estimate for the model by name.
 
     ``agreement`` is the estimate from the tool with the highest known reliability, ``three_way`` the mean estimate over
@@ -159,8 +157,8 @@ def estimated_reliability(
     if triples := [found for name, of in having.items() if (found := three_way(name, of))]:
         estimates["three_way"] = fmean(triples)
     elif not known:
-        known[""] = prior.reliability["tool"]
-    best = clipped(max(known.values(), default=prior.reliability["tool"]))
+        known[""] = TYPICAL_TOOL
+    best = clipped(max(known.values(), default=TYPICAL_TOOL))
     if known:
         anchor = max(known, key=lambda name: known[name])
         seen = having[anchor] if anchor else rows
@@ -170,8 +168,8 @@ def estimated_reliability(
         estimates["agreement"] = reliability_from(together, best, shared_error(rows))
     found = estimates.get("agreement", estimates.get("three_way", 0.0))
     return {
-        "tool": clipped(tool_reliability or prior.reliability["tool"]),
-        "model": clipped(shrunk(found, len(rows) * best**2, prior)),
+        "tool": clipped(tool_reliability or TYPICAL_TOOL),
+        "model": clipped(shrunk(found, len(rows) * best**2)),
         **estimates,
     }
 
@@ -215,13 +213,13 @@ def reliability_from(together: float, known: float, usual: float) -> float:
     return max(math.cos(math.acos(min(max(together / length, -1), 1)) + turn), 0.0)
 
 
-def shrunk(estimate: float, images: float, prior: FusionProfile) -> float:
-    """Return the expected reliability of a model, given the prior and an estimate from this number of images.
+def shrunk(estimate: float, images: float) -> float:
+    """Return the expected reliability of a model, given an estimate from this number of images.
 
-    The prior is a mixture of two normal distributions: one of models at chance, one described by the profile ``prior``.
-    Few images give a result near the prior; an estimate near 0 from many images is that of a model at chance.
+    Its prior is a mixture of two normal distributions: one of models at chance, one of typical models. Few images give
+    a result near the prior; an estimate near 0 from many images is that of a model at chance.
     """
-    kinds = ((AT_CHANCE, 0.0, CHANCE_STD), (1 - AT_CHANCE, prior.reliability["model"], prior.prior_std))
+    kinds = ((AT_CHANCE, 0.0, CHANCE_STD), (1 - AT_CHANCE, TYPICAL_MODEL, TYPICAL_STD))
     total = expected = 0.0
     for share, mean, std in kinds:
         likelihood = share * NormalDist(mean, math.sqrt(std**2 + 1 / images)).pdf(estimate)
@@ -232,7 +230,7 @@ def shrunk(estimate: float, images: float, prior: FusionProfile) -> float:
 
 
 def _weight(prior_std: float, images: float) -> float:
-    """Return the weight of an estimate from this number of images relative to the prior, from their variances."""
+    """Return the weight of an estimate from this number of images beside a prior of this deviation."""
     return prior_std**2 / (prior_std**2 + 1 / images)
 
 
@@ -267,6 +265,7 @@ def _fitted_values(rows: Sequence[FusionRow], reliability: dict[str, float]) -> 
         "quality_mean": quality_mean,
         "quality_std": quality_std,
         "reliability": reliability,
+        "prior_std": TYPICAL_STD,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from agenticiqa.configs import FusionConfig
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, NormalAnswer
+from agenticiqa.programs.fusion.profile import FusionProfile, NormalAnswer
 from agenticiqa.programs.images.files import digest
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
@@ -33,7 +33,8 @@ class ScoreFusion:
     ``alpha_c`` is proportional to ``exp(-eta (mean - c)^2)`` around the mean of the tool scores, ``p_c`` is the
     softmax of the model's log-probabilities, and the score is ``sum(alpha_c p_c c) / sum(alpha_c p_c)``. The paper
     omits the denominator, but its example (two tools at 2.9871, result 2.9542) is correct only with it.
-    Without a tool score, the mean and deviation of the MOS in the profile replace it.
+    Without a tool score, the mean and deviation of the MOS in the profile replace it. With the default arguments, this
+    is equations 1 to 4 of the paper.
 
     Args:
         eta: ``1 / (2 sigma^2)`` of Bayes' rule; sigma is the standard deviation of the tools' error in levels.
@@ -43,6 +44,8 @@ class ScoreFusion:
             error allows. Equal probabilities carry no information and stay equal. 0 is the paper's formula.
         profile: Provides both errors instead of ``eta`` and ``model_error``, and maps the expected level to the scale.
             If some of the model's answers do not assess their image, ``p_c`` is a mixture of two Gaussians.
+        plain_mean: Whether all tools count equally in their mean (equation 1). Otherwise, and with a profile, this
+            applies to tools that the question names or a model selects. Tools that the program chooses are weighted.
 
     Raises:
         ValueError: ``eta`` or ``model_error`` is negative or not finite.
@@ -55,6 +58,7 @@ class ScoreFusion:
         *,
         model_error: float = 0.0,
         profile: FusionProfile | None = None,
+        plain_mean: bool = True,
     ) -> None:
         for name, value in (("eta", eta), ("model_error", model_error)):
             if not (math.isfinite(value) and value >= 0):
@@ -63,12 +67,13 @@ class ScoreFusion:
         self.eta = eta_of(profile.tool_error) if profile else eta
         self.model_error = profile.model_error if profile else model_error
         self.quality_levels = tuple(quality_levels)
+        self.plain_mean = plain_mean and profile is None
 
-    def with_profile(self, profile: FusionProfile) -> "ScoreFusion":
+    def with_profile(self, profile: FusionProfile | None) -> "ScoreFusion":
         """Return this fusion with the errors of a profile instead of its own.
 
         Args:
-            profile: The profile.
+            profile: The profile; ``None`` for ``eta`` 1 and the model's own probabilities.
 
         Returns:
             A new fusion.
@@ -79,7 +84,12 @@ class ScoreFusion:
     def settings(self) -> dict[str, Any]:
         """The parameters of the fusion for the description of a run."""
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
-        return {"eta": self.eta, "model_error": self.model_error, "profile": profile}
+        return {
+            "eta": self.eta,
+            "model_error": self.model_error,
+            "profile": profile,
+            "plain_mean": self.plain_mean,
+        }
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
         """Compute the weight of each level for tool scores.
@@ -186,7 +196,20 @@ class ScoreFusion:
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
-    fuse = fuse_scores
+    def fuse(
+        self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
+    ) -> float:
+        """Return :meth:`fuse_scores` of the arguments; the requirement documents have both names.
+
+        Args:
+            tool_scores: Scores in [1, 5].
+            vlm_probabilities: The model's probabilities by level.
+            tool_error: The standard deviation, in levels, that the tools report for this image.
+
+        Returns:
+            The score in [1, 5].
+        """
+        return self.fuse_scores(tool_scores, vlm_probabilities, tool_error=tool_error)
 
     def log_likelihood(
         self, vlm_probabilities: Mapping[int, float], levels: Sequence[float], *, alone: bool = False
@@ -260,19 +283,17 @@ class ScoreFusion:
 
 
 def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """Return the fusion without a profile: with the prior for unmeasured models, or the numbers of a section."""
-    return _fusion_of_section(section) or ScoreFusion(profile=PRIOR)
+    """Return the fusion without a profile: the paper's formula, with the parameters that a section sets."""
+    section = section or FusionConfig()
+    eta = 1.0 if section.eta is None else section.eta
+    return ScoreFusion(eta, model_error=section.model_error or 0.0, plain_mean=section.mean == "plain")
 
 
 def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
     """Return the offline fusion, where level probabilities and tool scores come from the same measurements."""
-    return _fusion_of_section(section) or ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR)
-
-
-def _fusion_of_section(section: FusionConfig | None) -> ScoreFusion | None:
-    if section is None or (section.eta is None and section.model_error is None):
-        return None
-    return ScoreFusion(1.0 if section.eta is None else section.eta, model_error=section.model_error or 0.0)
+    if section is not None and section != FusionConfig():
+        return default_fusion(section)
+    return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR, plain_mean=False)
 
 
 def _log_density(level: float, answer: NormalAnswer) -> float:

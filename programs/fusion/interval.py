@@ -7,7 +7,7 @@ from typing import Literal
 
 from agenticiqa.programs.backends.choice import without_place
 from agenticiqa.programs.fusion.formula import ScoreFusion, level_name
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile, combined_error
+from agenticiqa.programs.fusion.profile import FusionProfile, combined_error
 from agenticiqa.signatures.types import FROM_REJECTED, ExecutorOutput, ProbabilitySource
 from agenticiqa.signatures.vocabulary import ImageKind
 
@@ -17,7 +17,6 @@ NORMAL_QUANTILES: dict[Literal["80", "95"], float] = {"80": 1.2816, "95": 1.9600
 OFFLINE = ("learned", "measurements")  # sources of probabilities that do not come from a model
 FAR = 1.0  # difference between tools and model, in levels, from which it is reported
 FAR_FOR_FITTED = 1.25  # the same for a fitted model, as a multiple of the usual difference
-LEVERAGE_ERROR = 0.5  # share of the change by a model without measured error that counts as error
 # Factor on the deviation that the learned scorer reports for photos: the smallest with which the 80 % interval covers
 # at least 70 % of the MOS of each held-out set (CLIVE .78, BIQ2021 .71, LIVE r2 .75).
 PHOTO_SHARE = 0.8
@@ -67,10 +66,10 @@ def fused_score(
     """Fuse the tool scores of the evidence with a model's probabilities over the levels.
 
     If the fusion's profile was fitted to other tools (such as those with a reference), or to another model than
-    ``model``, which answered (such as a fallback), the default fusion is used, and the explanation says so. A profile
-    fitted to photos is also used for AI-generated images and vice versa, and the explanation says that too. ``spread``
-    is the standard deviation, in levels, that an offline MOS estimate reports. ``least_spread`` is the minimum spread
-    of the tools, for images outside of their training. Raises ValueError as ``fuse_scores`` does.
+    ``model``, which answered (such as a fallback), the fusion without a profile is used, and the explanation says so.
+    A profile fitted to photos is also used for AI-generated images and vice versa, and the explanation says that too.
+    ``spread`` is the standard deviation, in levels, that an offline MOS estimate reports. ``least_spread`` is the
+    minimum spread of the tools, for images outside of their training. Raises ValueError as ``fuse_scores`` does.
     """
     fusion, note = _for_this_image(fusion, evidence, model)
     profile, mean = fusion.profile, evidence.overall_mean
@@ -85,6 +84,11 @@ def fused_score(
         # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
         score = min(score, expectation)
     made_of = ", from the expected level alone, because no tool gave a score"
+    if profile is not None:
+        made_of = (
+            f", fused from an expected level of {expectation:.2f} and the typical quality {profile.quality_mean:.2f} "
+            "of the profile, because no tool gave a score"
+        )
     if mean is not None:
         count = len(evidence.overall_scores)
         made_of = f", fused from the tool mean {mean:.2f} (n={count}) and an expected level of {expectation:.2f}"
@@ -102,12 +106,12 @@ def fused_score(
             how += f" Without the model, the score is {without:.1f}."
     if profile is None:
         error = stated or spread or UNKNOWN_ERROR
+        if without is not None:  # the change by an unmeasured model may be an error (docs/methods.md has the coverage)
+            error = math.hypot(error, score - without)
     elif without is None:
         error = combined_error(profile.quality_std, profile.model_error)
     else:
         error = profile.score_error_of(stated, tools=mean, place=place)
-        if not profile.images:  # the change by an unmeasured model may be an error
-            error = (error**2 + (LEVERAGE_ERROR * (score - without)) ** 2) ** 0.5
     if source == "learned" and evidence.image_kind == "photo" and not any(call.adapted for call in evidence.tool_log):
         error = max(PHOTO_SHARE * error, least_spread)
     if source in FROM_REJECTED:
@@ -116,16 +120,16 @@ def fused_score(
 
 
 def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | None) -> tuple[ScoreFusion, str]:
-    """Return the fusion, or the default if its profile is for other tools or another model, with an explanation."""
+    """Return the fusion, without its profile if that is for other tools or another model, with an explanation."""
     profile = fusion.profile
     if profile is None:
         return fusion, ""
     if evidence.overall_scores and profile.toolset and profile.toolset != evidence.overall_tools:
         note = f"; the fusion profile is not used: it was fitted with other tools ({', '.join(profile.toolset)})"
-        return fusion.with_profile(PRIOR), note
+        return fusion.with_profile(None), note
     if profile.backend and model and profile.backend != backend_shown(model):
         note = f"; the fusion profile is not used: it was fitted for {profile.backend}, not {backend_shown(model)}"
-        return fusion.with_profile(PRIOR), note
+        return fusion.with_profile(None), note
     if profile.image_kind and evidence.image_kind and profile.image_kind != evidence.image_kind:
         was, now = KINDS[profile.image_kind], KINDS[evidence.image_kind]
         return fusion, f"; the fusion profile was fitted to {was}, but this image is one of the {now}"
@@ -134,7 +138,7 @@ def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | 
 
 def _far_limit(profile: FusionProfile | None, stated: float | None) -> float:
     """Return the reporting limit for tool-model differences, in levels; a fitted model has its own limit."""
-    if profile is None or not profile.images:
+    if profile is None:
         return FAR
     return max(FAR, FAR_FOR_FITTED * math.hypot(profile.tool_error_of(stated), profile.model_error))
 

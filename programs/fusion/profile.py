@@ -41,15 +41,15 @@ class FusionProfile(BaseModel):
     score, of the model's mapped expectation around the MOS, and of the MOS around the fused score. ``tool_spread`` is
     the root mean square of the deviations that the tools report for the images, ``None`` if they report none.
     ``unrelated_answers`` is the share of the model's answers that do not assess their image (for example because the
-    model obeyed a text in it) and have ``UNRELATED_ERROR`` in addition; 0 in the prior.
+    model obeyed a text in it) and have ``UNRELATED_ERROR`` in addition.
     The model's expectation ``e`` is mapped to ``model_center + model_slope * (position(e) - model_location)`` on the
     scale, which may lie outside 1..5. With the ``model_axis`` "level", ``e`` replaces its logit ``position(e)``.
     ``quality_mean`` and ``quality_std`` are the mean and the deviation of the MOS of the images; they replace the tool
     score if there is none. ``reliability`` has the correlations of ``tool`` and ``model`` with the true MOS, and each
-    estimate for the model. ``images`` is 0 for the prior, ``labels`` the number of images with MOS in the fit.
-    ``prior_std`` is the standard deviation of the model's reliability in the prior. ``backend``, ``prompts`` (a
-    digest), ``toolset`` and ``curves`` (a digest of the tools' curves) identify the model and the tools; they are empty
-    in the prior, which fits any. ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
+    estimate for the model. ``images`` is the number of images, ``labels`` the number of those with MOS in the fit.
+    ``prior_std`` is the standard deviation of the reliability of models, which the fit assumed. ``backend``,
+    ``prompts`` (a digest), ``toolset`` and ``curves`` (a digest of the tools' curves) identify the model and the tools;
+    one that is empty fits any. ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
     ``tuned`` is the digest of a tuned scorer prompt, empty for the shipped prompt.
     """
 
@@ -170,17 +170,3 @@ def profile_text(profile: FusionProfile) -> str:
     """Return the content of a profile's file."""
     text = yaml.safe_dump(profile.model_dump(mode="json"), sort_keys=False, default_flow_style=None, width=120)
     return HEADER + text
-
-
-# The prior for a model without measurements; docs/fusion.md says how it was chosen.
-PRIOR = FusionProfile(
-    tool_error=0.6,
-    model_error=0.7,
-    score_error=0.65,
-    model_axis="level",
-    model_location=3.0,
-    model_center=3.0,
-    quality_mean=3.2,
-    quality_std=0.8,
-    reliability={"tool": 0.8, "model": 0.75},
-)

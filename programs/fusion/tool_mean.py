@@ -1,6 +1,7 @@
-"""The weighted mean of tool scores: its tools and their weights.
+"""The mean of tool scores: its tools and their weights.
 
-Tools are weighted by inverse error variance. Correlated errors are counted once. With V the covariance of the errors,
+The mean of tools that the question names or a model selects is plain, as in the paper. Tools that the program chooses
+are weighted by inverse error variance. Correlated errors are counted once. With V the covariance of the errors,
 the weights that sum to one and minimize the error variance of the mean, ``w' V w``, are proportional to ``V^-1 1``
 (Bates and Granger 1969, Operational Research Quarterly 20). They are the inverse squared errors if the errors are
 independent, and one half each for a tool that is named twice. A tool that repeats a better one with more error gets a
@@ -14,11 +15,14 @@ with the other tools. An adapted tool has the error on its held-out labels.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from agenticiqa.programs.tools.srcc_table import Errors, errors_by_source
 from agenticiqa.programs.tools.tool import Tool
+
+PlainMean: TypeAlias = Literal["never", "chosen", "always"]  # the tools that count equally
 
 WITH_REFERENCE, WITHOUT = ("reference",), ("photo", "generated", "ladder")
 USUAL_CORRELATION = 0.6  # of the errors of two tools
@@ -38,6 +42,11 @@ def mean_weights(
     shares = least_error_weights(error_covariance(rating, has_reference, known)) if rating else np.zeros(0)
     found = {tool.name: round(float(share), DIGITS) for tool, share in zip(rating, shares, strict=True)}
     return {tool.name: found.get(tool.name, 0.0) for tool in tools}
+
+
+def equal_weights(tools: Sequence[Tool]) -> dict[str, float]:
+    """Return the weight 1 for each tool that estimates quality, and 0 for each that estimates a single property."""
+    return {tool.name: float(tool.rates_overall) for tool in tools}
 
 
 def rating_tools(

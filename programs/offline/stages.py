@@ -128,7 +128,7 @@ class TableSelector(StageModule):
 
     def forward(self, distortion_set: Distortions, tools: list[Tool]) -> Selected:
         """See ``protocols.SelectorStage``."""
-        return Selected(table_choice(distortion_set, tools))
+        return Selected(table_choice(distortion_set, tools), from_table=True)
 
 
 class MeasuredScorer(StageModule):

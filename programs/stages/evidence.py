@@ -93,7 +93,7 @@ def contradictions(evidence: ExecutorOutput) -> list[str]:
 
 
 def far_named_tools(evidence: ExecutorOutput) -> list[str]:
-    """Return one sentence for each tool named in the question with a score far from that of the program's own tool."""
+    """Return one sentence for each named or selected tool with a score far from that of the program's own tool."""
     return [
         f"{tool} ({score:.1f}) differs strongly from {own} ({mine:.1f}), the program's own metric"
         for tool, score, own, mine in _beside_own(evidence)
@@ -102,12 +102,12 @@ def far_named_tools(evidence: ExecutorOutput) -> list[str]:
 
 
 def named_gap(evidence: ExecutorOutput) -> float:
-    """Return the largest difference, in levels, between a tool named in the question and the program's own, or 0."""
+    """Return the largest difference, in levels, between a named or selected tool and the program's own, or 0."""
     return max((abs(score - mine) for _, score, _, mine in _beside_own(evidence)), default=0.0)
 
 
 def _beside_own(evidence: ExecutorOutput) -> Iterator[tuple[str, float, str, float]]:
-    """Yield each tool named in the question with its score, and the program's own tool of the region with its score."""
+    """Yield each named or selected tool with its score, and the program's own tool of the region with its score."""
     own = {call.region: call for call in evidence.tool_log if call.weight == 0 and call.distortion == OVERALL}
     for call in evidence.tool_log:
         mine = own.get(call.region)

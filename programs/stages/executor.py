@@ -10,12 +10,12 @@ from functools import partial
 from typing import TypeVar
 
 from agenticiqa.programs.errors import Unanswered
-from agenticiqa.programs.fusion.tool_mean import rating_tools
+from agenticiqa.programs.fusion.tool_mean import PlainMean, rating_tools
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import account, grown, place_in_frame
 from agenticiqa.programs.questions.query_type import detect_query_type
 from agenticiqa.programs.stages import progress, protocols
-from agenticiqa.programs.stages.protocols import Analyzed, Executed, StageResult, ToolSelection
+from agenticiqa.programs.stages.protocols import Analyzed, Executed, Selected, StageResult, ToolSelection
 from agenticiqa.programs.stages.side_by_side import StageModule, beside, cpu_slot
 from agenticiqa.programs.stages.tool_runs import (
     applicable_tools,
@@ -60,8 +60,9 @@ class Executor(StageModule):
         locate: Finds named regions first, except those that state a place in the frame, such as "left half". A region
             without a box is measured as the whole image, with a note; without ``locate`` this applies to all other
             names. A locator that found no box is not asked again for the same question.
-        select_for_rating: Replaces ``select`` if the question requests a rating. The tools of
-            ``fusion.tool_mean.rating_tools`` are then added to any selection.
+        select_for_rating: Replaces ``select`` if the question requests a rating.
+        plain_mean: Which tools count equally in the mean: always all, never any, or those that were ``chosen`` by the
+            question or a model. Other tools have the weights of ``fusion.tool_mean``.
     """
 
     def __init__(
@@ -72,11 +73,12 @@ class Executor(StageModule):
         toolbox: Mapping[str, Tool],
         locate: protocols.LocatorStage | None = None,
         select_for_rating: protocols.SelectorStage | None = None,
+        plain_mean: PlainMean = "chosen",
     ) -> None:
         super().__init__()
         self.detect, self.analyze, self.select, self.locate = detect, analyze, select, locate
         self.select_for_rating = select_for_rating
-        self.toolbox = toolbox
+        self.toolbox, self.plain_mean = toolbox, plain_mean
 
     def forward(
         self,
@@ -187,34 +189,47 @@ class Executor(StageModule):
     def _measure(self, work: "Work", distortions: Distortions) -> tuple[ToolSelection | None, list[ToolCall]]:
         """Select the tools, and run them.
 
-        If the question names tools, they are run. For a rating the program's own tools are run as well. They provide
-        the score if no named tool estimates quality; otherwise the first of them is run for comparison.
+        The question names the tools, or ``select`` chooses them. The program's own tools provide the score of a region
+        if no tool there estimates its quality, and take part where the table chose. For a rating, the first of them is
+        otherwise run for comparison.
         """
-        flags, selected = work.plan.plan, None
-        compared: ToolSelection = {}
+        flags = work.plan.plan
+        chosen: Selected | None = None
+        own: list[Tool] = []
         rates = detect_query_type(work.query, work.plan.query_type) is QueryType.SCORING
         if work.plan.tools and flags.tool_execution:
-            named = [get_tool(name, self.toolbox) for name in work.plan.tools]
-            selected = named_tools(named, distortions)
+            chosen = Selected(named_tools([get_tool(name, self.toolbox) for name in work.plan.tools], distortions))
             own = self._own_tools(work) if rates else []
-            if any(tool.rates_overall and tool.calibration for tool in named):
-                compared = with_overall({}, work.plan.regions, [tool for tool in own[:1] if tool not in named])
-            else:
-                selected = with_overall(selected, work.plan.regions, own)
         elif flags.tool_selection:
             tools = applicable_tools(self.toolbox, work.image, work.reference)
             select = (rates and self.select_for_rating) or self.select
             with work.attempt("tool_selection"):
                 chosen = work.noted(select(distortion_set=distortions, tools=tools))
-                selected = with_overall(chosen.selected_tools, work.plan.regions, self._own_tools(work))
-        if selected is not None:
-            progress.selected(selected)
-        if not flags.tool_execution or selected is None:
+                own = self._own_tools(work)
+        if chosen is None:
+            return None, []
+        rated = [] if chosen.from_table else self._rated_regions(work.plan.regions, chosen.selected_tools)
+        selected = with_overall(chosen.selected_tools, work.plan.regions, own, but=rated)
+        progress.selected(selected)
+        if not flags.tool_execution:
             return selected, []
-        calls = weighted(self._run(work, selected), self.toolbox, has_reference=work.reference is not None)
-        calls += [call.model_copy(update={"weight": 0.0}) for call in self._run(work, compared)]
+        plain = {"never": [], "chosen": rated, "always": work.plan.regions}[self.plain_mean]
+        calls = weighted(self._run(work, selected), self.toolbox, has_reference=work.reference is not None, plain=plain)
+        if rates and own:
+            beside = [region for region in rated if own[0].name not in selected[region].values()]
+            compared = self._run(work, with_overall({}, beside, own[:1]))
+            calls += [call.model_copy(update={"weight": 0.0}) for call in compared]
         work.remarks += self._no_part_of_the_score(work.plan.tools, calls, rates)
         return selected, calls
+
+    def _rated_regions(self, regions: list[str], selected: ToolSelection) -> list[str]:
+        """Return the regions with a selected tool that scores quality, not a single property."""
+
+        def scores_quality(name: str) -> bool:
+            tool = get_tool(name, self.toolbox)
+            return tool.rates_overall and tool.calibration is not None
+
+        return [region for region in regions if any(map(scores_quality, selected.get(region, {}).values()))]
 
     def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
         """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""
@@ -228,7 +243,7 @@ class Executor(StageModule):
                 yield f"{gave}. It measures only {tool.good_at[0].lower()}, so it is not part of the score."
 
     def _own_tools(self, work: "Work") -> list[Tool]:
-        """Return the tools of a rating for which the question names no tools."""
+        """Return the tools that the program itself chooses for a rating."""
         tools = applicable_tools(self.toolbox, work.image, work.reference)
         return rating_tools(tools, has_reference=work.reference is not None)
 

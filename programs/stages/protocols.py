@@ -90,10 +90,11 @@ class Analyzed:
 
 @dataclass(frozen=True)
 class Selected:
-    """The tool for each distortion of each region."""
+    """The tool for each distortion of each region; ``from_table`` says that the program's table chose them."""
 
     selected_tools: ToolSelection
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    from_table: bool = False
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Summarizer(StageModule):
     ) -> SummarizerOutput:
         """Return the score. ``doubt`` is why the tools may err here, ``least`` their minimum spread in this case."""
         p, is_adapted = scored.probabilities, any(call.adapted for call in evidence.tool_log)
-        # An adapter reports its own spread. The error of a named tool is at least its distance from the program's tool.
+        # An adapter reports its own spread. The error of another tool is at least its distance from the program's tool.
         least = max(0.0 if is_adapted else least, named_gap(evidence))
         if not evidence.overall_scores and scored.source == "uniform":
             raise NoScore("no score: there are no tool scores, and the model gave no level probabilities")

@@ -1,9 +1,10 @@
 """Select the tools of a run, and run them on the whole image or on a region."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.fusion.tool_mean import mean_weights
+from agenticiqa.programs.fusion.tool_mean import equal_weights, mean_weights
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.reference_check import recolored
 from agenticiqa.programs.images.regions import SMALLEST, crop, grown
@@ -73,20 +74,36 @@ def table_choice(distortions: Distortions, tools: Sequence[Tool]) -> ToolSelecti
     }
 
 
-def with_overall(selected: ToolSelection, regions: Sequence[str], rating: Sequence[Tool]) -> ToolSelection:
-    """Return the selection with the tools ``rating`` added to each region; the first has the key "Overall"."""
+def with_overall(
+    selected: ToolSelection, regions: Sequence[str], rating: Sequence[Tool], *, but: Collection[str] = ()
+) -> ToolSelection:
+    """Return the selection with the tools ``rating`` added to each region; the first has the key "Overall".
+
+    The regions ``but`` keep their own tools alone.
+    """
     keys = [OVERALL, *(f"{OVERALL} ({tool.name})" for tool in rating[1:])]
     own = {key: tool.name for key, tool in zip(keys, rating, strict=False)}
-    return {region: {**selected.get(region, {}), **own} for region in regions}
+    found = {region: {**selected.get(region, {}), **own} for region in regions}
+    return {region: dict(selected[region]) if region in but else row for region, row in found.items()}
 
 
-def weighted(calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_reference: bool) -> list[ToolCall]:
-    """Return the calls with their weights in the mean of their region; calls without a score have none."""
+def weighted(
+    calls: Sequence[ToolCall], toolbox: Mapping[str, Tool], *, has_reference: bool, plain: Collection[str] = ()
+) -> list[ToolCall]:
+    """Return the calls with their weights in the mean of their region; calls without a score have none.
+
+    The scores of the regions ``plain`` count equally, across regions, too: their weights are shares of the whole mean.
+    """
     weights: dict[str, dict[str, float]] = {}
-    for region in {call.region for call in calls}:
+    for region in dict.fromkeys(call.region for call in calls):
         scored = [toolbox[call.tool] for call in calls if call.region == region and call.calibrated is not None]
-        weights[region] = mean_weights(scored, has_reference=has_reference)
-    return [call.model_copy(update={"weight": weights[call.region].get(call.tool)}) for call in calls]
+        if region in plain:
+            weights[region] = equal_weights(scored)
+        else:
+            weights[region] = mean_weights(scored, has_reference=has_reference)
+    total = sum(math.fsum(row.values()) for row in weights.values()) if plain else 1.0
+    shares = {region: {tool: w / (total or 1.0) for tool, w in row.items()} for region, row in weights.items()}
+    return [call.model_copy(update={"weight": shares[call.region].get(call.tool)}) for call in calls]
 
 
 def run_in_box(

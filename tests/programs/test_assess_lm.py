@@ -88,9 +88,9 @@ def test_scoring_without_a_reference(photo: Path) -> None:
     evidence = result.executor_evidence
     assert evidence.distortion_set == {"Global": ["Blurs"]}
     assert [row.severity for row in evidence.distortion_analysis["Global"]] == ["moderate"]
-    assert {"Blurs", "Overall"} == set(evidence.quality_scores["Global"])
+    assert {"Blurs"} == set(evidence.quality_scores["Global"]), "no other tool than the selected one"
     p = softmax({int(level): log for level, log in LOGS.items()})
-    fused = default_fusion().fuse_scores(evidence.overall_scores, p, tool_error=evidence.overall_spread)
+    fused = default_fusion().fuse_scores(evidence.overall_scores, p)
     assert result.final_answer == pytest.approx(fused)
     assert result.quality_score == result.final_answer
     assert isinstance(result.final_answer, float)

@@ -212,7 +212,10 @@ def test_a_rating_is_based_on_the_tools_with_a_weight() -> None:
     }
     weights = {"NIQE": 0.25, "NOISE-SIGMA": 0.0, "LEARNED-IQA": 0.75}
     log = [
-        {"tool": tool, "region": region, "distortion": key, "weight": weights[tool], "spread": 0.5, "ms": 1}
+        {
+            **{"tool": tool, "region": region, "distortion": key, "spread": 0.5, "ms": 1},
+            "weight": 1.0 if region == "sea" else weights[tool],
+        }
         for region, row in scores.items()
         for key, (tool, _) in row.items()
     ]
@@ -233,7 +236,7 @@ def test_a_rating_is_based_on_overall_scores_or_on_all_scores() -> None:
     }
     found = ExecutorOutput.model_validate({"quality_scores": scores})
     assert found.overall_scores == [4.0, 3.0, 2.0, 1.0, 5.0]
-    assert found.overall_mean == pytest.approx((3.5 + 1.5 + 5.0) / 3)
+    assert found.overall_mean == pytest.approx((4.0 + 3.0 + 2.0 + 1.0 + 5.0) / 5)
     assert found.scores == [4.0, 3.0, 1.0, 2.0, 1.0, 5.0]
     assert (ExecutorOutput().overall_scores, ExecutorOutput().overall_mean) == ([], None)
 

@@ -10,7 +10,8 @@ from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.report import about_profile, page
 from agenticiqa.eval.optimize.search import Searched, Step
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.fusion.profile import PRIOR, FusionProfile
+from agenticiqa.programs.fusion.profile import FusionProfile
+from support.profiles import TYPICAL
 
 NAME, BEFORE, AFTER = "summarizer.score.ask.predict", "Rate it.", "Rate it. Look for blocks."
 QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=float(i)) for i in range(1, 6)]
@@ -21,7 +22,7 @@ RATED = {
     "tool_error": 0.5,
     "probabilities": {str(level): float(level == 3) for level in range(1, 6)},
 }
-PROFILE = PRIOR.model_copy(update={"backend": "m", "toolset": ("NIQE",)})
+PROFILE = TYPICAL.model_copy(update={"backend": "m", "toolset": ("NIQE",)})
 
 
 def rated(scores: list[float | None]) -> list[Assessed]:

@@ -17,12 +17,13 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest, warn_of_other_prompts
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import FusedScore, backend_shown, fused_score
-from agenticiqa.programs.fusion.profile import PRIOR, write_fusion_profile
+from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.saving import SCORER, scoring_prompt
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.signatures.types import ExecutorOutput
 from support.fake_server import by_stage, fake_server, server_error
+from support.profiles import TYPICAL
 from support.scripted_answers import SCRIPT
 
 SERVER = "http://127.0.0.1:9/v1"  # no request is sent
@@ -32,7 +33,7 @@ TOOLS = ("LEARNED-IQA",)
 def written(folder: Path, **changes: Any) -> Path:
     """Write a profile for vllm.test to a file."""
     known = {"backend": "vllm.test", "toolset": TOOLS, "curves": curves_digest(TOOLS, toolbox())}
-    write_fusion_profile(folder / "profile.yaml", PRIOR.model_copy(update={**known, "model_error": 0.7, **changes}))
+    write_fusion_profile(folder / "profile.yaml", TYPICAL.model_copy(update={**known, "model_error": 0.7, **changes}))
     return folder / "profile.yaml"
 
 
@@ -108,7 +109,7 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
     assert "prompts" not in run_settings(loaded, with_both)["config"]
     by_hand = with_both.model_copy(update={"fusion": FusionConfig(eta=1, model_error=0)})
     assert AgenticIQA.from_config(by_hand).summarizer.fusion.profile is None
-    assert AgenticIQA.from_config(with_both.without_fusion()).summarizer.fusion.profile is PRIOR
+    assert AgenticIQA.from_config(with_both.without_fusion()).summarizer.fusion.profile is None
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_a_backend_is_named_as_in_a_configuration() -> None:
 
 
 def test_a_profile_for_other_tools_is_not_used_and_this_is_reported() -> None:
-    profile = PRIOR.model_copy(update={"toolset": ("LEARNED-IQA",), "model_error": 0.4})
+    profile = TYPICAL.model_copy(update={"toolset": ("LEARNED-IQA",), "model_error": 0.4})
     p = {1: 0.0, 2: 0.0, 3: 0.1, 4: 0.2, 5: 0.7}
 
     def fused(tool: str) -> FusedScore:

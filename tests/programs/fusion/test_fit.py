@@ -11,12 +11,8 @@ import pytest
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.fit import FusionRow, correlation, fit_profile, normal_scores, shrunk
 from agenticiqa.programs.fusion.formula import ScoreFusion
-from agenticiqa.programs.fusion.profile import (
-    PRIOR,
-    FusionProfile,
-    read_fusion_profile,
-    write_fusion_profile,
-)
+from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile, write_fusion_profile
+from support.profiles import TYPICAL
 
 
 def level_probabilities(expectation: float, error: float = 0.5) -> dict[int, float]:
@@ -43,31 +39,33 @@ def simulated(model: float, n: int = 1500, tool: float = 0.8, third: float = 0.5
 
 @pytest.mark.parametrize("reliability", [0.3, 0.6, 0.9])
 def test_the_models_reliability_is_estimated_without_labels(reliability: float) -> None:
-    profile = fit_profile(simulated(reliability), PRIOR, tool_reliability=0.8)
+    profile = fit_profile(simulated(reliability), tool_reliability=0.8)
     assert profile.reliability["model"] == pytest.approx(reliability, abs=0.08)
     assert profile.reliability["agreement"] == pytest.approx(reliability, abs=0.08)
     assert profile.reliability["three_way"] == pytest.approx(reliability, abs=0.1)
 
 
 def test_a_better_model_gets_a_smaller_error_and_the_tools_error_stays() -> None:
-    good, poor = (fit_profile(simulated(r), PRIOR, tool_reliability=0.8) for r in (0.9, 0.4))
+    good, poor = (fit_profile(simulated(r), tool_reliability=0.8) for r in (0.9, 0.4))
     assert good.model_error < 0.6 < 1.2 < poor.model_error
     assert good.tool_error == pytest.approx(poor.tool_error, rel=0.1)
 
 
 def test_the_order_of_the_rows_does_not_change_a_digit() -> None:
     rows = simulated(0.7, n=97)
-    profile = fit_profile(rows, PRIOR)
+    profile = fit_profile(rows)
     for seed in range(5):
         random.Random(seed).shuffle(rows)
-        assert fit_profile(rows, PRIOR) == profile
+        assert fit_profile(rows) == profile
 
 
-def test_few_images_stay_near_the_prior_and_fewer_than_ten_return_it() -> None:
+def test_few_images_stay_near_a_typical_model_and_fewer_than_ten_of_one_kind_are_refused() -> None:
     rows = simulated(0.2)
-    few = fit_profile(rows[:9], PRIOR)
-    assert (few.model_error, few.reliability, few.images) == (PRIOR.model_error, PRIOR.reliability, 9)
-    trusted = [fit_profile(rows[:n], PRIOR).reliability["model"] for n in (12, 60, 1500)]
+    two_kinds = [replace(row, image_kind=kind) for row in rows[:9] for kind in ("photo", "generated")]
+    for few in (rows[:9], two_kinds):
+        with pytest.raises(ValueError, match="at least 10 images of one kind, got 9"):
+            fit_profile(few)
+    trusted = [fit_profile(rows[:n]).reliability["model"] for n in (12, 60, 1500)]
     assert trusted == sorted(trusted, reverse=True)
     assert trusted[0] > 0.4
 
@@ -76,7 +74,7 @@ def test_few_images_stay_near_the_prior_and_fewer_than_ten_return_it() -> None:
 def test_a_model_at_chance_changes_no_order(tool: float) -> None:
     for seed in range(5):
         rows = simulated(0.0, n=550, tool=tool, seed=seed)
-        profile = fit_profile(rows, PRIOR, tool_reliability=tool)
+        profile = fit_profile(rows, tool_reliability=tool)
         assert profile.reliability["model"] < 0.1
         fusion = ScoreFusion(profile=profile)
         scores = [fusion.fuse_scores([row.tool_score], row.probabilities) for row in rows]
@@ -84,36 +82,36 @@ def test_a_model_at_chance_changes_no_order(tool: float) -> None:
 
 
 def test_an_estimate_is_shrunk_toward_the_likelier_kind_of_model() -> None:
-    assert shrunk(0.05, 500, PRIOR) < 0.08
-    assert shrunk(0.7, 500, PRIOR) == pytest.approx(0.7, abs=0.01)
-    assert shrunk(0.05, 1, PRIOR) > 0.4
-    expected = [shrunk(estimate / 20, 100, PRIOR) for estimate in range(20)]
+    assert shrunk(0.05, 500) < 0.08
+    assert shrunk(0.7, 500) == pytest.approx(0.7, abs=0.01)
+    assert shrunk(0.05, 1) > 0.4
+    expected = [shrunk(estimate / 20, 100) for estimate in range(20)]
     assert expected == sorted(expected)
 
 
 def test_the_position_of_the_models_levels_is_estimated() -> None:
     """If the model's mean is 3.6 and the tools' mean is 3.2, the model's 3.6 is mapped to 3.2."""
-    profile = fit_profile(simulated(0.9), PRIOR)
+    profile = fit_profile(simulated(0.9))
     assert profile.mapped(3.6) == pytest.approx(3.2, abs=0.12)
     assert profile.mapped(4.6) > profile.mapped(3.6) + 1
 
 
 def test_a_constant_model_and_a_constant_tool_break_nothing() -> None:
     rows = [FusionRow(3.0, level_probabilities(4.0)) for _ in range(40)]
-    profile = fit_profile(rows, PRIOR)
+    profile = fit_profile(rows)
     assert 1 <= ScoreFusion(profile=profile).fuse_scores([3.0], level_probabilities(4.0)) <= 5
 
 
 def test_a_profile_records_what_it_was_fitted_to() -> None:
     profile = fit_profile(
-        simulated(0.8, n=50), PRIOR, backend="openai.m", prompts="0123", toolset=["NIQE", "FSIM"], version="1"
+        simulated(0.8, n=50), backend="openai.m", prompts="0123", toolset=["NIQE", "FSIM"], version="1"
     )
     assert (profile.backend, profile.prompts, profile.toolset) == ("openai.m", "0123", ("FSIM", "NIQE"))
     assert (profile.images, profile.version) == (50, "1")
 
 
 def test_a_profile_is_read_back_to_the_last_digit(tmp_path: Path) -> None:
-    profile = fit_profile(simulated(0.7, n=60), PRIOR, backend="openai.m", fitted_on=date(2026, 11, 22))
+    profile = fit_profile(simulated(0.7, n=60), backend="openai.m", fitted_on=date(2026, 11, 22))
     write_fusion_profile(tmp_path / "p.yaml", profile)
     assert read_fusion_profile(tmp_path / "p.yaml") == profile
 
@@ -158,7 +156,7 @@ def test_a_profile_moves_the_score_toward_the_more_reliable_side() -> None:
 
 def test_a_model_far_from_the_tools_loses_its_influence() -> None:
     """The farther the model is from the tools, the less it counts; far away, the score returns to the tools."""
-    profile = fit_profile(simulated(0.9), PRIOR, tool_reliability=0.8)
+    profile = fit_profile(simulated(0.9), tool_reliability=0.8)
     fusion, gaussian = (
         ScoreFusion(profile=profile),
         ScoreFusion(profile=profile.model_copy(update={"unrelated_answers": 0})),
@@ -176,10 +174,10 @@ def test_a_model_far_from_the_tools_loses_its_influence() -> None:
 
 def test_a_profile_of_an_earlier_version_gives_the_same_score(tmp_path: Path) -> None:
     file = tmp_path / "old.yaml"
-    write_fusion_profile(file, fit_profile(simulated(0.9), PRIOR))
+    write_fusion_profile(file, fit_profile(simulated(0.9)))
     file.write_text("\n".join(line for line in file.read_text().splitlines() if "unrelated_answers" not in line))
     old = read_fusion_profile(file)
-    assert (old.unrelated_answers, fit_profile(simulated(0.9), PRIOR).unrelated_answers) == (0, 0.05)
+    assert (old.unrelated_answers, fit_profile(simulated(0.9)).unrelated_answers) == (0, 0.05)
     assert ScoreFusion(profile=old).fuse_scores([2.0], level_probabilities(4.95)) > 4
 
 
@@ -187,7 +185,7 @@ def test_the_tools_reliability_on_generated_images_is_used_for_them() -> None:
     """The tool with .8 on photos has .65 there, so the same agreement means a better model."""
     rows = simulated(0.7, tool=0.65)
     photos, generated = ([replace(row, image_kind=kind) for row in rows] for kind in ("photo", "generated"))
-    of_photos, of_generated = (fit_profile(each, PRIOR, toolset=["LEARNED-IQA"]) for each in (photos, generated))
+    of_photos, of_generated = (fit_profile(each, toolset=["LEARNED-IQA"]) for each in (photos, generated))
     assert of_generated.reliability["tool"] < of_photos.reliability["tool"]
     assert of_generated.tool_error > of_photos.tool_error
     assert (of_photos.image_kind, of_generated.image_kind) == ("photo", "generated")
@@ -196,10 +194,10 @@ def test_the_tools_reliability_on_generated_images_is_used_for_them() -> None:
 def test_a_profile_is_fitted_to_the_most_frequent_kind_of_image() -> None:
     rows = simulated(0.7, n=200)
     mixed = [replace(row, image_kind="generated" if place < 60 else "photo") for place, row in enumerate(rows)]
-    profile = fit_profile(mixed, PRIOR, tool_reliability=0.8)
-    assert profile == fit_profile(mixed[60:], PRIOR, tool_reliability=0.8)
+    profile = fit_profile(mixed, tool_reliability=0.8)
+    assert profile == fit_profile(mixed[60:], tool_reliability=0.8)
     assert (profile.images, profile.image_kind) == (140, "photo")
-    assert fit_profile(rows, PRIOR).image_kind is None
+    assert fit_profile(rows).image_kind is None
 
 
 def test_without_tool_scores_the_profiles_mos_replaces_them() -> None:
@@ -208,7 +206,7 @@ def test_without_tool_scores_the_profiles_mos_replaces_them() -> None:
 
 
 def test_the_tools_reported_error_replaces_eta() -> None:
-    fusion, said = ScoreFusion(profile=PRIOR), level_probabilities(4.5)
+    fusion, said = ScoreFusion(profile=TYPICAL), level_probabilities(4.5)
     sure, unsure = (fusion.fuse_scores([2.0], said, tool_error=error) for error in (0.3, 1.5))
     assert sure < fusion.fuse_scores([2.0], said) < unsure
     with pytest.raises(ValueError, match="tool_error"):
@@ -221,17 +219,17 @@ def test_with_labels_both_reliabilities_are_measured_on_labeled_rows() -> None:
         truth = draw.gauss(3, 0.8)
         tool, model = (min(max(truth + draw.gauss(0, error), 1.05), 4.95) for error in (1.4, 0.3))
         rows.append(FusionRow(tool, level_probabilities(model), label=truth if number < 200 else None))
-    profile = fit_profile(rows, PRIOR, tool_reliability=0.9)
+    profile = fit_profile(rows, tool_reliability=0.9)
     assert (profile.images, profile.labels) == (300, 200)
     assert profile.reliability["tool"] < 0.7 < 0.85 < profile.reliability["model"]
     assert profile.quality_std == pytest.approx(0.8, abs=0.08)
-    assert fit_profile(rows, PRIOR, tool_reliability=0.9).model_error < profile.tool_error
-    assert fit_profile([*rows[:9], *rows[200:]], PRIOR, tool_reliability=0.9).labels == 0
+    assert fit_profile(rows, tool_reliability=0.9).model_error < profile.tool_error
+    assert fit_profile([*rows[:9], *rows[200:]], tool_reliability=0.9).labels == 0
 
 
 def test_three_predictors_give_the_reliability_if_none_is_known() -> None:
     profile = fit_profile(
-        [FusionRow(r.tool_score, r.probabilities, others={"MINE": r.others["NIQE"]}) for r in simulated(0.5)], PRIOR
+        [FusionRow(r.tool_score, r.probabilities, others={"MINE": r.others["NIQE"]}) for r in simulated(0.5)]
     )
     assert "agreement" not in profile.reliability
     assert profile.reliability["model"] == pytest.approx(0.5, abs=0.1)
@@ -243,4 +241,4 @@ def test_the_most_reliable_tool_is_used_even_if_another_gives_the_score() -> Non
         FusionRow(r.tool_score, r.probabilities, others={"LEARNED-IQA": r.others["NIQE"]})
         for r in simulated(0.9, tool=0.4, third=0.83)
     ]
-    assert fit_profile(rows, PRIOR, tool_reliability=0.4).reliability["model"] == pytest.approx(0.9, abs=0.05)
+    assert fit_profile(rows, tool_reliability=0.4).reliability["model"] == pytest.approx(0.9, abs=0.05)

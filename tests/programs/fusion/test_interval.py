@@ -1,5 +1,6 @@
 """The fused score of one image: its interval, the score of the tools alone, and the explanation."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,15 @@ from agenticiqa.programs.fusion.interval import (
     fused_score,
     score_interval,
 )
-from agenticiqa.programs.fusion.profile import PRIOR
 from agenticiqa.signatures.types import FROM_REJECTED, DamagedPart, ExecutorOutput, ProbabilitySource, ToolCall
 from agenticiqa.signatures.vocabulary import ImageKind
+from support.profiles import TYPICAL
 
 PHOTO = Path(__file__).parents[3] / "examples/coffee_jpeg.jpg"
 GOOD = {1: 0.0, 2: 0.02, 3: 0.08, 4: 0.5, 5: 0.4}
 BAD = {1: 0.9, 2: 0.1, 3: 0.0, 4: 0.0, 5: 0.0}
 FITTED = ScoreFusion(
-    profile=PRIOR.model_copy(update={"images": 100, "tool_spread": 0.7, "tool_error": 0.5, "score_error": 0.4})
+    profile=TYPICAL.model_copy(update={"images": 100, "tool_spread": 0.7, "tool_error": 0.5, "score_error": 0.4})
 )
 
 
@@ -85,11 +86,11 @@ def test_the_interval_follows_the_deviation_and_ends_with_the_scale() -> None:
     assert score_interval(4.8, 1.0) == {"80": pytest.approx((3.518, 5.0), abs=1e-3), "95": (pytest.approx(2.84), 5.0)}
 
 
-def test_a_larger_tool_deviation_widens_the_interval_and_favors_the_model() -> None:
+def test_a_larger_tool_deviation_widens_the_interval_and_favors_a_fitted_model() -> None:
     for fusion in (default_fusion(), FITTED):
         sure, unsure = (fused_score(fusion, evidence(3.0, spread), GOOD, "logprobs") for spread in (0.5, 1.5))
         assert width(unsure) > width(sure)
-        assert unsure.score > sure.score
+        assert (unsure.score > sure.score) == (fusion is FITTED)
 
 
 def test_the_offline_interval_follows_the_deviation_of_the_estimate() -> None:
@@ -110,8 +111,21 @@ def test_the_learned_interval_is_narrower_for_photos_like_the_training_set() -> 
 
 
 def test_an_unmeasured_model_widens_the_interval_by_its_influence() -> None:
-    near, far = (fused_score(default_fusion(), evidence(3.0), p, "logprobs") for p in (GOOD, BAD))
-    assert width(far) > width(near)
+    fair = {1: 0.0, 2: 0.2, 3: 0.6, 4: 0.2, 5: 0.0}
+    near, far = (fused_score(default_fusion(), evidence(3.0, 0.5), p, "logprobs") for p in (fair, GOOD))
+    assert near.score == near.without_model == pytest.approx(3)
+    assert width(near) == pytest.approx(2 * 1.2816 * 0.5)
+    assert far.without_model is not None
+    error = math.hypot(0.5, far.score - far.without_model)
+    assert width(far) == pytest.approx(2 * 1.2816 * error)
+
+
+def test_without_tools_the_score_is_the_expected_level_and_a_profile_adds_its_typical_quality() -> None:
+    alone, fitted = (fused_score(fusion, ExecutorOutput(), GOOD, "logprobs") for fusion in (default_fusion(), FITTED))
+    assert alone.score == pytest.approx(alone.expectation)
+    assert f"Score {alone.expectation:.2f} (Good), from the expected level alone" in alone.how
+    assert fitted.score < fitted.expectation
+    assert "fused from an expected level of 4.28 and the typical quality 3.20 of the profile, because" in fitted.how
 
 
 def test_a_contradiction_widens_the_interval_of_a_fitted_profile_and_is_reported() -> None:

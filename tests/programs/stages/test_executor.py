@@ -83,8 +83,8 @@ def test_the_evidence_has_the_result_of_each_sub_task(image: LoadedImage) -> Non
     assert made.evidence.measurements == {"Global": {"noise": 1.5}}, "those of the last sub-task that has any"
     assert made.evidence.distortion_set == DETECTED.distortion_set
     assert made.evidence.distortion_analysis == ANALYZED.distortion_analysis
-    assert made.evidence.selected_tools == {"Global": {"Blurs": "NIQE", "Overall": "LEARNED-IQA"}}
-    assert [call.tool for call in made.evidence.tool_log] == ["NIQE", "LEARNED-IQA"]
+    assert made.evidence.selected_tools == {"Global": {"Blurs": "NIQE"}}
+    assert [(call.tool, call.weight) for call in made.evidence.tool_log] == [("NIQE", 1)]
     assert made.evidence.failures == {}
 
 
@@ -152,7 +152,7 @@ def test_a_named_tool_far_from_the_programs_own_is_reported(image: LoadedImage) 
         assert named_gap(beside) == pytest.approx(apart)
         assert bool(message) == (apart >= 1)
         assert all("NIQE" in sentence and "LEARNED-IQA" in sentence for sentence in message)
-    assert named_gap(rated(image)) == 0
+    assert named_gap(rated(image, "LEARNED-IQA")) == 0
 
 
 def test_every_selected_quality_tool_changes_the_mean(image: LoadedImage) -> None:
