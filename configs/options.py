@@ -114,8 +114,7 @@ class FusionKey:
         Option(
             "--fusion FILE",
             "combine tools and model by this fusion profile, which `calibrate` wrote. With documents in place of FILE, "
-            "use equations 1 to 4 of the paper, with the plain mean of the tools (default: the same, but tools that "
-            "the program chooses are weighted)",
+            "use equations 1 to 4 of the paper with the plain mean of all tools",
         ),
         MinLen(1),
     ] = None

@@ -77,7 +77,8 @@ def fitted(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed]) ->
         for question, one in zip(questions, assessed, strict=True)
         if (one.model, one.tools) == (model, tools) and one.probabilities
     ]
-    return fit_profile(rows, backend=model, toolset=tools, version=version("agenticiqa"), fitted_on=date.today())
+    about = {"backend": model, "version": version("agenticiqa"), "fitted_on": date.today()}
+    return fit_profile(rows, toolset=tools).model_copy(update=about)
 
 
 def levels_of(assessed: Assessed) -> dict[int, float]:

@@ -88,16 +88,16 @@ def fit_rows(
         )
     if others := sum(map(len, by_subject.values())) - len(used):
         not_used[ANOTHER] = others
-    profile = fit_profile(
-        fit_to,
-        backend=subject.model,
-        prompts=subject.prompts,
-        toolset=subject.tools,
-        version=version("agenticiqa"),
-        fitted_on=fitted_on,
-    )
-    about = {"curves": subject.curves, "tuned": subject.tuned}
-    return FusionFit(profile.model_copy(update=about), subject, not_used)
+    about = {
+        "backend": subject.model,
+        "prompts": subject.prompts,
+        "curves": subject.curves,
+        "tuned": subject.tuned,
+        "version": version("agenticiqa"),
+        "fitted_on": fitted_on,
+    }
+    profile = fit_profile(fit_to, toolset=subject.tools).model_copy(update=about)
+    return FusionFit(profile, subject, not_used)
 
 
 def unusable(row: Row) -> str | None:

@@ -18,7 +18,6 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from statistics import NormalDist, fmean
 
 from agenticiqa.programs.fusion.profile import LARGEST_ERROR, FusionProfile, position
@@ -75,11 +74,7 @@ def fit_profile(
     rows: Sequence[FusionRow],
     *,
     tool_reliability: float | None = None,
-    backend: str = "",
-    prompts: str = "",
     toolset: Sequence[str] = (),
-    version: str = "",
-    fitted_on: date | None = None,
 ) -> FusionProfile:
     """Fit a profile to images; with few of them, it is near that of a typical model.
 
@@ -91,14 +86,10 @@ def fit_profile(
         tool_reliability: The known correlation of the tool mean with MOS, in (0, 1). The default is that of the best of
             ``toolset`` in the tool table, or .8 if the table has none of them. The other tools of the rows get
             theirs from the table.
-        backend: The model that the profile is for; this and the following arguments are recorded in the profile.
-        prompts: A digest of the model's prompts.
-        toolset: The names of the tools in the mean.
-        version: The version of this package.
-        fitted_on: The day of the fit.
+        toolset: The names of the tools in the mean, which are recorded in the profile.
 
     Returns:
-        The profile.
+        The profile; the caller adds the model and the day of the fit.
 
     Raises:
         ValueError: A tool score is not finite, or there are fewer than 10 images of one kind.
@@ -107,17 +98,9 @@ def fit_profile(
         raise ValueError("tool scores must be finite numbers")
     image_kind = usual_kind(rows)
     rows = [row for row in rows if row.image_kind == image_kind]
-    identity = {
-        "backend": backend,
-        "prompts": prompts,
-        "toolset": tuple(sorted(toolset)),
-        "version": version,
-        "fitted_on": fitted_on,
-        "images": len(rows),
-        "image_kind": image_kind,
-    }
-    if len(rows) < FEWEST_IMAGES:
-        raise ValueError(f"a fusion profile needs at least {FEWEST_IMAGES} images of one kind, got {len(rows)}")
+    images = len(rows)
+    if images < FEWEST_IMAGES:
+        raise ValueError(f"a fusion profile needs at least {FEWEST_IMAGES} images of one kind, got {images}")
     known = tool_reliability or max(
         filter(None, (known_reliability(tool, image_kind) for tool in toolset)), default=None
     )
@@ -126,7 +109,8 @@ def fit_profile(
         rows, found = labeled, measured_reliability(labeled)
     else:
         labeled, found = [], estimated_reliability(rows, known)
-    return FusionProfile.model_validate({**identity, "labels": len(labeled), **_fitted_values(rows, found)})
+    about = {"toolset": tuple(sorted(toolset)), "images": images, "labels": len(labeled), "image_kind": image_kind}
+    return FusionProfile.model_validate({**about, **_fitted_values(rows, found)})
 
 
 def measured_reliability(rows: Sequence[FusionRow]) -> dict[str, float]:

@@ -84,12 +84,8 @@ class ScoreFusion:
     def settings(self) -> dict[str, Any]:
         """The parameters of the fusion for the description of a run."""
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
-        return {
-            "eta": self.eta,
-            "model_error": self.model_error,
-            "profile": profile,
-            "plain_mean": self.plain_mean,
-        }
+        numbers = {"eta": self.eta, "model_error": self.model_error}
+        return {**numbers, "profile": profile, "plain_mean": self.plain_mean}
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
         """Compute the weight of each level for tool scores.
@@ -196,20 +192,17 @@ class ScoreFusion:
         score = math.fsum(share * c for c, share in joint.items())
         return min(max(score, float(self.quality_levels[0])), float(self.quality_levels[-1]))
 
-    def fuse(
-        self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float], *, tool_error: float | None = None
-    ) -> float:
+    def fuse(self, tool_scores: Sequence[float], vlm_probabilities: Mapping[int, float]) -> float:
         """Return :meth:`fuse_scores` of the arguments; the requirement documents have both names.
 
         Args:
             tool_scores: Scores in [1, 5].
             vlm_probabilities: The model's probabilities by level.
-            tool_error: The standard deviation, in levels, that the tools report for this image.
 
         Returns:
             The score in [1, 5].
         """
-        return self.fuse_scores(tool_scores, vlm_probabilities, tool_error=tool_error)
+        return self.fuse_scores(tool_scores, vlm_probabilities)
 
     def log_likelihood(
         self, vlm_probabilities: Mapping[int, float], levels: Sequence[float], *, alone: bool = False

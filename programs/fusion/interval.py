@@ -84,14 +84,8 @@ def fused_score(
         # Both come from the same model, which hardly reacts to local damage; only the estimate is corrected for it.
         score = min(score, expectation)
     made_of = ", from the expected level alone, because no tool gave a score"
-    if profile is not None:
-        made_of = (
-            f", fused from an expected level of {expectation:.2f} and the typical quality {profile.quality_mean:.2f} "
-            "of the profile, because no tool gave a score"
-        )
-    if mean is not None:
-        count = len(evidence.overall_scores)
-        made_of = f", fused from the tool mean {mean:.2f} (n={count}) and an expected level of {expectation:.2f}"
+    if mean is not None or profile is not None:
+        made_of = f", fused from {_tools_part(evidence, profile)} and an expected level of {expectation:.2f}"
     how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
     without = apart = place = None
     if mean is not None and source not in OFFLINE:
@@ -117,6 +111,13 @@ def fused_score(
     if source in FROM_REJECTED:
         error = max(error, UNKNOWN_ERROR)
     return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
+
+
+def _tools_part(evidence: ExecutorOutput, profile: FusionProfile | None) -> str:
+    """Return the part of a score beside the model: the tool mean, or without a tool score the profile's quality."""
+    if evidence.overall_mean is None and profile is not None:
+        return f"the profile's typical quality {profile.quality_mean:.2f}, because no tool gave a score,"
+    return f"the tool mean {evidence.overall_mean:.2f} (n={len(evidence.overall_scores)})"
 
 
 def _for_this_image(fusion: ScoreFusion, evidence: ExecutorOutput, model: str | None) -> tuple[ScoreFusion, str]:

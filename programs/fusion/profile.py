@@ -3,14 +3,13 @@
 import math
 import os
 from datetime import date
-from pathlib import Path
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from agenticiqa.configs.reading import yaml_value
+from agenticiqa.configs.schema import ConfigError, Section, read_model
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.signatures.vocabulary import ImageKind
@@ -34,7 +33,7 @@ class NormalAnswer(NamedTuple):
     error: float
 
 
-class FusionProfile(BaseModel):
+class FusionProfile(Section):
     """The errors of the tools and of one model for a kind of images, and the data that they were fitted to.
 
     ``tool_error``, ``model_error`` and ``score_error`` are standard deviations in levels: of the MOS around the tool
@@ -52,8 +51,6 @@ class FusionProfile(BaseModel):
     one that is empty fits any. ``image_kind`` is the kind of image that the tools recognized, ``None`` if unknown.
     ``tuned`` is the digest of a tuned scorer prompt, empty for the shipped prompt.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     format: Literal[1] = 1
     backend: str = ""
@@ -151,14 +148,9 @@ def combined_error(*errors: float) -> float:
 def read_fusion_profile(path: str | os.PathLike[str]) -> FusionProfile:
     """Read a profile. Raises UserError, in one line, for a file that is missing, not YAML or not a profile."""
     try:
-        return FusionProfile.model_validate(yaml_value(Path(path).read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"fusion profile {os.fspath(path)}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"fusion profile {os.fspath(path)}: not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}" for e in error.errors())
-        raise UserError(f"fusion profile {os.fspath(path)}: {wrong}") from error
+        return read_model(FusionProfile, "fusion profile", os.fspath(path))
+    except ConfigError as error:
+        raise UserError(str(error)) from error
 
 
 def write_fusion_profile(path: str | os.PathLike[str], profile: FusionProfile) -> None:

@@ -114,7 +114,12 @@ def test_a_profile_of_tuned_prompts_is_used_with_these_and_refused_with_others(t
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot be read"), ("a: [", "not YAML"), ("tools: {}", "Extra inputs"), ("tool_error: 0.5", "model_error")],
+    [
+        (None, "no such file"),
+        ("a: [", "not valid YAML"),
+        ("tools: {}", "unknown key 'tools'"),
+        ("tool_error: 0.5", "model_error"),
+    ],
 )
 def test_a_missing_or_damaged_profile_is_reported_in_one_line(
     tmp_path: Path, content: str | None, said: str, capsys: pytest.CaptureFixture[str]

@@ -169,7 +169,7 @@ def test_the_fusion_is_an_argument_a_key_and_an_option(tmp_path: Path) -> None:
     write_fusion_profile(tmp_path / "profile.yaml", TYPICAL)
     fitted = AgenticIQA(lm=lm, fusion=tmp_path / "profile.yaml")
     assert (fitted.summarizer.fusion.profile, fitted.executor.plain_mean) == (TYPICAL, "chosen")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="no such file"):
         AgenticIQA(lm=lm, fusion="missing.yaml")
     with pytest.raises(WrongArgument, match="the summarizer is given"):
         AgenticIQA(summarizer=program.summarizer, lm=lm, fusion="documents")
