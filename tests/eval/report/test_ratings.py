@@ -155,6 +155,30 @@ def test_model_tools_average_and_the_papers_fusion_come_from_the_kept_rows() -> 
     assert {name: found[name].item() for name in made} == pytest.approx(made)
 
 
+def test_the_papers_fusion_has_the_plain_mean_of_quality_tools_and_needs_a_model() -> None:
+    tools = {"HaarPSI": (2.0, 0.9), "DEEP-SIM": (4.0, 0.1), "BLUR-EXTENT": (5.0, 0.0)}
+    log = [
+        {
+            "region": "Global",
+            "ms": 1.0,
+            "error": None,
+            "tool": tool,
+            "distortion": tool,
+            "calibrated": score,
+            "weight": weight,
+        }
+        for tool, (score, weight) in tools.items()
+    ]
+    compared = {**log[0], "tool": "NIQE", "distortion": "Overall", "calibrated": 1.0, "weight": 0.0}
+    scores = {"Global": {tool: (tool, score) for tool, (score, _) in tools.items()}}
+    evidence = {"quality_scores": scores, "tool_log": [*log, compared]}
+    found = values([thought(0, executor_evidence=evidence)])
+    assert found["tool mean"] == pytest.approx([2.2])
+    paper = ScoreFusion().fuse_scores([3.0], {int(level): p for level, p in SURE.items()})
+    assert found["the paper's fusion"] == pytest.approx([paper])
+    assert "the paper's fusion" not in values([thought(0, "learned", executor_evidence=evidence)])
+
+
 def test_the_score_without_a_profile_is_reported_beside_that_with_one() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
     probabilities = {int(level): p for level, p in SURE.items()}
