@@ -22,7 +22,7 @@ from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import Tool, toolbox
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
-from support.engine import ScriptedEngine, scripted_backend
+from support.engine import ScriptedEngine, scripted_lm
 from support.fake_server import Answer, by_stage, field_of
 from support.loopback import Body
 
@@ -92,8 +92,8 @@ def scripted(answers: Mapping[str, Answer | list[Answer]]) -> tuple[Config, Scri
 
     Unless ``answers`` say otherwise the model finds none of the regions it is asked for.
     """
-    backend, engine = scripted_backend(by_stage({"location": nowhere, **answers}))
-    return {"configurable": {"program": all_asking(backend, toolbox())}}, engine
+    lm, engine = scripted_lm(by_stage({"location": nowhere, **answers}))
+    return {"configurable": {"program": AgenticIQA(lm=lm)}}, engine
 
 
 def all_asking(backend: Backend | None, tools: Mapping[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:
