@@ -195,7 +195,7 @@ def tuned_by_dspy(
             if isinstance(optimizer, dspy.MIPROv2):
                 sets["program_aware_proposer"] = False  # it would send the source code of this package
             made = _watched(optimizer, count).compile(Student(program, signatures, count), **sets)
-        _take_over(program, made.program, signatures, pool, found)
+        _take_over(program, made.program, pool, found)
     except Stopped as stopped:
         if not isinstance(stopped.__cause__, LimitReached):
             raise stopped.__cause__ or stopped from None
@@ -210,15 +210,10 @@ def tuned_by_dspy(
     return found
 
 
-def _take_over(
-    program: AgenticIQA,
-    made: AgenticIQA,
-    signatures: Mapping[str, type[dspy.Signature]],
-    pool: Sequence[TuningQuestion],
-    found: Searched,
-) -> None:
+def _take_over(program: AgenticIQA, made: AgenticIQA, pool: Sequence[TuningQuestion], found: Searched) -> None:
     """Copy the changed instructions and worked examples of an optimized program to the outcome, after checking each."""
     before, after = prompts_of(program), prompts_of(made)
+    signatures = {name: each.signature for name, each in program.named_predictors()}
     for name, predictor in made.named_predictors():
         text, original = predictor.signature.instructions, signatures[name]
         if fault := broken(text, original) or quoted(text, original.instructions, pool):
