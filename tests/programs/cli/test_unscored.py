@@ -8,6 +8,7 @@ from typing import Any
 import dspy
 import pytest
 
+from agenticiqa.eval.cli import main as every_command
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.cli.main import main
@@ -206,9 +207,9 @@ def test_a_comparison_of_images_counts_scores_from_incomplete_answers(
     ill.get_well()
     ill.healthy = by_stage({**SCRIPT, "assessment": PARTS[0]})
     both = ["compare", "album/00.png", "album/01.png", "--backend", "vllm.test", "--api-base", server.url]
-    assert main(both) == OK
+    assert every_command(both) == OK
     assert "2 scores from incomplete answers" in capsys.readouterr().err
-    assert main([*both, "--strict"]) == UNSCORED
+    assert every_command([*both, "--strict"]) == UNSCORED
 
 
 def test_assess_many_marks_unscored_results(album: Path, server: Server, ill: Ill) -> None:
