@@ -20,7 +20,7 @@ from agenticiqa.programs.stages.replan import Replan, replan_judge
 from agenticiqa.programs.stages.scorer import Scorer
 from agenticiqa.programs.stages.selector import Selector
 from agenticiqa.programs.stages.summarizer import Summarizer
-from agenticiqa.programs.tools import Tool, toolbox
+from agenticiqa.programs.tools import Tool
 from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
 from support.engine import ScriptedEngine, scripted_lm
 from support.fake_server import Answer, by_stage, field_of
