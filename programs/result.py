@@ -35,6 +35,15 @@ from agenticiqa.signatures.vocabulary import SEVERITIES
 
 R = TypeVar("R", bound=StageResult)
 
+# Fields of the summarizer's result that are fields of a result, too.
+OF_SUMMARY = (
+    "score_interval",
+    "score_without_model",
+    "disagreement",
+    "quality_probs",
+    "probability_source",
+    "probability_mass",
+)
 NAMED = 3  # distortions in a repr
 NONE = SEVERITIES[0]
 
@@ -67,19 +76,17 @@ class RunRecord:
         return result
 
 
-def _of_summary(name: str) -> Any:
-    return property(lambda result: getattr(result.summarizer_result, name))
-
-
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    Each key of ``to_dict`` is also an attribute, and each attribute also a field: ``result["score"]``.
+    Each key of ``to_dict`` is also a field.
 
     Attributes:
         final_answer: A float in [1, 5] (5 is best) for a question about quality; text for any other question, or for a
             rating on another scale ("50 of 100").
         quality_score: The score in [1, 5], higher is better, or ``None`` without a rating.
+        score: The same as ``quality_score``.
+        quality_level: The name of the level nearest to the score, or ``None`` without a score.
         quality_reasoning: The reason for the answer.
         query_type: The kind of question.
         options: The options by letter, or ``{}``.
@@ -90,6 +97,7 @@ class Assessment(dspy.Prediction):
         replan_history: The reason for each replan.
         outside_training: Why the image is unlike the photos that the learned scorer was trained on; empty if it is not.
         rejected_answers: By stage, why answers of models were rejected.
+        is_unscored: Whether there is neither a score nor an answer because the model gave no usable answer.
         usage: The tokens by model.
         usage_by_stage: The calls, tokens and USD by stage (see ``backends.ledger``).
         answered_by: The models that answered each stage, including cached answers.
@@ -97,7 +105,10 @@ class Assessment(dspy.Prediction):
         capabilities: The features used of each model (see ``ledger.AskedFor``).
         timings_ms: The wall time of each stage in milliseconds.
         image: The loaded image, not a copy.
+        image_sha256: The SHA-256 of the image.
         reference: The loaded reference, or ``None``.
+        reference_sha256: The SHA-256 of the reference, or ``None`` without one.
+        sent: How image and reference were sent to models, as file or as pixels; ``None`` without a model.
         reference_check: How image and reference overlap, or ``None``.
         query: The question.
         backend: The backends of the stages, as configurations name them.
@@ -135,51 +146,18 @@ class Assessment(dspy.Prediction):
     query: str
     backend: str
     version: str
-    score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = _of_summary("score_interval")
-    score_without_model: float | None = _of_summary("score_without_model")
-    disagreement: float | None = _of_summary("disagreement")
-    quality_probs: dict[LevelKey, float] | None = _of_summary("quality_probs")
-    probability_source: ProbabilitySource | None = _of_summary("probability_source")
-    probability_mass: float | None = _of_summary("probability_mass")
-
-    @property
-    def score(self) -> float | None:
-        """The same as ``quality_score``."""
-        return self.quality_score
-
-    @property
-    def quality_level(self) -> str | None:
-        """The name of the level nearest to the score, or ``None`` without a score."""
-        return None if self.quality_score is None else level_name(self.quality_score)
-
-    @property
-    def image_sha256(self) -> str:
-        """The SHA-256 of the image."""
-        return self.image.sha256
-
-    @property
-    def reference_sha256(self) -> str | None:
-        """The SHA-256 of the reference, or ``None`` without one."""
-        return self.reference.sha256 if self.reference else None
-
-    @property
-    def is_unscored(self) -> bool:
-        """Whether the result has neither a score nor an answer because the model gave no usable answer."""
-        shown = ("quality_reasoning", "query_type", "quality_score", "query", "rejected_answers")
-        return is_unscored({name: self.get(name) for name in shown})
-
-    @property
-    def sent(self) -> dict[str, str] | None:
-        """How image and reference were sent to models, as file or as pixels; ``None`` without a model."""
-        if not self.get("capabilities"):
-            return None
-        forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in self.capabilities.values()]
-        given = {"image": self.image, "reference": self.reference}
-        return {
-            name: " or ".join(dict.fromkeys((image.sent_as(each) if each else image).sent for each in forms))
-            for name, image in given.items()
-            if image
-        }
+    score: float | None
+    quality_level: str | None
+    score_interval: dict[Literal["80", "95"], tuple[float, float]] | None
+    score_without_model: float | None
+    disagreement: float | None
+    quality_probs: dict[LevelKey, float] | None
+    probability_source: ProbabilitySource | None
+    probability_mass: float | None
+    image_sha256: str
+    reference_sha256: str | None
+    is_unscored: bool
+    sent: dict[str, str] | None
 
     def __float__(self) -> float:
         """Return the score, 1 to 5, so that results can be compared and sorted. Raises ValueError without a score."""
@@ -187,69 +165,6 @@ class Assessment(dspy.Prediction):
         if score is None:
             raise ValueError(f"{self!r} has no score; only a question that asks for a rating has one")
         return float(score)
-
-    def __contains__(self, key: object) -> bool:
-        """Return whether the result has a field of this name; the properties of a result with an answer are fields."""
-        stored: bool = super().__contains__(key)
-        return stored or (key in _COMPUTED and super().__contains__("final_answer") and hasattr(self, str(key)))
-
-    def __getitem__(self, key: str) -> Any:
-        """Return the field of this name, as the attribute."""
-        return getattr(self, key) if key in _COMPUTED and key in self else super().__getitem__(key)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys(include_dspy=True))
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def get(self, key: str, default: Any = None) -> Any:
-        """Return a field by its name.
-
-        Args:
-            key: The name.
-            default: The value for a field that the result does not have.
-
-        Returns:
-            The value of the attribute of this name.
-        """
-        try:
-            return self[key]
-        except KeyError:
-            return default
-
-    def keys(self, include_dspy: bool = False) -> list[str]:
-        """List the names of all fields.
-
-        Args:
-            include_dspy: Whether to list DSPy's internal fields, too.
-
-        Returns:
-            The names, those of computed fields last.
-        """
-        return [*super().keys(include_dspy), *(name for name in _COMPUTED if name in self)]
-
-    def values(self, include_dspy: bool = False) -> list[Any]:
-        """List the values of all fields.
-
-        Args:
-            include_dspy: Whether to list DSPy's internal fields, too.
-
-        Returns:
-            The values, in the order of ``keys``.
-        """
-        return [self[name] for name in self.keys(include_dspy)]
-
-    def items(self, include_dspy: bool = False) -> list[tuple[str, Any]]:
-        """List all fields.
-
-        Args:
-            include_dspy: Whether to list DSPy's internal fields, too.
-
-        Returns:
-            Pairs of name and value, in the order of ``keys``.
-        """
-        return [(name, self[name]) for name in self.keys(include_dspy)]
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the result to plain JSON types, as ``agenticiqa assess --json`` prints it.
@@ -285,9 +200,6 @@ class Assessment(dspy.Prediction):
         return to_html(self)
 
 
-_COMPUTED = tuple(name for name, value in vars(Assessment).items() if isinstance(value, property))
-
-
 @contextmanager
 def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[Assessment], Assessment]]:
     """Record model usage and tag log records with this image; the yielded function adds the usage to the result."""
@@ -301,10 +213,36 @@ def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[As
             result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
             result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
             result.capabilities = ledger.capabilities()
+            add_derived_fields(result)
             progress.done(result, assessed.seconds)
             return result
 
         yield finish
+
+
+def add_derived_fields(result: Assessment) -> None:
+    """Store what follows from the other fields, so that DSPy finds it under its name, too."""
+    result.score = result.quality_score
+    result.quality_level = None if result.score is None else level_name(result.score)
+    for name in OF_SUMMARY:
+        setattr(result, name, getattr(result.summarizer_result, name))
+    result.image_sha256 = result.image.sha256
+    result.reference_sha256 = result.reference.sha256 if result.reference else None
+    result.is_unscored = is_unscored(dict(result.items()))
+    result.sent = sent_forms(result)
+
+
+def sent_forms(result: Assessment) -> dict[str, str] | None:
+    """Return how image and reference were sent to models, as file or as pixels; ``None`` without a model."""
+    if not result.capabilities:
+        return None
+    forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in result.capabilities.values()]
+    given = {"image": result.image, "reference": result.reference}
+    return {
+        name: " or ".join(dict.fromkeys((image.sent_as(each) if each else image).sent for each in forms))
+        for name, image in given.items()
+        if image
+    }
 
 
 def is_unscored(row: Mapping[str, Any]) -> bool:

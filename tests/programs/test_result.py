@@ -18,7 +18,7 @@ from PIL import Image
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.images import UndecodedImage, load
 from agenticiqa.programs.page.notebook import MAX_ROWS
-from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.result import Assessment, sent_forms
 from agenticiqa.signatures.types import ToolCall
 
 HOSTILE = '"><script>alert(1)</script>&<img src=http://127.0.0.1:9/x onerror=alert(2)>.png'
@@ -166,7 +166,7 @@ def test_the_result_describes_the_data_sent_to_models(
         reference=load(file.getvalue()) if reference else None,
         capabilities={model: {"image_formats": taken} for model, taken in formats.items()},
     )
-    assert result.sent == (given if formats else None)
+    assert sent_forms(result) == (given if formats else None)
 
 
 def test_dspys_to_dict_is_plain_json_with_the_names_of_the_fields(scored: Assessment, answered: Assessment) -> None:
@@ -264,22 +264,6 @@ def test_a_computed_attribute_is_a_field_in_every_form(scored: Assessment, name:
     assert scored[name] == scored.get(name, "absent") == dict(scored)[name] == dict(scored.items())[name] == value
     assert scored.keys().count(name) == list(scored).count(name) == 1
     assert scored.toDict()[name] == json.loads(json.dumps(value))
-
-
-def test_fields_have_the_same_number_of_names_and_values_and_follow_a_change(scored: Assessment) -> None:
-    assert len(scored) == len(scored.keys()) == len(scored.values()) == len(scored.items())
-    assert scored["score"] == scored.quality_score
-    better = scored.copy(quality_score=4.9)
-    assert (better["score"], better["quality_level"]) == (4.9, "Excellent")
-
-
-def test_a_field_that_cannot_be_computed_is_absent() -> None:
-    partial = Assessment(final_answer=2.0, quality_score=2.0)
-    assert "quality_level" in partial
-    assert "image_sha256" not in partial
-    assert partial.get("image_sha256", "absent") == "absent"
-    with pytest.raises(KeyError):
-        partial["image_sha256"]
 
 
 def test_results_hold_the_loaded_images_and_copy_no_bytes(scored: Assessment) -> None:

@@ -9,7 +9,7 @@ from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import ImageSource, load
 from agenticiqa.programs.questions.options import OptionsArgument
-from agenticiqa.programs.result import Assessment
+from agenticiqa.programs.result import Assessment, add_derived_fields
 
 
 class InstantIQA(AgenticIQA):
@@ -35,6 +35,7 @@ class InstantIQA(AgenticIQA):
             update={"final_answer": score, "quality_score": score}
         )
         result.final_answer = result.quality_score = score
+        add_derived_fields(result)
         return result
 
 
