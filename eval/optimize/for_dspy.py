@@ -13,8 +13,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of, questions_of
-from agenticiqa.eval.optimize.measurements import assessed_of
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of, questions_of
 from agenticiqa.eval.optimize.objectives import feedback, mark_of
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA

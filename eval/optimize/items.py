@@ -1,7 +1,7 @@
 """The labeled questions that prompts are tuned on, their split by content, and the stored part of an answer."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -9,8 +9,10 @@ from typing import Any, Literal
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.questions.task import Item, asked_of
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.signatures.lexicon import fold_distortion
+from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 Stage = Literal["scoring", "answering", "detection", "all"]
@@ -146,3 +148,45 @@ def split_by_content(
     reserved = set(contents[: min(len(contents) - 1, max(1, round(held_out * len(contents))))])
     tuned = [question for question in questions if question.content not in reserved]
     return tuned, [question for question in questions if question.content in reserved]
+
+
+def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Assessed:
+    """Convert a result of the program and the texts of its calls for tuning."""
+    summary, evidence = result.summarizer_result, result.executor_evidence
+    stated = summary.probability_source not in (None, "uniform")
+    probabilities = dict(summary.quality_probs or {}) if stated else {}
+    whole = (evidence.distortion_set or {}).get(GLOBAL)
+    scorer = result.answered_by.get("scoring")
+    return Assessed(
+        expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
+        probabilities=probabilities,
+        fused=result.quality_score,
+        tool=evidence.overall_mean,
+        tools=evidence.overall_tools,
+        tool_error=evidence.overall_spread,
+        model=backend_shown(scorer[-1]) if scorer else "",
+        final_answer=str(result.final_answer),
+        reasoning=result.quality_reasoning,
+        found=None if whole is None else tuple(map(str, whole)),
+        evidence=" ".join(_on_evidence(evidence, result.rejected_answers)),
+        failure=result.quality_reasoning if result.final_answer == UNABLE else None,
+        rejected=sum(len(reasons) for reasons in result.rejected_answers.values()),
+        answered=tuple(calls),
+        asked=tuple(result.usage_by_stage),
+        calls=calls,
+    )
+
+
+def _on_evidence(evidence: ExecutorOutput, rejected: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Describe the evidence, the failures and the rejected answers in words."""
+    if evidence.distortion_analysis:
+        found = [
+            f"{each.type} in {region} ({each.severity})"
+            for region, rows in evidence.distortion_analysis.items()
+            for each in rows
+        ]
+        yield f"Distortions found: {', '.join(found) or 'none'}."
+    for part, why in evidence.failures.items():
+        yield f"{part} gave no result: {why}."
+    for stage, reasons in rejected.items():
+        yield f"Rejected answers of {stage}: {'; '.join(reasons)}."

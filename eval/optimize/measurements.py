@@ -6,19 +6,17 @@ from typing import Any, cast
 
 import dspy
 
-from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, options_of
+from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.errors import NoScore, Unanswered
-from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.signatures.types import GLOBAL, UNABLE, ExecutorOutput
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
 
@@ -118,48 +116,6 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _assessed(traced: Any) -> Assessed:
     return assessed_of(traced.result, traced.calls)
-
-
-def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Assessed:
-    """Convert a result of the program and the texts of its calls for tuning."""
-    summary, evidence = result.summarizer_result, result.executor_evidence
-    stated = summary.probability_source not in (None, "uniform")
-    probabilities = dict(summary.quality_probs or {}) if stated else {}
-    whole = (evidence.distortion_set or {}).get(GLOBAL)
-    scorer = result.answered_by.get("scoring")
-    return Assessed(
-        expectation=sum(int(level) * p for level, p in probabilities.items()) or None,
-        probabilities=probabilities,
-        fused=result.quality_score,
-        tool=evidence.overall_mean,
-        tools=evidence.overall_tools,
-        tool_error=evidence.overall_spread,
-        model=backend_shown(scorer[-1]) if scorer else "",
-        final_answer=str(result.final_answer),
-        reasoning=result.quality_reasoning,
-        found=None if whole is None else tuple(map(str, whole)),
-        evidence=" ".join(_on_evidence(evidence, result.rejected_answers)),
-        failure=result.quality_reasoning if result.final_answer == UNABLE else None,
-        rejected=sum(len(reasons) for reasons in result.rejected_answers.values()),
-        answered=tuple(calls),
-        asked=tuple(result.usage_by_stage),
-        calls=calls,
-    )
-
-
-def _on_evidence(evidence: ExecutorOutput, rejected: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Describe the evidence, the failures and the rejected answers in words."""
-    if evidence.distortion_analysis:
-        found = [
-            f"{each.type} in {region} ({each.severity})"
-            for region, rows in evidence.distortion_analysis.items()
-            for each in rows
-        ]
-        yield f"Distortions found: {', '.join(found) or 'none'}."
-    for part, why in evidence.failures.items():
-        yield f"{part} gave no result: {why}."
-    for stage, reasons in rejected.items():
-        yield f"Rejected answers of {stage}: {'; '.join(reasons)}."
 
 
 def _ends_the_run(outcome: object) -> bool:

@@ -45,6 +45,7 @@ def batched(command: list[str], server: BatchServer, folder: Path) -> list[str]:
     return [*command, *settings, "--batch"]
 
 
+@pytest.mark.slow
 def test_a_benchmark_has_the_same_rows_with_and_without_batches(
     labels: Path, server: BatchServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,7 @@ def test_an_interrupted_run_loses_nothing_and_repeats_nothing(
     assert len(names) == 6
 
 
+@pytest.mark.slow
 def test_a_finished_run_repeats_only_an_incomplete_last_line(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_second_run_in_the_same_folder_is_refused_while_the_first_one_writes(
     assert not (run / "run.json").exists(), "the running command writes its own description"
 
 
+@pytest.mark.slow
 def test_a_limited_run_continues_without_the_limit_and_keeps_larger_reports(
     make_labels: MakeLabels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -298,6 +300,7 @@ def test_scores_from_incomplete_answers_are_counted_and_excluded_if_strict(
     assert counted["systems"][0]["n"] == 2
 
 
+@pytest.mark.slow
 def test_compare_names_the_tuned_prompts_of_a_run(
     make_labels: MakeLabels, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -118,6 +118,7 @@ def test_the_tool_mean_uses_calibrated_scores_and_a_tools_score_is_the_mean_over
     assert systems(rows)["SSIM"]["plcc"]["value"] == pytest.approx(plcc(means, range(4)))
 
 
+@pytest.mark.slow
 def test_the_best_single_tool_measured_at_least_half_of_the_images() -> None:
     rows = run_of_eight()
     for number in (0, 1, 2):

@@ -11,6 +11,7 @@ from agenticiqa.eval.research.wordings import read_wordings, wordings_file
 from agenticiqa.programs.offline.answers.question_reader import NETWORK, VOCABULARY
 
 
+@pytest.mark.slow
 def test_held_out_sets_are_not_trained_on() -> None:
     texts = {example.text for example in training_examples([], random.Random(0))}
     assert len(texts) > 5_000

@@ -51,6 +51,7 @@ def every_kind(path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_images_in_every_form_get_the_same_result_and_keep_their_names(
     path: Path, workers: int, monkeypatch: pytest.MonkeyPatch

@@ -109,6 +109,7 @@ def test_files_that_are_not_drawn_pictures_are_not_overwritten(album: Path, tmp_
         picture_paths(Path(), ["b.jpg"])
 
 
+@pytest.mark.slow
 def test_rows_name_their_pictures_and_drawn_pictures_are_not_assessed(
     album: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
