@@ -50,6 +50,8 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
         "version": program.version,
         "program": {"backend": asked_backend(program), **program.settings},
         "fusion": getattr(fusion, "settings", dict.fromkeys(("eta", "model_error", "profile"))),
+        "plain_mean": getattr(program.executor, "plain_mean", None),
+        "strict": getattr(getattr(program.summarizer, "score", None), "strict", False),
         "calibration": curves_digest(tuple(tools), tools),
         "prompts": digest(prompts_of(program)),
         "asked": asked_of(program),

@@ -114,11 +114,17 @@ class AgenticIQA(SavedProgram):
         if lm is not None and backend is not None:
             raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
         if fusion is not None and summarizer is not None:
-            raise WrongArgument("fusion has no effect, because the summarizer is given; set its attribute fusion")
+            raise WrongArgument("fusion has no effect, because the summarizer is given; make the summarizer with it")
         config = Config().with_backend(backend or AMBIENT)
         if fusion is not None and not isinstance(fusion, ScoreFusion):
             config = config.model_copy(update={"fusion": FusionConfig.model_validate(os.fspath(fusion))})
         default = cache(lambda: composed(config, fusion if isinstance(fusion, ScoreFusion) else None))
+        is_plain = fusion.plain_mean if isinstance(fusion, ScoreFusion) else config.fusion.mean == "plain"
+        if executor is not None and is_plain and getattr(executor, "plain_mean", None) != "always":
+            raise WrongArgument(
+                "fusion takes the plain mean of all tools, which the executor computes: make it with "
+                "plain_mean='always'"
+            )
         self.planner = planner or default().planner
         self.executor = executor or default().executor
         self.summarizer = summarizer or default().summarizer

@@ -185,11 +185,14 @@ def _rejected(state: AgenticIQAState, result: StageResult) -> dict[str, Any]:
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
     """Return the node after the summarizer: the planner if a replan is requested and the limit is not reached.
 
-    An ``error`` ends the graph.
+    An ``error`` ends the graph. A request that the limit refuses is logged as a warning.
     """
-    result = state.get("summarizer_result")
+    result, iteration = state.get("summarizer_result"), state.get("iteration_count", 0)
     limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    if state.get("error") or result is None or not result.need_replan or state.get("iteration_count", 0) >= limit:
+    if state.get("error") or result is None or not result.need_replan:
+        return "__end__"
+    if iteration >= limit:
+        progress.replan(str(result.replan_reason), iteration, limit)
         return "__end__"
     return "planner"
 

@@ -73,8 +73,8 @@ NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")
 BUDGET = {
     "signatures": 1_910,  # the description of each key of an answer is code; a level that the reasoning names in words
     "configs": 385,  # the options --fusion and --strict
-    "programs": 1_230,  # with face; a program can get a tool and a fusion, and hide predictors from optimizers
-    "programs/stages": 2_090,  # each region is examined, and it is known which tools were chosen by the model
+    "programs": 1_245,  # with face; a program can get a tool and a fusion, and hide predictors from optimizers
+    "programs/stages": 2_110,  # each region is examined, and it is known which tools were chosen by the model
     "programs/questions": 455,
     "programs/fusion": 655,
     "programs/backends": 2_500,  # a deadline that also holds for single bytes, plain messages of proxies and addresses
@@ -86,7 +86,7 @@ BUDGET = {
     "programs/cli": 2_400,
     "programs/page": 335,  # a result in a notebook is a template here, beside the other pages
     "programs/pictures": 495,
-    "eval": 2_150,  # with labels, scorers and tasks
+    "eval": 2_160,  # with labels, scorers and tasks
     "eval/calibrate": 320,
     "eval/commands": 1_410,  # calibrate --tool measures its samples here
     "eval/optimize": 1_460,  # public helpers for DSPy's own optimizers, which users wrote themselves

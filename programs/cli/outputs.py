@@ -149,14 +149,15 @@ def unfitted_text(config: Config, queries: Iterable[str], images: int, place: st
     rated. ``queries`` has the question of each image; ``place`` is the file or folder of the results, if any.
     """
     config = config.in_profile()
-    if config.summarizer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
+    scorer = config.levels or config.summarizer
+    if scorer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
         return ""
     ratings = sum(detect_query_type(query, "IQA") is QueryType.SCORING for query in queries)
     if min(ratings, images) < RELIABLE_FROM:
         return ""
     save = "" if place else "save the results with --jsonl scores.jsonl; then "
     return (
-        f"the fusion is not fitted to {config.summarizer.backend}: {save}`agenticiqa calibrate "
+        f"the fusion is not fitted to {scorer.backend}: {save}`agenticiqa calibrate "
         f"{shlex.quote(place or 'scores.jsonl')} --out profile.yaml` needs no labels"
     )
 
@@ -207,7 +208,9 @@ def unscored_text(unscored: int, images: int, again: str | None) -> str:
 def incomplete_text(incomplete: int) -> str:
     """Return how many scores come from incomplete answers, and how to leave them out."""
     noun = "score" if incomplete == 1 else "scores"
-    return f"{incomplete} {noun} from incomplete answers of the model; with --strict, these images count as unscored"
+    return (
+        f"{incomplete} {noun} from incomplete answers of the model; a run with --strict counts these images as unscored"
+    )
 
 
 def save_summary(summary: Summary, results: ResultsFile) -> None:

@@ -65,7 +65,7 @@ def gaps(plan: PlannerOutput, evidence: ExecutorOutput) -> list[str]:
             if unscored:
                 missing.append(f"Missing tool scores for {region}: {', '.join(unscored)}")
             elif not scored.get(region) and not any(
-                call.region == region and call.raw is not None for call in evidence.tool_log
+                call.region == region and call.raw is not None and call.calibrated is None for call in evidence.tool_log
             ):
                 missing.append(f"Missing tool scores for {region}")
     return missing

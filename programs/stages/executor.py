@@ -213,8 +213,15 @@ class Executor(StageModule):
         progress.selected(selected)
         if not flags.tool_execution:
             return selected, []
+        runs = self._run(work, selected)
+        if not work.plan.tools:  # where all tools that the model selected failed, the program's own give the score
+            scored = [call.region for call in runs if call.calibrated is not None and self._rates(call.tool)]
+            failed = [region for region in rated if region not in scored]
+            selected |= with_overall(selected, failed, own)
+            runs += self._run(work, with_overall({}, failed, own))
+            rated = [region for region in rated if region in scored]
         plain = {"never": [], "chosen": rated, "always": work.plan.regions}[self.plain_mean]
-        calls = weighted(self._run(work, selected), self.toolbox, has_reference=work.reference is not None, plain=plain)
+        calls = weighted(runs, self.toolbox, has_reference=work.reference is not None, plain=plain)
         if rates and own:
             beside = [region for region in rated if own[0].name not in selected[region].values()]
             compared = self._run(work, with_overall({}, beside, own[:1]))
@@ -224,12 +231,11 @@ class Executor(StageModule):
 
     def _rated_regions(self, regions: list[str], selected: ToolSelection) -> list[str]:
         """Return the regions with a selected tool that scores quality, not a single property."""
+        return [region for region in regions if any(map(self._rates, selected.get(region, {}).values()))]
 
-        def scores_quality(name: str) -> bool:
-            tool = get_tool(name, self.toolbox)
-            return tool.rates_overall and tool.calibration is not None
-
-        return [region for region in regions if any(map(scores_quality, selected.get(region, {}).values()))]
+    def _rates(self, name: str) -> bool:
+        tool = get_tool(name, self.toolbox)
+        return tool.rates_overall and tool.calibration is not None
 
     def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
         """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""

@@ -158,7 +158,12 @@ def test_updates_and_values_are_streamed(photo: Path) -> None:
     ],
 )
 def test_insufficient_evidence_is_replanned_until_the_limit(
-    photo: Path, in_state: int | None, given_to_graph: int | None, of_program: int, plans: int
+    photo: Path,
+    in_state: int | None,
+    given_to_graph: int | None,
+    of_program: int,
+    plans: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Each new plan receives the reason; the limit is the state's, else the graph's, else the program's."""
     # A plan that changes each time, or it would not be carried out again.
@@ -168,6 +173,7 @@ def test_insufficient_evidence_is_replanned_until_the_limit(
     graph = build_graph(program, max_replan_iterations=given_to_graph)
     more = {} if in_state is None else {"max_replan_iterations": in_state}
     assert ran(graph, given(photo, **more)) == ["check_input", *ROUND * plans]
+    assert len([each for each in caplog.messages if "is reached; the evidence is still insufficient" in each]) == 1
     first, *later = [body for body in engine.bodies if stage_of(body) == "plan"]
     assert not has_field(first, "feedback")
     assert len(later) == plans - 1

@@ -45,7 +45,7 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ]
     yield "distortions", " ".join(found)
     calls = [
-        f"{call['tool']} {'failed' if call['calibrated'] is None else format(call['calibrated'], '.2f')}"
+        f"{call['tool']} {'-' if call['calibrated'] is None else format(call['calibrated'], '.2f')}"
         f"{'' if call['region'] == 'Global' else ' (' + call['region'] + ')'}"
         for call in evidence.get("tool_log") or ()
     ]

@@ -161,8 +161,7 @@ def test_scores_from_incomplete_answers_are_counted_and_unscored_if_strict(
     ill.get_well()
     ill.healthy = by_stage({**SCRIPT, "assessment": said})
     assert assess(server) == OK
-    line = "agenticiqa: 3 scores from incomplete answers of the model; with --strict, these images count as unscored\n"
-    assert line in capsys.readouterr().err
+    assert "agenticiqa: 3 scores from incomplete answers of the model; a run with" in capsys.readouterr().err
     assert (summary()["incomplete"], summary()["unscored"]) == (3, 0)
     marked = rows()
     assert all(row["probability_source"] in FROM_REJECTED for row in marked)

@@ -12,6 +12,7 @@ import pytest
 
 from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.eval.cli import main
+from agenticiqa.eval.runs import made_by
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.errors import UserError, WrongArgument
@@ -147,6 +148,15 @@ def test_documents_takes_the_plain_mean_where_the_program_chooses_the_tools() ->
         )
 
 
+def test_where_the_selected_tool_fails_the_tools_of_the_program_give_the_score() -> None:
+    case = Case(0)
+    case.regions, case.named, case.chosen = ["Global"], False, {"Global": ["NIQE"]}
+    case.scores = {"LEARNED-IQA": 2.0, "NIQE": math.nan, PROPERTY: 4.0}
+    result = case.assessed(stages(select="model"))
+    assert [call.tool for call in result.executor_evidence.tool_log if call.error] == ["NIQE"]
+    assert (result.executor_evidence.overall_tools, result.executor_evidence.overall_mean) == (("LEARNED-IQA",), 2.0)
+
+
 def test_the_error_of_a_plain_mean_has_the_plain_weights() -> None:
     case = next(case for case in map(Case, range(99)) if case.named and len(case.tools) > 1)
     evidence = case.assessed(stages()).executor_evidence
@@ -171,6 +181,8 @@ def test_the_fusion_is_an_argument_a_key_and_an_option(tmp_path: Path) -> None:
     assert (fitted.summarizer.fusion.profile, fitted.executor.plain_mean) == (TYPICAL, "chosen")
     with pytest.raises(UserError, match="no such file"):
         AgenticIQA(lm=lm, fusion="missing.yaml")
+    with pytest.raises(WrongArgument, match="plain_mean='always'"):
+        AgenticIQA(executor=fitted.executor, lm=lm, fusion="documents")
     with pytest.raises(WrongArgument, match="the summarizer is given"):
         AgenticIQA(summarizer=program.summarizer, lm=lm, fusion="documents")
     for config in (Config(fusion="documents"), Config(fusion=FusionConfig(eta=1, model_error=0, mean="plain"))):
@@ -185,6 +197,10 @@ def test_another_fusion_is_another_run() -> None:
         found.append(run_settings(AgenticIQA.from_config(asking), asking)["config"]["fusion"])
     assert found[1] == {"eta": 1, "model_error": 0, "mean": "plain"}
     assert len({json.dumps(each) for each in found}) == 3
+    lm, _ = scripted_lm(["{}"])
+    programs = [AgenticIQA(lm=lm), AgenticIQA(lm=lm, fusion="documents"), AgenticIQA(lm=lm)]
+    programs[2].summarizer.score.strict = True
+    assert len({json.dumps(made_by(program, "", {})) for program in programs}) == 3
 
 
 @pytest.mark.slow

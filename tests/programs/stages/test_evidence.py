@@ -1,7 +1,8 @@
 """Gaps in the evidence are found with the list of distortions that the Executor used."""
 
+from agenticiqa.programs.offline.answers.planner import plan_question
 from agenticiqa.programs.stages.evidence import gaps
-from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput
+from agenticiqa.signatures.types import ExecutorOutput, PlanFlags, PlannerOutput, ToolCall
 
 
 def test_globally_named_distortions_are_required_in_each_region() -> None:
@@ -17,3 +18,13 @@ def test_globally_named_distortions_are_required_in_each_region() -> None:
     assert plan.named_distortions == {"sky": ["Noise"], "face": ["Blurs"]}
     scored = ExecutorOutput(quality_scores={"sky": {"Overall": ("NIQE", 3.0)}, "face": {"Blurs": ("NIQE", 3.0)}})
     assert gaps(plan, scored) == ["Missing tool scores for sky: Noise"]
+
+
+def test_a_score_for_comparison_does_not_fill_a_gap_but_a_value_without_a_curve_does() -> None:
+    plan = plan_question("Rate this image with NIQE.", reference_given=False, known_tools=("NIQE",))
+    call = ToolCall(
+        region="Global", distortion="Overall", tool="LEARNED-IQA", raw=3.0, calibrated=3.0, weight=0.0, ms=1
+    )
+    for found, missing in ((call, 1), (call.model_copy(update={"calibrated": None}), 0)):
+        evidence = ExecutorOutput(quality_scores={"Global": {}}, tool_log=[found])
+        assert len([gap for gap in gaps(plan, evidence) if "tool scores" in gap]) == missing
