@@ -25,7 +25,7 @@ from agenticiqa.configs.reading import json_value
 from agenticiqa.programs.backends.adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
-from agenticiqa.programs.stages.ask import image_fields, shown_examples
+from agenticiqa.programs.stages.ask import complete_examples, image_fields, shown_examples
 from agenticiqa.programs.stages.harmless import MARKER
 from agenticiqa.programs.stages.inputs import ImageProgram
 from agenticiqa.signatures.summarizer import ScoreQuality
@@ -66,9 +66,8 @@ class SavedProgram(ImageProgram):
         Args:
             lm: The model, or ``None`` for that of DSPy's settings or of the configuration.
         """
-        for _, each in super().named_parameters():
-            if isinstance(each, dspy.Module):
-                each.lm = lm
+        for each in all_predictors(self).values():
+            each.lm = lm
 
     def save(
         self,
@@ -108,9 +107,15 @@ class SavedProgram(ImageProgram):
         load(self, path)
 
 
+def all_predictors(program: dspy.Module) -> dict[str, dspy.Predict]:
+    """Return every predictor by name, also the frozen ones, which ``named_predictors`` hides from optimizers."""
+    found = dspy.Module.named_parameters(program)
+    return {name: each for name, each in found if isinstance(each, dspy.Predict)}
+
+
 def fingerprints(program: dspy.Module) -> dict[str, str]:
     """Return for each predictor a digest of its fields: names, order, kinds and types, but not the tuned wording."""
-    return {name: _fingerprint(predictor.signature) for name, predictor in program.named_predictors()}
+    return {name: _fingerprint(predictor.signature) for name, predictor in all_predictors(program).items()}
 
 
 def surroundings() -> dict[str, str]:
@@ -120,12 +125,12 @@ def surroundings() -> dict[str, str]:
 
 def prompts_of(program: dspy.Module) -> dict[str, Any]:
     """Return the tunable parts of each predictor as JSON types: instructions, field descriptions and examples."""
-    return {name: _bare(predictor).dump_state() for name, predictor in program.named_predictors()}
+    return {name: _bare(predictor).dump_state() for name, predictor in all_predictors(program).items()}
 
 
 def scoring_prompt(program: dspy.Module) -> str:
     """Return a digest of the scorer's tuned prompt; empty for the shipped prompt or without a scorer."""
-    scorer = dict(program.named_predictors()).get(SCORER)
+    scorer = all_predictors(program).get(SCORER)
     if scorer is None:
         return ""
     state = _bare(scorer).dump_state()
@@ -154,7 +159,8 @@ def save(
     """
     if Path(path).suffix.lower() == ".pkl":
         raise UserError(f"{os.fspath(path)}: prompts are saved as JSON, not as a pickle; name the file .json")
-    written = fingerprints(program).keys() if predictors is None else set(predictors)
+    tuned = dict(program.named_predictors())
+    written = tuned.keys() if predictors is None else set(predictors)
     header = {
         "program": PROGRAM,
         "version": version("agenticiqa"),
@@ -163,7 +169,7 @@ def save(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "created_with": dict(created_with),
     }
-    state = {name: _embedded(each) for name, each in program.named_predictors() if name in written}
+    state = {name: _embedded(each) for name, each in tuned.items() if name in written}
     write_atomically(path, json.dumps({"header": header, "state": state}, indent=2, ensure_ascii=False))
 
 
@@ -194,7 +200,7 @@ def load(program: dspy.Module, path: str | os.PathLike[str]) -> list[str]:
             f"{path}: no prompt fits this program ({why or 'the file contains no prompts'}). Use a configuration in "
             "which the tuned stage asks a model, or tune again"
         )
-    predictors = dict(program.named_predictors())
+    predictors = all_predictors(program)
     try:
         loaded = {name: _loaded(predictors[name], vetted(predictors[name], saved[name], path.parent)) for name in fits}
     except StateError as error:
@@ -294,17 +300,19 @@ def _layout(state: Mapping[str, Any]) -> list[str]:
 
 
 def _bare(predictor: dspy.Predict) -> dspy.Predict:
-    """Return a copy of a predictor without its model, because DSPy would save its headers and address."""
+    """Return a copy of a predictor without its model, because DSPy would save its headers and address.
+
+    It has only the examples that a prompt can show.
+    """
     bare = dspy.Predict(predictor.signature)
-    bare.demos = predictor.demos
+    bare.demos = complete_examples(predictor)
     return bare
 
 
 def _embedded(predictor: dspy.Predict) -> dict[str, Any]:
-    """Return the state of a predictor with embedded images; examples without an output are omitted."""
+    """Return the state of a predictor with embedded images."""
     bare = _bare(predictor)
-    outputs = bare.signature.output_fields
-    bare.demos = [each for each in shown_examples(bare) if any(name in each for name in outputs)]
+    bare.demos = shown_examples(bare)
     state: dict[str, Any] = bare.dump_state()
     return state
 

@@ -24,6 +24,7 @@ from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.stages.ask import complete_examples
 
 FEWEST = 4  # questions of each half
 BATCH = 6  # questions in a batch
@@ -94,13 +95,18 @@ class Student(dspy.Module):
         self.program, self.count = freeze(program, [*names]), count
         self.models = tuple(question.predictor.lm for question in self.program.questions)
 
+    def named_parameters(self) -> list[tuple[str, Any]]:
+        """List the stage's predictors, also of a compiled program, which DSPy skips as a part of another module."""
+        return [(f"program.{name}", each) for name, each in self.program.named_parameters()]
+
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Return the result; an unusable answer gives a prediction without a result. An outage ends the run."""
         instructions = tuple(predictor.signature.instructions for predictor in self.predictors())
         if not self.count.admit((inputs["image"], inputs["query"], inputs.get("reference")), instructions):
             return dspy.Prediction(failure=self.count.ended)
         for question, lm in zip(self.program.questions, self.models, strict=True):
-            question.predictor.lm = lm  # optimizers reset the model of the caller
+            if question.predictor.lm is None:  # optimizers reset the model of the caller; SIMBA sets copies of it
+                question.predictor.lm = lm
         try:
             with within(self.count.limits):  # DSPy's threads do not have them
                 return cast(dspy.Prediction, self.program(**inputs))
@@ -154,7 +160,9 @@ def _watched(optimizer: DSPyOptimizer, count: Count) -> Any:
     watched: Any = copy(optimizer)
     if isinstance(optimizer, dspy.GEPA):
         watched.metric_fn = _raising(watched.metric_fn)
-        watched.gepa_kwargs = {"stop_callbacks": lambda state: bool(count.ended), **watched.gepa_kwargs}
+        given = watched.gepa_kwargs.get("stop_callbacks") or []
+        stops = [lambda state: bool(count.ended), *(given if isinstance(given, Sequence) else [given])]
+        watched.gepa_kwargs = {**watched.gepa_kwargs, "stop_callbacks": stops}
     elif getattr(optimizer, "metric", None) is not None:
         watched.metric = _raising(watched.metric)
     return watched
@@ -219,8 +227,8 @@ def _take_over(program: AgenticIQA, made: AgenticIQA, pool: Sequence[TuningQuest
         if fault := broken(text, original) or quoted(text, original.instructions, pool):
             found.refused.append(fault)
         elif after[name] != before[name]:
-            found.best[name], found.demos[name] = text, predictor.demos
-            added = added_sentences(original.instructions, text) or f"{len(predictor.demos)} worked examples"
+            found.best[name], found.demos[name] = text, complete_examples(predictor)
+            added = added_sentences(original.instructions, text) or f"{len(found.demos[name])} worked examples"
             found.steps.append(
                 Step(len(found.steps) + 1, 0, dict(found.best), name, taken=True, why="by the optimizer", added=added)
             )

@@ -18,6 +18,7 @@ from agenticiqa.eval.optimize.objectives import feedback, mark_of
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.saving import all_predictors
 
 LABELED: dict[str, Stage] = {"mos": "scoring", "answer": "answering", "distortion": "detection"}
 RATED = ("planner", "executor.detect", "executor.analyze", "summarizer.score")
@@ -111,8 +112,7 @@ def freeze(program: AgenticIQA, except_: str | Sequence[str] = RATED) -> Agentic
         UserError: The program has no such predictor.
     """
     copied: AgenticIQA = program.deepcopy()
-    copied.frozen = frozenset()
-    names = [name for name, _ in copied.named_predictors()]
+    names = [*all_predictors(copied)]
     tuned = (except_,) if isinstance(except_, str) else tuple(except_)
     copied.frozen = frozenset(name for name in names if not name.startswith(tuned))
     if len(copied.frozen) == len(names):

@@ -15,7 +15,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows
 from agenticiqa.programs.errors import NoScore, Unanswered
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.files import digest
-from agenticiqa.programs.saving import prompts_of
+from agenticiqa.programs.saving import all_predictors, prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
 
 Progress = Callable[[Iterator[Any], int], Iterator[Any]]
@@ -96,7 +96,7 @@ class Traced(dspy.Module):
         trace: list[Any] = []
         with dspy.context(trace=trace):
             result = self.program(**inputs)
-        name_of = {id(predictor): name for name, predictor in self.program.named_predictors()}
+        name_of = {id(predictor): name for name, predictor in all_predictors(self.program).items()}
         calls = {
             name_of[id(predictor)]: {"inputs": _texts(given), "outputs": _texts(dict(answer))}
             for predictor, given, answer in trace

@@ -18,7 +18,7 @@ from pathlib import Path
 import dspy
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.names import Optimizer
+from agenticiqa.eval.names import OPTIMIZERS, Optimizer
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Count, DSPyOptimizer, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
@@ -112,10 +112,15 @@ def optimize(
         The program with the kept prompts, and the held-out figures before and after.
 
     Raises:
-        UserError: The labels or the program do not fit the stage, or ``reflection`` is missing.
+        UserError: The labels or the program do not fit the stage, or ``reflection`` is missing, or
+            there is no such optimizer.
         dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
+    if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
+        raise UserError(f"unknown optimizer {optimizer!r}: choose {' or '.join(OPTIMIZERS)}, or give one of DSPy")
+    if isinstance(optimizer, str) and reflection is None:
+        raise UserError(f"{optimizer!r} needs a model that writes instructions: give one with reflection=")
     signatures = tunable(program, stage)
     questions = questions_of(labels, stage, scale)
     pool, comparison_set = split_by_content(questions, held_out=held_out, seed=seed)
@@ -136,8 +141,6 @@ def optimize(
         def may_go_on() -> bool:
             return not limit_reached and price.affords(len(comparison_set))
 
-        if reflection is None and isinstance(optimizer, str):
-            raise UserError(f"{optimizer!r} needs a model that writes instructions: give one with reflection=")
         if reflection is not None and optimizer == "reflect":
             reflect = Reflection(reflection, signatures, kept_proposals)
             bench = _bench(program, pool, measured, reflect)

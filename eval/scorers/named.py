@@ -11,7 +11,7 @@ from typing import Any
 from agenticiqa.eval.names import SCORER_FORMS
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.errors import ToolError, UserError
-from agenticiqa.programs.images.files import sha256_of
+from agenticiqa.programs.images.files import source_digest
 from agenticiqa.programs.tools import TOOLS, find_tool
 from agenticiqa.programs.tools.pyiqa import created_metric, measure_by
 from agenticiqa.programs.tools.tool import PYIQA, Tool, unknown_tool
@@ -95,7 +95,7 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
     compares: Any = "always" if needed == 2 else "if given" if takes_reference else "never"
     declared = getattr(function, "lower_better", lower_is_better)
     scorer = Scorer(name, function, compares, bool(declared))
-    return replace(scorer, made_of={"source_sha256": _source_digest(function)})
+    return replace(scorer, made_of={"source_sha256": source_digest(function)})
 
 
 def _imported(name: str) -> Callable[..., Any]:
@@ -116,11 +116,3 @@ def _imported(name: str) -> Callable[..., Any]:
 def _qualified(function: Any) -> str:
     owner = function if hasattr(function, "__qualname__") else type(function)
     return f"{owner.__module__}:{owner.__qualname__}"
-
-
-def _source_digest(function: Any) -> str | None:
-    """Return SHA-256 of the file that defines a function, without its imports; ``None`` without a file."""
-    try:
-        return sha256_of(Path(inspect.getsourcefile(function) or ""))
-    except (TypeError, OSError):
-        return None

@@ -86,6 +86,7 @@ class CallLog(OtherModels):
         texts = [_text_of(output) for output in outputs or ()]
         thoughts = [_text_of(output, "reasoning_content") for output in outputs or ()]
         turn.model, turn.cache = instance.model, bool(getattr(instance, "cache", False))
+        turn.error = exception
         turn.text, turn.thoughts = (texts[-1], thoughts[-1]) if texts else ("", "")
         if logger.isEnabledFor(logging.DEBUG):
             received = turn.answered[answered:] or [{"finish_reason": None, "adaptations": []}]

@@ -56,8 +56,8 @@ class Turn:
 
     ``images`` are the images in the prompt, by their addresses in it (see ``held_images``). ``spent`` is the usage of
     the attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` is the reasoning sent
-    with it, ``cache`` is whether DSPy may keep it. ``asked`` are the calls of models, ``answered`` has what a
-    configured model reported about each response.
+    with it, ``cache`` is whether DSPy may keep it, ``error`` is why there is none. ``asked`` are the calls of models,
+    ``answered`` has what a configured model reported about each response.
     """
 
     stage: str = ""
@@ -69,6 +69,7 @@ class Turn:
     text: str = ""
     thoughts: str = ""
     cache: bool = False
+    error: BaseException | None = None
     asked: list[CachedCall] = field(default_factory=list)
     answered: list[dict[str, Any]] = field(default_factory=list)
 

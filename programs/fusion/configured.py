@@ -1,6 +1,7 @@
 """Build the fusion of a configuration, and check that its fusion profile fits the model and the tools."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
-from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.images.files import digest, source_digest
 from agenticiqa.programs.tools.calibration import Calibration
-from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.tool import OWN, Tool
 
 logger = logging.getLogger(__name__)
 
@@ -84,10 +85,18 @@ def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
 
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
-    """Return a digest of the curves and adapters that map these tools' values to scores."""
+    """Return a digest of the curves and adapters that map these tools' values to scores, and of a user's functions."""
     curves = {name: _curve_shown(tools[name].calibration) for name in names if name in tools}
     adapted = {name: own.about["digest"] for name in curves if (own := tools[name].adapter)}
-    return digest(curves | adapted)
+    users = {name: [_made_of(tools[name].measure), _made_of(tools[name].calibration)] for name in curves}
+    return digest(curves | adapted | {name: made_of for name, made_of in users.items() if tools[name].source == OWN})
+
+
+def _made_of(function: Any) -> list[str | None]:
+    """Return what identifies a user's function or object: its content as text, and a digest of its source."""
+    plain = getattr(function, "func", function)  # that of functools.partial
+    source = plain if hasattr(plain, "__qualname__") else type(plain)
+    return [re.sub(r" at 0x\w+", "", repr(function)), source_digest(source)]
 
 
 def _curve_shown(curve: Calibration | Callable[[float], float] | None) -> list[Any] | str | None:

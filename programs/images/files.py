@@ -1,6 +1,7 @@
 """Hash files and plain JSON, write files atomically, make names printable, and find the cache folder."""
 
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -23,6 +24,14 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file as 64 hex digits. Reads in blocks, so size does not matter. Raises OSError."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def source_digest(function: Any) -> str | None:
+    """Return SHA-256 of the file that defines a function, without its imports; ``None`` without a file."""
+    try:
+        return sha256_of(Path(inspect.getsourcefile(function) or ""))
+    except (TypeError, OSError):
+        return None
 
 
 def cache_folder() -> Path:

@@ -16,7 +16,7 @@ from inspect import isclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import dspy
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agenticiqa.programs.backends.adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
@@ -30,7 +30,7 @@ from agenticiqa.programs.backends.ledger import (
     current_ledger,
     spending_of,
 )
-from agenticiqa.programs.backends.turn import Turn
+from agenticiqa.programs.backends.turn import Turn, current_turn
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
@@ -226,6 +226,9 @@ class CheckedPredict(StageModule, Generic[A]):
             try:
                 with dspy.context(lm=lm, **settings), spending_of(lm) if engine is None else nullcontext():
                     prediction = self.predict(**inputs)
+                failed = current_turn().error
+                if prediction is None and isinstance(failed, dspy.LMError):  # dspy.BestOfN and dspy.Refine print it
+                    raise failed
                 break
             except dspy.AdapterParseError as error:
                 if engine is not None:
@@ -302,22 +305,38 @@ class CheckedPredict(StageModule, Generic[A]):
 
 
 def shown_examples(predictor: dspy.Predict) -> list[Any]:
-    """Return a predictor's examples with each image converted to ``dspy.Image``.
+    """Return a predictor's ``complete_examples`` with each image converted to ``dspy.Image``.
 
     DSPy would write a path or an array into the prompt as text. An example with an unreadable image is skipped with a
-    warning. An example without an output is unchanged, because DSPy does not show it.
+    warning.
     """
     images = image_fields(predictor.signature)
     shown = []
-    for example in predictor.demos:
-        if any(name in example for name in predictor.signature.output_fields):
-            try:
-                shown.append(_with_images(example, images))
-            except ImageError as error:
-                logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
-        else:
-            shown.append(example)
+    for example in complete_examples(predictor):
+        try:
+            shown.append(_with_images(example, images))
+        except ImageError as error:
+            logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
     return shown
+
+
+def complete_examples(predictor: dspy.Predict) -> list[Any]:
+    """Return a predictor's examples that have an output of its type.
+
+    DSPy gives a predictor every labeled example: also one without an output, which it does not show, and one with a
+    label that has the name of an output and another type, which would contradict the schema of the request.
+    """
+    return [example for example in predictor.demos if _is_complete(example, predictor.signature)]
+
+
+def _is_complete(example: Mapping[str, Any] | dspy.Example, signature: type[dspy.Signature]) -> bool:
+    given = {name: field.annotation for name, field in signature.output_fields.items() if name in example}
+    try:
+        for name, kind in given.items():
+            TypeAdapter(kind).validate_python(example[name])
+    except ValidationError:
+        return False
+    return bool(given)
 
 
 def image_fields(signature: type[dspy.Signature]) -> list[str]:

@@ -22,7 +22,8 @@ def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: Loade
     A tool without a curve is only run if the question names it.
     """
     kind, side = "FR" if reference is not None else "NR", min(image.assessed.size)
-    return [tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side and tool.calibration]
+    fitting = (tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side)
+    return [tool for tool in fitting if tool.calibration is not None]
 
 
 def applicable_tools(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,7 +14,7 @@ from agenticiqa.programs.tools import ranking
 from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_in
 from agenticiqa.programs.tools.srcc_table import OVERALL, measured
-from agenticiqa.programs.tools.tool import Tool, find_tool
+from agenticiqa.programs.tools.tool import OWN, Tool, find_tool
 
 # The names of the metrics' functions and of their files in metrics/.
 METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
@@ -70,13 +71,16 @@ def own_tool(
         raise ToolError(f"{name!r} cannot name a tool: use letters, digits, '-' and '_', such as MY-METRIC")
     if taken := find_tool(name, known):
         raise ToolError(f"{name!r} is already the name of a tool ({taken}); choose another name")
-    takes = inspect.signature(function).parameters.values()
+    try:
+        takes = [*inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):  # some functions of compiled code, such as max
+        takes = []
     needed = [
-        each
+        each.kind
         for each in takes
         if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
     ]
-    if len(needed) not in (1, 2):
+    if len(needed) not in (1, 2) or inspect.Parameter.KEYWORD_ONLY in needed:
         raise ToolError(f"{name}: expected a function of an image, or of an image and its reference")
     return Tool(
         name=name,
@@ -85,11 +89,20 @@ def own_tool(
         raw_range=(-math.inf, math.inf),
         good_at=(OVERALL,),
         description=(inspect.getdoc(function) or "A metric of the user.").partition("\n")[0],
-        source="added by add_tool",
+        source=OWN,
         cost_ms=None,
-        measure=function,
-        calibration=curve,
+        measure=_hashable(function),
+        calibration=None if curve is None else _hashable(curve),
     )
+
+
+def _hashable(function: Callable[..., float]) -> Callable[..., float]:
+    """Return a function that can be a key of measurements, unlike a polynomial of numpy."""
+    try:
+        hash(function)
+    except TypeError:
+        return partial(function)
+    return function
 
 
 def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:

@@ -1,15 +1,20 @@
 """Metrics of the user in a program: named in a question, selected by a model or by error, with and without a curve."""
 
+import linecache
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from agenticiqa import AgenticIQA, add_tool, assess_many
 from agenticiqa.programs.errors import ToolError, UserError, WrongArgument
+from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.catalog import own_tool
 from support.fake_server import by_stage, fake_server, field_of
 from support.scripted_answers import SCRIPT, pairs, plan, program_for
 
@@ -23,6 +28,10 @@ def edges(image: np.ndarray) -> float:
 
 def difference(image: np.ndarray, reference: np.ndarray) -> float:
     return float(np.abs(image.astype(float) - reference).mean())
+
+
+def by_channel(image: np.ndarray, *, channel: int) -> float:
+    return float(image[..., channel].mean())
 
 
 def curve(raw: float) -> float:
@@ -131,6 +140,8 @@ def test_only_this_program_has_the_tool_and_its_copies_keep_it(program: AgenticI
         ("niqe", edges, "'niqe' is already the name of a tool (NIQE); choose another name"),
         ("my edges", edges, "'my edges' cannot name a tool: use letters, digits, '-' and '_', such as MY-METRIC"),
         ("MINE", lambda: 1.0, "MINE: expected a function of an image, or of an image and its reference"),
+        ("MINE", max, "MINE: expected a function of an image, or of an image and its reference"),
+        ("MINE", by_channel, "MINE: expected a function of an image, or of an image and its reference"),
         ("MINE", lambda a, b, c: 1.0, "MINE: expected a function of an image, or of an image and its reference"),
     ],
 )
@@ -146,3 +157,45 @@ def test_an_executor_without_tools_is_refused(program: AgenticIQA) -> None:
     program.executor = lambda image, query, plan, reference: None
     with pytest.raises(WrongArgument, match="has no tools"):
         add_tool(program, "MY-EDGES", edges)
+
+
+@dataclass
+class Brightness:
+    """The mean of a channel, as an object without a hash."""
+
+    channel: int
+
+    def __call__(self, image: np.ndarray) -> float:
+        return float(image[..., self.channel].mean())
+
+
+@pytest.mark.parametrize("mapped", [np.poly1d([0.01, 1.5]), np.poly1d([3.0]), np.polynomial.Polynomial([1.5, 0.01])])
+def test_an_object_without_a_hash_can_be_a_metric_or_a_curve(program: AgenticIQA, photo: Path, mapped: Any) -> None:
+    add_tool(program, "MY-MEAN", Brightness(1), mapped)
+    result = program(photo, "Rate the quality with MY-MEAN.")
+    call = result.executor_evidence.tool_log[0]
+    assert (call.error, call.raw) == (None, Brightness(1)(result.image.pixels))
+    assert call.calibrated == mapped(call.raw)
+
+
+def test_a_digest_of_the_curves_has_the_content_of_a_users_functions(program: AgenticIQA, tmp_path: Path) -> None:
+    def digest_of(function: Callable[..., float], curve: Callable[[float], float] | None) -> str:
+        tools = {"MY-EDGES": own_tool("MY-EDGES", function, curve, ())}
+        return curves_digest(("MY-EDGES",), tools)
+
+    def written(source: str) -> Callable[[np.ndarray], float]:
+        file, space = tmp_path / "mine.py", {"__name__": "mine"}
+        file.write_text(source)
+        linecache.clearcache()
+        exec(compile(source, file, "exec"), space)
+        found: Callable[[np.ndarray], float] = space["mean"]  # type: ignore[assignment]
+        return found
+
+    first = digest_of(written("def mean(image): return image.mean()"), None)
+    assert first == digest_of(written("def mean(image): return image.mean()"), None)
+    assert first != digest_of(written("def mean(image): return image.min()"), None)
+    curves = [None, curve, np.poly1d([1, 2]), np.poly1d([1, 3])]
+    given = [*((edges, each) for each in curves), (Brightness(1), None), (Brightness(2), None)]
+    digests = [digest_of(*each) for each in given]
+    assert digests == [digest_of(*each) for each in given]
+    assert len(set(digests)) == len(given)

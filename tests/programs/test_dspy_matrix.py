@@ -35,6 +35,7 @@ from agenticiqa import ImageExample
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.images import load
 from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.summarizer import Answer
 from support.dspy_matrix import (
     ADVICE,
     ASSESSMENT,
@@ -541,10 +542,11 @@ def tuned_by(optimizer: Any, cell: Cell, **given: Any) -> AgenticIQA:
     return tuned
 
 
-@row("`dspy.LabeledFewShot`", "shows labels that are named like an output, such as `answer`")
+@row("`dspy.LabeledFewShot`", "shows labels with the name and the type of an output")
 def _(cell: Cell) -> Expected:
     pixels = np.asarray(Image.open(cell.photos[1]))
-    labeled = [ImageExample(image=pixels, query="Is it sharp?", answer="Yes.").with_inputs("image", "query")]
+    written = Answer(final_answer="Yes.", quality_reasoning="Crisp edges.")
+    labeled = [ImageExample(image=pixels, query="Is it sharp?", answer=written).with_inputs("image", "query")]
     tuned = dspy.LabeledFewShot(k=1).compile(cell.program, trainset=labeled)
     with cell.model():
         tuned(cell.photos[0], OF_A_CUP)

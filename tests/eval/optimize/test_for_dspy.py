@@ -1,5 +1,6 @@
 """DSPy's own optimizers: examples, metric and frozen predictors, without the package's search and in ``optimize``."""
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -12,8 +13,12 @@ import pytest
 from agenticiqa import AgenticIQA
 from agenticiqa.eval import read_labels
 from agenticiqa.eval.optimize import examples_of, freeze, metric, optimize
+from agenticiqa.eval.optimize.dspy_optimizers import SPENT, Count, Student, _watched
+from agenticiqa.eval.optimize.measurements import Measurements, Traced
 from agenticiqa.eval.questions.task import Item
+from agenticiqa.programs.backends.ledger import Limits
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from support.dspy_matrix import Model
 from support.fake_server import Server, fake_server
 from support.snippets import snippets
@@ -39,6 +44,10 @@ def lm(server: Server) -> dspy.LM:
 @pytest.fixture
 def program(lm: dspy.LM) -> AgenticIQA:
     return AgenticIQA(lm=lm)
+
+
+def counting() -> Count:
+    return Count(9, Measurements("scoring"), Limits(), lambda: True)
 
 
 def names(program: dspy.Module) -> set[str]:
@@ -115,6 +124,24 @@ def test_only_the_predictors_of_a_rating_are_tuned_by_default(program: AgenticIQ
         freeze(program, "scorer")
 
 
+def test_frozen_prompts_count_in_digests_and_are_loaded(program: AgenticIQA, tmp_path: Path) -> None:
+    for _, predictor in program.named_predictors():
+        predictor.signature = predictor.signature.with_instructions("Look twice.")
+    frozen = freeze(program, "planner")
+    assert prompts_of(frozen) == prompts_of(program) != prompts_of(freeze(AgenticIQA(), "planner"))
+    assert scoring_prompt(frozen) == scoring_prompt(program) != ""
+    program.save(tmp_path / "all.json")
+    frozen.save(tmp_path / "planner.json")
+    assert set(json.loads((tmp_path / "planner.json").read_text())["state"]) == {"planner.ask.predict"}
+    other = freeze(AgenticIQA(), "planner")
+    other.load(tmp_path / "all.json")
+    assert prompts_of(other) == prompts_of(program)
+
+
+def test_frozen_prompts_are_traced(program: AgenticIQA, examples: Path) -> None:
+    assert set(Traced(freeze(program, "planner"))(image=examples / "coffee_jpeg.jpg").calls) >= RATED
+
+
 def test_frozen_predictors_keep_their_model_and_get_a_new_one(program: AgenticIQA, lm: dspy.LM) -> None:
     copied = freeze(program, "summarizer.answer").reset_copy()
     asked = {question.stage: question.predictor.lm for question in copied.questions}
@@ -148,6 +175,47 @@ def test_an_optimizer_of_dspy_gets_labels_and_its_worked_examples_are_compared(
     assert all(not predictor.demos for _, predictor in program.named_predictors())
 
 
+def test_labels_that_no_prompt_shows_are_no_change(program: AgenticIQA, make_labels: MakeLabels) -> None:
+    tuned = optimize(program, read_labels(make_labels(scenes=4)), optimizer=dspy.LabeledFewShot(k=2), budget=4)
+    assert (tuned.found.steps, tuned.why) == ([], "no better prompts were found")
+    assert tuned.spent["assessed"] == tuned.counts["held-out"] + 4, "nothing is assessed again"
+
+
+def test_a_compiled_program_is_tuned_again(program: AgenticIQA, lm: dspy.LM, make_labels: MakeLabels) -> None:
+    labels = read_labels(make_labels(scenes=4))
+    few = dspy.BootstrapFewShot(metric, max_bootstrapped_demos=1, max_labeled_demos=0)
+    compiled = few.compile(program, trainset=examples_of(labels)[:1])
+    compiled.set_lm(lm)
+    student = Student(compiled, ["summarizer.score.ask.predict"], counting())
+    assert names(student) == {"program.summarizer.score.ask.predict"}
+    assert [step.added for step in optimize(compiled, labels, optimizer=few, budget=4).found.steps] == [
+        "1 worked examples"
+    ]
+
+
+def test_the_student_keeps_the_model_that_an_optimizer_set(program: AgenticIQA, lm: dspy.LM, examples: Path) -> None:
+    student = Student(program, ["summarizer.score"], counting()).reset_copy()
+    (scorer,) = student.predictors()
+    for given, asked in ((None, "openai/given"), (lm.copy(model="openai/rollout"), "openai/rollout")):
+        scorer.lm = given
+        student(image=examples / "coffee_jpeg.jpg", query="Rate it.")
+        assert scorer.lm.model == asked
+
+
+def test_the_budget_also_ends_a_search_with_another_stop() -> None:
+    counted, mine = counting(), lambda state: False
+    for given in (mine, [mine]):
+        gepa = dspy.GEPA(
+            metric, reflection_lm=dspy.LM("x/y"), max_metric_calls=9, gepa_kwargs={"stop_callbacks": given}
+        )
+        stops = _watched(gepa, counted).gepa_kwargs["stop_callbacks"]
+        assert mine in stops
+        assert [stop(None) for stop in stops] == [False, False]
+        counted.ended = SPENT
+        assert any(stop(None) for stop in stops)
+        counted.ended = ""
+
+
 @pytest.mark.parametrize("kind", [dspy.BootstrapFewShot, dspy.BootstrapFewShotWithRandomSearch, dspy.GEPA])
 def test_a_metric_that_raises_is_an_error(kind: Any, program: AgenticIQA, lm: dspy.LM, make_labels: MakeLabels) -> None:
     def misspelled(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> float:
@@ -158,9 +226,20 @@ def test_a_metric_that_raises_is_an_error(kind: Any, program: AgenticIQA, lm: ds
         optimize(program, read_labels(make_labels(scenes=4)), optimizer=kind(misspelled, **more), budget=10)
 
 
-def test_a_search_by_name_needs_a_model_that_writes(program: AgenticIQA, make_labels: MakeLabels) -> None:
-    with pytest.raises(UserError, match="'gepa' needs a model that writes instructions: give one with reflection="):
-        optimize(program, read_labels(make_labels()), optimizer="gepa")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("reflect", "'reflect' needs a model that writes instructions: give one with reflection="),
+        ("gepa", "'gepa' needs a model that writes instructions: give one with reflection="),
+        ("mipro", "unknown optimizer 'mipro': choose reflect or gepa, or give one of DSPy"),
+    ],
+)
+def test_a_search_by_name_is_known_and_has_a_model_that_writes_before_anything_is_asked(
+    name: Any, message: str, program: AgenticIQA, make_labels: MakeLabels, server: Server
+) -> None:
+    with pytest.raises(UserError, match=message):
+        optimize(program, read_labels(make_labels()), optimizer=name)
+    assert not server.requests
 
 
 # --- the page --------------------------------------------------------------------------------------------------------

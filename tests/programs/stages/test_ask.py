@@ -415,6 +415,20 @@ def test_samples_that_cannot_be_parsed_are_asked_again_with_the_reason(around: s
 
 
 @pytest.mark.parametrize("around", AROUND)
+def test_an_outage_during_samples_is_an_outage_and_a_fallback_answers(around: str) -> None:
+    """DSPy's modules only print the error of a sample."""
+    primary, _ = scripted_lm([lm15.ServerError("overloaded")], name="test/primary")
+    fallback, _ = scripted_lm([say(1)], name="test/fallback")
+    question = asked(Backend((primary,)))
+    question.predict = AROUND[around](question.predict)
+    with pytest.raises(dspy.LMError, match="overloaded"):
+        question(about())
+    question = asked(Backend((primary, fallback)))
+    question.predict = AROUND[around](question.predict)
+    assert question(about()).answer.level == 1
+
+
+@pytest.mark.parametrize("around", AROUND)
 def test_a_bootstrapped_example_is_the_best_sample(around: str) -> None:
     levels = iter((4, 2, 3))
     backend, _ = scripted_backend(lambda body: ADVICE if "advice" in text_of(body) else say(next(levels)))

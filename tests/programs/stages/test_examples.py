@@ -58,7 +58,7 @@ def test_an_image_in_an_example_is_sent_as_an_image(kind: str, path: Path) -> No
         "dspy.Image": dspy.Image.from_path(str(path)),
         "saved": str(dspy.Image.from_path(str(path))),
     }[kind]
-    body = asked_with([dspy.Example(image=given, query="Sharp?", answer="Yes")])
+    body = asked_with([dspy.Example(image=given, query="Sharp?", answer=ANSWERED)])
     ((mime, data),) = images_of(body)
     assert mime == "image/png"
     if kind not in ("array", "PIL"):
@@ -71,15 +71,16 @@ def test_an_image_in_an_example_is_sent_as_an_image(kind: str, path: Path) -> No
 def test_an_example_with_a_truncated_image_is_skipped(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """``dspy.SIMBA`` cuts inputs to 100,000 characters, so it cuts the base64 of an image of 75 kB."""
     cut = str(dspy.Image.from_path(str(path)))[:60] + "\n\t\t... <TRUNCATED FOR BREVITY>"
-    body = asked_with([dspy.Example(image=cut, query="Sharp?", answer="Yes")])
+    body = asked_with([dspy.Example(image=cut, query="Sharp?", answer=ANSWERED)])
     assert "TRUNCATED" not in text_of(body)
     assert "Sharp?" not in text_of(body)
     assert "is skipped" in caplog.text
 
 
-def test_examples_without_an_output_are_not_read() -> None:
-    """DSPy does not show them, although ``dspy.LabeledFewShot`` gives every predictor every example."""
-    body = asked_with([dspy.Example(image="gone.png", query="Sharp?", mos=3.0)])
+@pytest.mark.parametrize("label", [{"mos": 3.0}, {"answer": "B"}])
+def test_examples_without_an_output_of_its_type_are_not_shown(label: dict[str, Any]) -> None:
+    """``dspy.LabeledFewShot`` gives every predictor every example, and a label may have the name of an output."""
+    body = asked_with([dspy.Example(image="gone.png", query="Sharp?", **label)])
     assert "Sharp?" not in text_of(body)
 
 
