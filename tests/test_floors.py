@@ -76,7 +76,7 @@ BUDGET = {
     "programs": 1_250,  # with face; a program can get a tool and a fusion, and hide predictors from optimizers
     "programs/stages": 2_120,  # each region is examined, and it is known which tools were chosen by the model
     "programs/questions": 455,
-    "programs/fusion": 655,
+    "programs/fusion": 660,
     "programs/backends": 2_502,  # a deadline that also holds for single bytes, plain messages of proxies and addresses
     "programs/offline": 2_530,
     "programs/tools": 3_475,  # a tool of the user's own, with its curve
