@@ -79,7 +79,8 @@ class RunRecord:
 class Assessment(dspy.Prediction):
     """What ``AgenticIQA`` returns: a ``dspy.Prediction`` with these fields, a short repr, and a table in notebooks.
 
-    Each key of ``to_dict`` is also a field.
+    Each key of ``to_dict`` is also a field. ``score`` and other fields that follow from the rest are stored once, so a
+    copy with another ``quality_score`` keeps them (see ``add_derived_fields``).
 
     Attributes:
         final_answer: A float in [1, 5] (5 is best) for a question about quality; text for any other question, or for a
