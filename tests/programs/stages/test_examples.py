@@ -78,9 +78,9 @@ def test_an_example_with_a_truncated_image_is_skipped(path: Path, caplog: pytest
 
 
 @pytest.mark.parametrize("label", [{"mos": 3.0}, {"answer": "B"}])
-def test_examples_without_an_output_of_its_type_are_not_shown(label: dict[str, Any]) -> None:
+def test_examples_without_an_output_of_its_type_are_not_shown(label: dict[str, Any], path: Path) -> None:
     """``dspy.LabeledFewShot`` gives every predictor every example, and a label may have the name of an output."""
-    body = asked_with([dspy.Example(image="gone.png", query="Sharp?", **label)])
+    body = asked_with([dspy.Example(image=path, query="Sharp?", **label)])
     assert "Sharp?" not in text_of(body)
 
 
