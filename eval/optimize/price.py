@@ -21,7 +21,7 @@ ESTIMATED: dict[Stage, str] = {
 ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
 ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA
 ENOUGH = 10  # proposals; with fewer, a search seldom finds an improvement
-REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 900, 400, 260  # tokens: of the prompt, the answer, and each example
+REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 650, 250, 260  # tokens: of the prompt, the answer, and each example
 AFTER = 0.25  # share of requests that a later stage repeats because earlier answers changed (simulations: .05)
 
 

@@ -255,6 +255,7 @@ def test_the_page_tunes_with_plain_dspy(
     assert len([line for line in block.text.splitlines() if line.strip()]) <= 20
     space: dict[str, Any] = {"lm": lm, "dspy": dspy, "AgenticIQA": AgenticIQA}
     monkeypatch.setattr(logging.getLogger("dspy"), "propagate", True)
+    caplog.set_level(logging.INFO, logger="dspy")
     exec(compile(block.text, block.name, "exec"), space)
     for name in ("few_shot", "mipro", "gepa"):
         assert names(space[name]) == RATED
