@@ -288,7 +288,7 @@ def test_scores_from_incomplete_answers_are_counted_and_excluded_if_strict(
         command = [*EVALUATE, str(labels), "--config", str(config), "--out"]
         assert main([*command, str(tmp_path / "run")]) == 0
     shown = capsys.readouterr()
-    assert "1 score from incomplete answers of the model; with --strict" in shown.err
+    assert "1 score from incomplete answers of the model; a run with --strict" in shown.err
     assert "Scores from incomplete answers of the model: 1" in (tmp_path / "run" / "report.md").read_text()
     counted = report_of(tmp_path / "run")
     assert (counted["scored"], counted["unscored"], counted["incomplete"]) == (3, 0, 1)
