@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +85,20 @@ def _profile_in_use(config: Config) -> tuple[str, FusionProfile | None]:
 
 
 def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
-    """Return a digest of the curves and adapters that map these tools' values to scores, and of a user's functions."""
-    curves = {name: _curve_shown(tools[name].calibration) for name in names if name in tools}
-    adapted = {name: own.about["digest"] for name in curves if (own := tools[name].adapter)}
-    users = {name: [_made_of(tools[name].measure), _made_of(tools[name].calibration)] for name in curves}
-    return digest(curves | adapted | {name: made_of for name, made_of in users.items() if tools[name].source == OWN})
+    """Return a digest of what maps these tools' values to scores: curves, adapters, and a user's functions."""
+    return digest({name: _mapping_of(tools[name]) for name in names if name in tools})
+
+
+def _mapping_of(tool: Tool) -> Any:
+    """Return what identifies how a tool's values become scores, as JSON types; ``None`` without a curve."""
+    curve = tool.calibration
+    if tool.source == OWN:
+        return [_made_of(tool.measure), _made_of(curve)]
+    if tool.adapter:
+        return tool.adapter.about["digest"]
+    if isinstance(curve, Calibration):
+        return [curve.betas, curve.raw_range]
+    return None if curve is None else _made_of(curve)
 
 
 def _made_of(function: Any) -> list[str | None]:
@@ -97,8 +106,3 @@ def _made_of(function: Any) -> list[str | None]:
     plain = getattr(function, "func", function)  # that of functools.partial
     source = plain if hasattr(plain, "__qualname__") else type(plain)
     return [re.sub(r" at 0x\w+", "", repr(function)), source_digest(source)]
-
-
-def _curve_shown(curve: Calibration | Callable[[float], float] | None) -> list[Any] | str | None:
-    """Return what identifies a curve: its numbers, or the name of a user's function."""
-    return [curve.betas, curve.raw_range] if isinstance(curve, Calibration) else getattr(curve, "__qualname__", None)
