@@ -1,6 +1,7 @@
 """``agenticiqa assess``: assess images; print each result, or append it to a file, as soon as it is there."""
 
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -111,7 +112,7 @@ def run(args: Namespace) -> int:
         print_note(f"Pictures were saved in {args.save_maps}")
     answered = summary.assessed + summary.assessed_before - summary.unscored
     place = printable_path(kept.path) if kept else None
-    if unfitted := outputs.unfitted_text(config, (job.asked for job in found.jobs), answered, place):
+    if unfitted := outputs.unfitted_text(config, Counter(job.asked for job in found.jobs), answered, place):
         print_note(unfitted)
     status = overview.show_overview(args, entries, summary.failed)
     if summary.unscored:

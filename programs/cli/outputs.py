@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -142,17 +142,17 @@ def kept_text(results: ResultsFile, failed: int = 0, dropped: int = 0) -> str:
     return f"{text}; {dropped} outdated rows were removed" if dropped else text
 
 
-def unfitted_text(config: Config, queries: Iterable[str], images: int, place: str | None) -> str:
+def unfitted_text(config: Config, queries: Mapping[str, int], images: int, place: str | None) -> str:
     """Return the note that the fusion is not fitted to the model of a large run, with the command that fits it.
 
     It is empty if the configuration sets the fusion, no model rates, or fewer than 50 of the assessed ``images`` were
-    rated. ``queries`` has the question of each image; ``place`` is the file or folder of the results, if any.
+    rated. ``queries`` has the number of images by question; ``place`` is the file or folder of the results, if any.
     """
     config = config.in_profile()
     scorer = config.levels or config.summarizer
     if scorer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
         return ""
-    ratings = sum(detect_query_type(query, "IQA") is QueryType.SCORING for query in queries)
+    ratings = sum(n for query, n in queries.items() if detect_query_type(query, "IQA") is QueryType.SCORING)
     if min(ratings, images) < RELIABLE_FROM:
         return ""
     save = "" if place else "save the results with --jsonl scores.jsonl; then "

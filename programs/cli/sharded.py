@@ -51,7 +51,7 @@ def run(args: Namespace) -> int:
             ended = run_shards(shard_run, assess_here, args.shard_images, watch)
     status = _reported(ended, args.parquet)
     rated = ended.figures["assessed"] - ended.figures["unscored"]
-    queries = [] if args.options else [args.query] * rated
+    queries = {} if args.options else {args.query: rated}
     if unfitted := unfitted_text(config, queries, rated, args.parquet):
         print_note(unfitted)
     return status
