@@ -124,10 +124,10 @@ class FusionKey:
 class ModelKeys:
     """The keys for requests to models."""
 
-    profile: Annotated[
+    mode: Annotated[
         Literal["full", "fast", "levels"],
         Option(
-            "--profile",
+            "--mode",
             "choose how often the model is called. With full, each stage calls it. With fast, there are at most two "
             "calls per image, and the other stages use only measurements. With levels, one call returns the "
             "probabilities of the five quality levels (default: full)",

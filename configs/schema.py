@@ -16,7 +16,7 @@ VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"
 STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
-LEVELS_NEED = "--profile levels needs a model: name one with --backend, or in the section levels of the configuration"
+LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the section levels of the configuration"
 
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
@@ -175,7 +175,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         calibration: A shipped calibration profile, or a YAML file.
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
         adapter: A file that adapts the learned scorer to your labels, written by ``calibrate --adapt``.
-        profile: "full", or "fast" or "levels" for fewer calls (see ``in_profile``).
+        mode: "full", or "fast" or "levels" for fewer calls (see ``in_mode``).
         max_side: The longest side of the copy that a model receives, at least 32 pixels; by default images are not
             scaled.
         prompts: Tuned prompts: the folder that ``optimize`` wrote, or its ``prompts.json``.
@@ -254,8 +254,8 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         prompts = str(folder / "prompts.json") if folder and folder.is_dir() else self.prompts
         return self.model_copy(update={"fusion": FusionConfig(), "prompts": prompts})
 
-    def in_profile(self) -> "Config":
-        """Apply the profile.
+    def in_mode(self) -> "Config":
+        """Apply the mode.
 
         ``fast`` analyzes and reviews offline, by measurements and rules, and plans only once. ``levels`` asks one model
         for a quality level and nothing else; without a section of that name, the summarizer's.
@@ -264,16 +264,16 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
             The configuration of the program; for ``full`` this one.
 
         Raises:
-            ConfigError: The profile is ``levels``, and neither section names a model.
+            ConfigError: The mode is ``levels``, and neither section names a model.
         """
-        if self.profile == "full":
+        if self.mode == "full":
             return self
         changes: dict[str, object] = {
             "executor": ExecutorConfig(),
             "replan": SummarizerConfig(),
             "max_replan_iterations": 0,
         }
-        if self.profile == "levels":
+        if self.mode == "levels":
             if self.levels is None and self.summarizer.is_offline:
                 raise ConfigError(LEVELS_NEED)
             server = self.summarizer.model_dump(include=SERVER_KEYS)
@@ -294,7 +294,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     @property
     def is_offline(self) -> bool:
         """Whether no stage asks a language model."""
-        return self.profile != "levels" and all(section.is_offline for section in self.sections.values())
+        return self.mode != "levels" and all(section.is_offline for section in self.sections.values())
 
 
 def load_config(given: str | os.PathLike[str] | Mapping[str, object] | None = None) -> Config:

@@ -178,7 +178,7 @@ class AgenticIQA(SavedProgram):
             StateError: No tuned prompt fits this program.
         """
         config = config if isinstance(config, Config) else load_config(config)
-        config = config.with_tuned_fusion().in_profile()
+        config = config.with_tuned_fusion().in_mode()
         stages = composed(config)
         program = cls(
             stages.planner,
@@ -490,7 +490,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
             fallback=RulePlanner(tools) if config.planner.on_failure == "rules" else None,
             prefetch=executor.prefetch,
         )
-    elif config.profile == "levels":
+    elif config.mode == "levels":
         planner = LevelsPlanner()
     scorer: protocols.ScorerStage = levels or MeasuredScorer(tools[TOOL.name].adapter if config.adapter else None)
     answerer: protocols.AnswererStage = EvidenceAnswerer()

@@ -250,7 +250,7 @@ def key_from(variable: str | None, name: str) -> str:
 def backend_name(config: Config) -> str:
     """Return the backends of the stages: one name if all are the same, else ``stage=name`` for each stage."""
     stages = {name: section.backend for name, section in config.sections.items()}
-    if config.profile == "levels" and "levels" in stages:
+    if config.mode == "levels" and "levels" in stages:
         return f"{stages['levels']} (levels)"
     names = set(stages.values())
     return names.pop() if len(names) == 1 else ", ".join(f"{stage}={name}" for stage, name in stages.items())

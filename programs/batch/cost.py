@@ -152,7 +152,7 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
 
     Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
     """
-    config = config.in_profile()
+    config = config.in_mode()
     tools = toolbox(config.calibration, config.pyiqa, config.adapter)
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: Counter[str]() for stage in SECTIONS}
@@ -206,7 +206,7 @@ def text_tokens(text: str) -> int:
 
 def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, StageCost]:
     """Return the stages that ask a model for one question."""
-    if config.profile == "levels":
+    if config.mode == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
     asked = query_for_stages(query, options)

@@ -80,9 +80,9 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     Addresses of servers, names of keys and paths of calibrations are not included; a fusion profile and an adapter are
     included by their content. Raises ToolError if the calibration cannot be read, and UserError if one of these cannot.
     """
-    config = config.with_tuned_fusion().in_profile()
+    config = config.with_tuned_fusion().in_mode()
     resolved: dict[str, Any] = config.model_dump(
-        mode="json", exclude={"cache", "max_pixels", "profile", "calibration", "levels", "prompts", *STAGES}
+        mode="json", exclude={"cache", "max_pixels", "mode", "calibration", "levels", "prompts", *STAGES}
     )
     resolved |= {name: _stage(section) for name, section in config.sections.items()}
     profile = resolved["fusion"].pop("profile")

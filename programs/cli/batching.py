@@ -36,7 +36,7 @@ def check_batches(args: Namespace, config: Config, limits: Limits, jobs: Sequenc
         return config
     if config.is_offline:
         raise UserError("--batch needs a model: name one with --backend or --config")
-    for section in config.in_profile().sections.values():
+    for section in config.in_mode().sections.values():
         for model in stage_models(section):
             refuse_without_batches(model)
     config = at_batch_prices(config)

@@ -60,7 +60,7 @@ def given(args: Namespace, options: Options, *, but: Collection[str] = ()) -> li
 def limits_from(args: Namespace, config: Config) -> Limits:
     """Return the limits that the options set. Raises UserError for --max-usd if a stage has no price."""
     if args.max_usd is not None:
-        stages = config.in_profile().sections
+        stages = config.in_mode().sections
         unpriced = [name for name, stage in stages.items() if not stage.is_offline and stage.price is None]
         if unpriced:
             raise UserError(

@@ -148,7 +148,7 @@ def unfitted_text(config: Config, queries: Mapping[str, int], images: int, place
     It is empty if the configuration sets the fusion, no model rates, or fewer than 50 of the assessed ``images`` were
     rated. ``queries`` has the number of images by question; ``place`` is the file or folder of the results, if any.
     """
-    config = config.in_profile()
+    config = config.in_mode()
     scorer = config.levels or config.summarizer
     if scorer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
         return ""

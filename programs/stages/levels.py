@@ -112,12 +112,12 @@ def refuse_unread(word: str, logprobs: Any) -> None:
 
 
 class LevelsPlanner(StageModule):
-    """A planner without sub-tasks: the levels profile uses only the model. Raises UserError for other questions."""
+    """A planner without sub-tasks: the mode ``levels`` uses only the model. Raises UserError for other questions."""
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``."""
         if detect_query_type(query) is not QueryType.SCORING:
-            raise UserError(f"the levels profile can only rate quality, not answer {query!r}; leave the question out")
+            raise UserError(f"the mode levels can only rate quality, not answer {query!r}; leave the question out")
         plan = plan_by_rules("IQA", "Global", None, [], is_explicit=False, reference_given=False)
         nothing = PlanFlags(**dict.fromkeys(PlanFlags.model_fields, False))
         return Planned(plan.model_copy(update={"plan": nothing}))

@@ -58,8 +58,8 @@ def test_a_file_with_only_backends_gets_the_documented_parameters(tmp_path: Path
     in_python = Config(**{name: StageConfig(backend="openai.gpt-4o") for name in STAGES})
     moved = load_config("model_backends").with_backend("vllm.m", "http://127.0.0.1:9/v1")
     for config in (Config(), load_config(), named, in_python, moved, Config().with_backend("openai.gpt-4o")):
-        assert parameters(config) == parameters(config.in_profile()) == DOCUMENTED
-        assert parameters(config.model_copy(update={"profile": "fast"}).in_profile()) == DOCUMENTED
+        assert parameters(config) == parameters(config.in_mode()) == DOCUMENTED
+        assert parameters(config.model_copy(update={"mode": "fast"}).in_mode()) == DOCUMENTED
 
 
 def test_values_of_a_section_are_kept(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_scorer_tuned_under_fast_is_used_wherever_a_model_scores(
 ) -> None:
     asked = {"backend": "vllm.test", "api_base": "http://127.0.0.1:9/v1"}
     all_asked = Config(**dict.fromkeys(STAGES, asked))
-    program = AgenticIQA.from_config(all_asked.model_copy(update={"profile": "fast"}))
+    program = AgenticIQA.from_config(all_asked.model_copy(update={"mode": "fast"}))
     scorer = dict(program.named_predictors())[saving.SCORER]
     assert saving.scoring_prompt(program) == ""
     scorer.signature = scorer.signature.with_instructions("Weigh the blur.")

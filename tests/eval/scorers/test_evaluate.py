@@ -249,7 +249,7 @@ def test_the_command_measures_a_scorer_on_several_tasks(
     assert whole["mean"]["srcc"] == pytest.approx(sum(values) / 2)
     assert "mean by images" in capsys.readouterr().out
     assert main(["evaluate", tasks[0], tasks[0], "--scorer", "BRISQUE"]) == 2
-    assert main(["evaluate", tasks[0], "--scorer", "BRISQUE", "--profile", "fast"]) == 2
+    assert main(["evaluate", tasks[0], "--scorer", "BRISQUE", "--mode", "fast"]) == 2
     errors = capsys.readouterr().err
     assert "several tasks have the name data" in errors
-    assert "so --profile has no effect" in errors
+    assert "so --mode has no effect" in errors

@@ -251,7 +251,7 @@ def test_a_run_without_faults_sends_the_estimated_requests(
 
 
 def test_a_run_in_the_fast_profile_sends_the_estimated_requests(photo: Path) -> None:
-    config = asking(profile="fast")
+    config = asking(mode="fast")
     with fake_server(by_stage(CLEAN)) as server:
         AgenticIQA.from_config(on(server, config))(photo, RATE)
     found = stages(estimate(config, [Job(photo, RATE)]))

@@ -43,11 +43,11 @@ CHANGES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], bool]] = [
     ("model", {}, {"planner": VLLM}, True),
     ("temperature", {"planner": VLLM}, {"planner": {**VLLM, "temperature": 1.0}}, True),
     ("images of the planner", {"planner": VLLM}, {"planner": {**VLLM, "sees_images": False}}, True),
-    ("profile", ALL, {**ALL, "profile": "fast"}, True),
+    ("mode", ALL, {**ALL, "mode": "fast"}, True),
     (
         "the settings of a profile in words",
         {"planner": VLLM, "summarizer": VLLM, "max_replan_iterations": 0},
-        {**ALL, "profile": "fast"},
+        {**ALL, "mode": "fast"},
         False,
     ),
     ("address", {"planner": VLLM}, {"planner": {**VLLM, "api_base": "http://10.0.0.2:9000/v1"}}, False),

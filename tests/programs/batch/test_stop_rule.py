@@ -77,7 +77,7 @@ def album(tmp_path: Path) -> Path:
 
 def command(album: Path, server: Server, file: Path, *more: str) -> list[str]:
     """Return a command with two questions per image, one image after the other."""
-    to = ["--backend", "vllm.test", "--api-base", server.url, "--profile", "fast", "--workers", "1"]
+    to = ["--backend", "vllm.test", "--api-base", server.url, "--mode", "fast", "--workers", "1"]
     return ["assess", str(album), "--jsonl", str(file), *to, *more]
 
 

@@ -47,7 +47,7 @@ def test_a_limit_in_usd_needs_the_price_of_every_stage_that_asks() -> None:
 
 
 def test_a_stage_that_the_profile_omits_needs_no_price() -> None:
-    given = config(PRICE, None, profile="fast").model_copy(
+    given = config(PRICE, None, mode="fast").model_copy(
         update={"summarizer": StageConfig(backend="vllm.test", price=PRICE)}
     )
     assert limits(given, max_usd=1.0).max_usd == 1.0
@@ -58,7 +58,7 @@ def test_a_stage_that_the_profile_omits_needs_no_price() -> None:
     [
         (["--align", "--no-cache"], {"align": True, "cache": False, "max_side": 64}),
         (["--max-side", "99", "--batch"], {"align": False, "cache": False, "max_side": 99}),
-        (["--profile", "fast"], {"align": False, "cache": True, "max_side": 64, "profile": "fast"}),
+        (["--mode", "fast"], {"align": False, "cache": True, "max_side": 64, "mode": "fast"}),
     ],
 )
 def test_an_option_sets_its_key_and_no_other(options: list[str], expected: dict[str, Any], tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     [
         (["as"], {"assess"}),
         (["assess", "--sav"], {"--save-maps"}),
-        (["assess", "--profile", ""], {"full", "fast", "levels"}),
+        (["assess", "--mode", ""], {"full", "fast", "levels"}),
         (["tools", "--config", "min"], {"mine.yaml"}),
         (["assess", "mi"], {"mine.yaml", "mimic"}),
         (["assess", "--save-maps", "mi"], {"mimic"}),

@@ -38,7 +38,7 @@ async def use(program: AgenticIQA) -> None:
     agenticiqa.build_graph("mine.yaml")  # type: ignore[arg-type]
     program("photo.jpg", question="Is it sharp?")  # type: ignore[call-arg]
     agenticiqa.AgenticIQa  # type: ignore[attr-defined]  # noqa: B018
-    assert_type(agenticiqa.Config().in_profile(), Config)
+    assert_type(agenticiqa.Config().in_mode(), Config)
     assert_type(ScoreFusion(eta=2.0), ScoreFusion)
     assert_type(result.score_interval, dict[Literal["80", "95"], tuple[float, float]] | None)
     labels = read_labels("labels.csv")

@@ -213,13 +213,13 @@ def test_a_large_folder_without_a_profile_ends_with_a_note_and_its_rows_suffice_
     note = f"the fusion is not fitted to vllm.test: `{command}` needs no labels"
     with fake_server(Rater(photos, qualities)) as server:
         model = ["--backend", "vllm.test", "--api-base", server.url]
-        assert main(["assess", str(photos), *model, "--profile", "fast", "--jsonl", str(scores)]) == 0
+        assert main(["assess", str(photos), *model, "--mode", "fast", "--jsonl", str(scores)]) == 0
         assert capsys.readouterr().err.splitlines().count(note) == 1
         few = [str(photos / name) for name in sorted(qualities)[:49]]
         by_hand = ([str(photos), "--fusion", "documents"], few)
         for number, names in enumerate(by_hand):
             out = str(tmp_path / f"{number}.jsonl")
-            assert main(["assess", *names, *model, "--profile", "fast", "--jsonl", out]) == 0
+            assert main(["assess", *names, *model, "--mode", "fast", "--jsonl", out]) == 0
             assert "not fitted" not in capsys.readouterr().err
     requests = len(server.requests)
     assert main(["calibrate", str(scores), "--out", str(profile)]) == 0, "the server has stopped"

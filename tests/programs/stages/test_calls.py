@@ -120,7 +120,7 @@ def test_the_fast_profile_asks_at_most_twice(photo: Path, query: str) -> None:
     noisy = plan("sky", distortion_source="Explicit", distortions=[{"region": "sky", "distortions": ["Noise"]}])
     script = {**SCRIPT, "plan": {OTHER: other, WHY: noisy}.get(query, plan())}
     with fake_server(by_stage(script)) as server:
-        result = program_for(server, profile="fast")(photo, query)
+        result = program_for(server, mode="fast")(photo, query)
     assert server.stages() in (["plan", "assessment"], ["plan", "answer"])
     assert result.backend == "planner=vllm.test, executor=offline, summarizer=vllm.test, replan=offline"
     assert result.iteration_count == 0

@@ -41,7 +41,7 @@ def words(shares: Mapping[str, float]) -> Reply:
 
 def asking(server: Server, provider: str = "vllm", **changes: Any) -> Config:
     stage = StageConfig(backend=f"{provider}.test", api_base=server.url, max_retries=0)
-    return Config(summarizer=stage.model_dump(exclude_unset=True), profile="levels", **changes)
+    return Config(summarizer=stage.model_dump(exclude_unset=True), mode="levels", **changes)
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_each_server_is_asked_in_its_own_way_to_continue(photo: Path, provider: 
 def test_the_image_is_last_for_families_trained_that_way(photo: Path, prompt: Any) -> None:
     with fake_server(words(SURE)) as server:
         levels = LevelsConfig(backend="vllm.test", api_base=server.url, prompt=prompt)
-        AgenticIQA.from_config(Config(levels=levels, profile="levels"))(photo)
+        AgenticIQA.from_config(Config(levels=levels, mode="levels"))(photo)
     user, _ = server.requests[0]["messages"]
     assert [part["type"] for part in user["content"]] == ["text", "image_url"]
     assert text_of(user) == "How would you rate the quality of this image?\n"
@@ -112,9 +112,9 @@ def test_a_server_that_cannot_continue_an_answer_is_refused(provider: str, monke
 
 def test_the_profile_needs_a_model(capsys: pytest.CaptureFixture[str], photo: Path) -> None:
     with pytest.raises(ConfigError, match="name one with --backend"):
-        Config(profile="levels").in_profile()
-    assert main(["assess", str(photo), "--profile", "levels"]) == 2
-    assert "--profile levels needs a model" in capsys.readouterr().err
+        Config(mode="levels").in_mode()
+    assert main(["assess", str(photo), "--mode", "levels"]) == 2
+    assert "--mode levels needs a model" in capsys.readouterr().err
 
 
 def test_another_question_is_refused_and_not_answered(photo: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_run_has_the_figures_of_the_published_script(shared_data: Path, tmp_pa
         return words(shares_of(hashlib.sha256(data).hexdigest()))
 
     with fake_server(script) as server:
-        command = ["evaluate", str(labels), "--backend", "vllm.test", "--api-base", server.url, "--profile", "levels"]
+        command = ["evaluate", str(labels), "--backend", "vllm.test", "--api-base", server.url, "--mode", "levels"]
         assert main([*command, "--out", str(tmp_path / "run")]) == 0
     level = {" excellent": 5, " good": 4, " fair": 3, " poor": 2, " bad": 1}
     images = [folder / row.split(",")[0] for row in chosen]
