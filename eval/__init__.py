@@ -29,7 +29,7 @@ _MODULES = {
 __all__ = ["Evaluation", "LabeledImage", "evaluate", "read_labels"]
 
 
-def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly
+def __getattr__(name: str) -> Any:  # lazy imports, so that commands start quickly
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 MISSING_SHOWN = 3
 USUAL_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 100.0))
 OTHER_SCALES = ((0.0, 5.0), (1.0, 7.0), (1.0, 9.0), (1.0, 10.0), (0.0, 10.0), (1.0, 100.0))
-LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # of ITU-R BT.500 and ITU-T P.910
+LEVEL_SCORES = {level.lower(): str(score) for level, score in LEVELS.items()}  # levels of ITU-R BT.500 and P.910
 LEAST_SPAN = 0.25  # share of the scale that the labels of every public set span; labels on 1..5 span less of 0..100
 
 Row = Mapping[str, str]

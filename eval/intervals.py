@@ -33,10 +33,10 @@ Measure = Callable[[Numbers, Numbers], float | None]
 Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
 
 FEWEST_CONTENTS = 4
-MOST_BLOCKS = 200  # more contents than that are deleted in this many random blocks with a fixed seed
+MOST_BLOCKS = 200  # number of random blocks (fixed seed) in which more contents than that are deleted
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
-FEW_CONTENTS = 25  # up to this number the curve is refitted without each content, and coverage is slightly too low
+FEW_CONTENTS = 25  # contents up to which the curve is refitted without each one, and coverage is slightly too low
 COMPLETE = 1 - 1e-9  # a correlation that counts as 1, where Fisher's z is infinite
 NOT_FITTED = "too few images to fit a curve, so this is the raw PLCC"
 

@@ -27,10 +27,10 @@ Basis = Callable[[Numbers, float, float], Numbers]
 # Standard deviations of the predictions around their mean. Farther out, all centers give nearly the same exponential,
 # and rounding errors would decide where a search ends.
 CENTERS = (-15.0, 15.0)
-WIDTHS = (1e-3, 25.0)  # in the same unit; a wider curve is nearly a line
+WIDTHS = (1e-3, 25.0)  # range of widths in the same unit; a wider curve is nearly a line
 GRID = [(center, width) for center in (-3.0, -1.0, 0.0, 1.0, 3.0) for width in (0.05, 0.25, 1.0, 5.0)]
-GRID += [(-10.0, 3.0), (10.0, 3.0)]  # nearly exponential
-STARTS = 2  # of these grid points, the best start a search
+GRID += [(-10.0, 3.0), (10.0, 3.0)]  # curves that are nearly exponential
+STARTS = 2  # best grid points that start a search
 MOST_STEPS = 100
 
 

@@ -21,7 +21,7 @@ from agenticiqa.programs.fusion.configured import curves_digest
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.saving import prompts_of
 
-PASSWORD = re.compile(r"(?<=:)//[^/@\s]*@")  # in the address of a server
+PASSWORD = re.compile(r"(?<=:)//[^/@\s]*@")  # a password in the address of a server
 SAMPLING = ("temperature", "top_p", "max_tokens", "seed")
 
 

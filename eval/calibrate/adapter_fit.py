@@ -27,10 +27,10 @@ Rows = NDArray[np.intp]
 
 OUTER, INNER = 10, 5  # outer folds that measure the gain, and inner folds that choose the regression
 REPEATS = 4  # partitions of pairs; one partition puts the two images of most pairs into different folds
-PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # relative to the mean squared feature, for one label
+PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1)  # penalties for one label, relative to the mean squared feature
 ALONE = 0.9  # the labels alone are the target only if their error is below this share of a correction's
 TINY = 1e-12
-USUAL_STD, RESIDUAL_STD = 1.0, 0.5  # levels: deviation of one image's ratings, and of MOS around the features' fit
+USUAL_STD, RESIDUAL_STD = 1.0, 0.5  # deviations in levels: ratings of one image, MOS around the features' fit
 ADDS, FOLLOWS, NEARER = 0.9, 0.975, 0.99  # one-sided confidence that ``helps`` requires
 NO_LOSS = -1.0  # minimum of Student's t of the added part if the error is smaller
 

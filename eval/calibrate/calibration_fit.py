@@ -7,7 +7,7 @@ the raw value scaled to 0..1 with the better end at 1::
 
 which is monotone for any data. Few images have a MOS near the ends of the scale. Two kinds of anchor keep the curves of
 different metrics comparable there: the raw value of an undistorted image is mapped to 5 (this determines c), and those
-of the worst level of synthetic distortions to at most 2 (by a penalty on the excess).
+of the worst strength of synthetic distortions to at most 2 (by a penalty on the excess).
 """
 
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ from agenticiqa.programs.tools.tool import Tool, raw_value
 
 MIN_POINTS = 20
 CEILING, FLOOR = 5.0, 2.0
-FLOOR_WEIGHT = 2.0  # of the excess over FLOOR, relative to the root of the number of rated images
+FLOOR_WEIGHT = 2.0  # weight of the excess over FLOOR, relative to the root of the number of rated images
 REVERSED = -0.2  # SRCC within one half of the raw values below which the relation counts as reversed there
 STARTS = ((0.4, 1.5), (0.8, 4.0))  # middle as a quantile of u, steepness in standard deviations of u
-STEEPEST = 5.0  # logistic part, per standard deviation of u: a steeper curve is a step between two points
+STEEPEST = 5.0  # slope of the logistic part per standard deviation of u; a steeper curve is a step between two points
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _betas(points: Points, tool: Tool) -> Betas:
 
     def residuals(free: Numbers) -> Numbers:
         errors = np.clip(curve(free, u), 1, 5) - points.quality
-        robust = np.sqrt(2 * (np.sqrt(1 + errors**2) - 1))  # squared for small errors, absolute for outliers
+        robust = np.sqrt(2 * (np.sqrt(1 + errors**2) - 1))  # errors, squared if small and absolute for outliers
         return np.concatenate([robust, weight * np.maximum(curve(free, worst) - FLOOR, 0)])
 
     # The height of an anchored curve is determined by its ceiling, so there c has no effect and keeps its start value.

@@ -17,7 +17,7 @@ from agenticiqa.programs.tools.calibration import Calibration
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # distinguishable for color-blind readers (Okabe and Ito)
+BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # colors that color-blind readers distinguish (Okabe and Ito)
 
 
 @dataclass(frozen=True)

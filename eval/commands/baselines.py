@@ -91,4 +91,4 @@ def _pixels(path: Path) -> int:
         width, height = size_of(path)
         return width * height
     except ImageError:
-        return 0  # reported when the image is assessed
+        return 0  # the assessment of the image reports the reason

@@ -35,7 +35,7 @@ from agenticiqa.programs.tools.training_images import trained_on_count
 
 OUT = Path("adapter.npz")
 FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
-FEWEST_GROUPS = 10  # of pairs that share no image with another group; with fewer, folds are made of images
+FEWEST_GROUPS = 10  # groups of pairs that share no image; with fewer, folds are made of images
 
 
 class Seen(NamedTuple):

@@ -126,7 +126,7 @@ def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> t
 
 
 def _read(file: Path) -> Iterator[Row]:
-    from agenticiqa.programs.scale.table import result_rows  # loads pyarrow
+    from agenticiqa.programs.scale.table import result_rows  # a late import, as it loads pyarrow
 
     expected = "expected results of 'assess --jsonl' or of 'evaluate' (results.jsonl)"
     try:

@@ -130,7 +130,7 @@ def _evaluated(
         warn_of_other_prompts(config, description["prompts"])
         workers = workers_from(args, config)
     with ResultsFile(out / "results.jsonl") as results:
-        pin(out, description)  # under the lock, so that no other run can start in this folder
+        pin(out, description)  # the lock is held, so that no other run can start in this folder
         with continuing(out), within(limits), within_batches(args, results.path, limits):
             rows = assess_set(program, labels, results, query=query, workers=workers, watch=shown)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None

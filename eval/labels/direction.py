@@ -79,6 +79,6 @@ def _similarity(labels: Sequence[LabeledImage]) -> Iterator[tuple[LabeledImage, 
         try:
             image, reference = load_pair(label.image, label.reference)
         except ImageError:
-            continue  # reported when the image is assessed
+            continue  # the assessment of the image reports the reason
         if reference is not None:
             yield label, ssim(image.pixels, reference.pixels)

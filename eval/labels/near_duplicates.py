@@ -14,10 +14,11 @@ from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pixels
 
-MOST_IMAGES = 20_000  # larger sets are not compared
-MOST_BITS = 8  # of 64: 20 of 21 such pairs in BIQ2021, CLIVE and AGIQA-3K show one scene; with 10, a smaller share
-SIDE = 32  # of the gray image that is hashed
-FLAT = 2.0  # standard deviation of its gray levels; below this the hash is noise
+MOST_IMAGES = 20_000  # images of the largest set that is compared
+# 20 of 21 pairs in BIQ2021, CLIVE and AGIQA-3K with at most 8 other bits show one scene; with 10, a smaller share does.
+MOST_BITS = 8  # differing bits of 64
+SIDE = 32  # pixels, the side of the gray image that is hashed
+FLAT = 2.0  # standard deviation in gray levels below which the hash is noise
 BLOCK = 512  # rows of the table of distances at a time
 
 Watch = Callable[[Iterable[Path], int], Iterable[Path]]
@@ -58,7 +59,7 @@ def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | No
 
 def perceptual_hash(path: Path) -> int | None:
     """Return the 64 bits of an image's pHash; ``None`` if it cannot be read, or has only one color."""
-    import imagehash  # here, as commands without labels do not need it
+    import imagehash  # a late import, as commands without labels do not need it
 
     try:
         pixels = load_pixels(path, draft_side=4 * SIDE)

@@ -40,7 +40,7 @@ REFERENCE = re.compile(
 )
 MOS = ("mos", "score", "meanopinionscore", "opinionscore", "opinion", "rating", "mosscore")
 DMOS = "dmos"
-NO_REFERENCE = "none"  # instead of a column name
+NO_REFERENCE = "none"  # the value in place of a column name
 REFERENCE_COLUMN = "reference column"  # key in a row for the name of that column
 OTHERS = ("mos_std", "raters", "distortion", "level", "split", "source", "content", "generator")
 # Names of columns that are ignored, but look like one of the above.
@@ -198,7 +198,9 @@ def _named(
     Rows of the split also have their images' files. Images in their other columns are added to ``images``: by
     column and place the path, or ``None`` for an embedded image.
     """
-    columns: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the keys of the row, which differ between JSON objects
+    columns: dict[
+        tuple[str, ...], Mapping[str, str]
+    ] = {}  # columns by the keys of a row; JSON objects have different ones
     for place, cells in source.rows:
         found = tuple(filter(None, cells))
         if found not in columns:

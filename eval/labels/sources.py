@@ -18,7 +18,7 @@ from agenticiqa.programs.errors import UserError
 TABLES = ("labels.csv", "metadata.csv", "metadata.jsonl", "metadata.parquet")  # the last three are ImageFolder's names
 SAVED = ("dataset_dict.json", "state.json")
 HUB = "hub:"
-COMMIT = 40  # hex digits
+COMMIT = 40  # hex digits of a commit
 HUB_SECONDS = 20
 
 Cells = Mapping[str, Any]
@@ -99,7 +99,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Cells]]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[str, Cells]]:
-    from pyarrow.parquet import ParquetFile  # comes with datasets, and takes a third of a second to load
+    from pyarrow.parquet import ParquetFile  # a late import that takes a third of a second; it comes with datasets
 
     with ParquetFile(path) as table:
         batches = table.iter_batches(batch_size=64)

@@ -31,7 +31,7 @@ _MODULES = {
 __all__ = ["Tuned", "examples_of", "freeze", "metric", "optimize"]
 
 
-def __getattr__(name: str) -> Any:  # loaded on first use, so that commands start quickly
+def __getattr__(name: str) -> Any:  # lazy imports, so that commands start quickly
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

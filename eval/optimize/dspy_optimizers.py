@@ -26,7 +26,7 @@ from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import complete_examples
 
-FEWEST = 4  # questions of each half
+FEWEST = 4  # fewest questions of each half
 BATCH = 6  # questions in a batch
 SPENT = "the budget was spent"
 
@@ -201,7 +201,7 @@ def tuned_by_dspy(
     try:
         with within(count.limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
             if isinstance(optimizer, dspy.MIPROv2):
-                sets["program_aware_proposer"] = False  # it would send the source code of this package
+                sets["program_aware_proposer"] = False  # the default would send the source code of this package
             made = _watched(optimizer, count).compile(Student(program, signatures, count), **sets)
         _take_over(program, made.program, pool, found)
     except Stopped as stopped:

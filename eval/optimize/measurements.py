@@ -33,7 +33,7 @@ class Measurements:
         self.stage, self.workers, self.kept = stage, workers, kept
         self.progress = progress or (lambda outcomes, total: outcomes)
         self.known: dict[tuple[str, str], Assessed] = {}
-        self.fresh = 0  # assessed in this process
+        self.fresh = 0  # number of images assessed in this process
         self.limit: LimitReached | None = None
         for _, row in kept_rows(kept.path) if kept else ():
             self.known[row["prompts"], row["name"]] = Assessed.from_json(row["assessed"])
@@ -47,7 +47,7 @@ class Measurements:
         keys = [(prompts, question.key) for question in questions]
         todo = {key: question for key, question in zip(keys, questions, strict=True) if key not in self.known}
         if todo and self.limit:
-            raise self.limit  # which ended the run
+            raise self.limit  # the limit that ended the run
         try:
             for key, assessed in self._answers(program, todo):
                 self.known[key] = assessed

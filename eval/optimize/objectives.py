@@ -17,9 +17,9 @@ from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion
 from agenticiqa.programs.stages.harmless import harmless
 
 USUAL = np.array([0.7, 0.15])  # b and c of an unmeasured model, and their standard deviations
-USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # levels; USUAL_NOISE has the weight of 4 images
+USUAL_STD, USUAL_NOISE, NOISE_WEIGHT = 0.45, 0.8, 4.0  # deviation and noise in levels, the weight in images
 MOS_STD, TOOL_STD = 0.85, 0.6  # deviation of MOS, and of MOS given the tools, in levels
-MISSING_ERROR = 2.0  # levels, of an image without an answer
+MISSING_ERROR = 2.0  # error of an image without an answer, in levels
 WIDEST = 4.0  # levels between the ends of the scale
 
 
@@ -117,7 +117,7 @@ def feedback(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[Tun
     return notes
 
 
-CLOSE = 0.25  # levels: a smaller error is not criticized
+CLOSE = 0.25  # error in levels; a smaller one is not criticized
 
 
 def _verdict(stage: Stage, assessed: Assessed, question: TuningQuestion, gap: float) -> str:

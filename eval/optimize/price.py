@@ -19,9 +19,9 @@ ESTIMATED: dict[Stage, str] = {
 }
 # Simulated searches of 100 to 400 assessments used 12.6 to 13.8 of them per proposal.
 ASSESSED_FOR_A_PROPOSAL = LOOK + 0.28 * AGAIN
-ASSESSED_FOR_AN_INSTRUCTION = 10  # approximately, for GEPA
+ASSESSED_FOR_AN_INSTRUCTION = 10  # images that GEPA assesses per instruction, approximately
 ENOUGH = 10  # proposals; with fewer, a search seldom finds an improvement
-REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 650, 250, 260  # tokens: of the prompt, the answer, and each example
+REFLECTION_TEXT, REFLECTION_ANSWER, FEEDBACK = 650, 250, 260  # tokens of the prompt, of the answer, and of each example
 AFTER = 0.25  # share of requests that a later stage repeats because earlier answers changed (simulations: .05)
 
 

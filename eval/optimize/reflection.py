@@ -21,7 +21,7 @@ from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import digest
 from agenticiqa.programs.stages.harmless import MARKER, harmless
 
-SECTION = "[[ ##"  # how DSPy marks the fields of a request
+SECTION = "[[ ##"  # DSPy's mark of a field in a request
 JSON_KEY = re.compile(r'"(\w+)"\s*:')
 
 
@@ -68,7 +68,7 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 2
 UNREADABLE = "the answer held no instruction that could be read"
-QUOTED_MOS, QUOTED_WORDS = 2, 6  # MOS of examples, consecutive words of a question: as many count as a quote
+QUOTED_MOS, QUOTED_WORDS = 2, 6  # numbers that count as a quote: MOS of examples, consecutive words of a question
 DECIMAL = re.compile(r"(?<![\d.])\d\.\d+(?!\.?\d)")
 TRIED_SHOWN, LONGEST_TRIED = 8, 400
 KEEP = """Leave out the form of the answer: its fields, its words to choose from and its scales are described to the
@@ -175,7 +175,7 @@ class Reflection:
                 proposed: str = proposer({name: current}, {name: examples}, [name])[name]
         except dspy.AdapterParseError:
             return None, UNREADABLE
-        except (ValueError, ValidationError, AttributeError):  # blank, or not text
+        except (ValueError, ValidationError, AttributeError):  # an instruction that is blank or not text
             return None, "the instruction was empty"
         if proposed.split() == current.split():
             return None, "the instruction was the same as the current one"

@@ -27,7 +27,7 @@ def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
     """Write ``prompts.json`` (of the stage's predictors alone), ``fusion.yaml`` where one was fitted, and the page."""
     folder.mkdir(parents=True, exist_ok=True)
     about = {**created_with, "stage": tuned.stage, "kept": tuned.kept, "why": tuned.why, "held_out": tuned.figures}
-    about["tuned_on"] = tuned.images  # held-out images too, as they decided what is kept; evaluate marks them
+    about["tuned_on"] = tuned.images  # images that evaluate marks, with the held-out ones, as they decided what is kept
     save(tuned.program, folder / PROMPTS_FILE, about, tuned.originals)
     if tuned.profile:
         write_fusion_profile(folder / PROFILE_FILE, tuned.profile)

@@ -19,7 +19,7 @@ from typing import Any
 from agenticiqa.programs.backends.ledger import LimitReached
 
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
-SHOWN = 12  # answers in one reflection
+SHOWN = 12  # number of answers in one reflection
 GAINLESS = 15  # proposals in a row without a gain end the search
 GIVE_UP = 5  # reflections in a row without a usable instruction end it, too
 KEPT_BACK = 0.1  # share of the budget reserved to measure the best on further questions for the fusion

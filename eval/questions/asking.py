@@ -93,7 +93,7 @@ def _outcomes(
     workers: int,
     stop: StopRule,
 ) -> Iterator[tuple[AskedItem, Job, Row | Failure]]:
-    waiting: dict[int, AskedItem] = {}  # by the job's id, as two questions of a set may be the same
+    waiting: dict[int, AskedItem] = {}  # items by the job's id, as two questions of a set may be the same
 
     def jobs() -> Iterable[Job]:
         for asked in questions:

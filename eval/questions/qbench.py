@@ -112,7 +112,7 @@ def _item(row: Mapping[str, Any], image: Path, groups: Mapping[str, str]) -> Ite
 
 def _rows(folder: Path, split: str) -> Iterator[tuple[dict[str, Any], Path]]:
     """Yield the rows of a split in order, each with the place of its image."""
-    import pyarrow.parquet as parquet  # imported here, as the import takes a second
+    import pyarrow.parquet as parquet  # a late import, as it takes a second
 
     files = sorted((folder / "data").glob(f"{split}-*.parquet"))
     if not files:

@@ -160,7 +160,7 @@ class Conduct:
     images_with_rejected: int = 0
     replanned: int = 0
     failed_calls: int = 0
-    times: array[float] = field(default_factory=lambda: array("d"))  # ms
+    times: array[float] = field(default_factory=lambda: array("d"))  # milliseconds
 
     def add(self, row: Row) -> None:
         """Count the events in the row of an assessed image."""

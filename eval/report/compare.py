@@ -32,7 +32,7 @@ from agenticiqa.eval.report.model import Cell, Report, ReportTable, counted, fig
 from agenticiqa.eval.report.run_scores import RunScores, count_alike
 from agenticiqa.programs.errors import UserError
 
-SMALLEST_SHOWN = 0.01  # difference for which the needed data are estimated
+SMALLEST_SHOWN = 0.01  # smallest difference for which the needed data are estimated
 POWER = 0.8
 SENTENCES = (
     "Brackets: 95 % intervals from a jackknife over scenes; for accuracy, Wilson intervals adjusted for clustering "

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ENDS = ("value", "low", "high")
 UNDEFINED = "-"
-MOST_SENTENCES = 5  # printed at a terminal if a file has all of them
+MOST_SENTENCES = 5  # sentences printed at a terminal if a file has all of them
 PLAIN_WIDTH = 160  # characters in a line if the output is not a terminal
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''"}

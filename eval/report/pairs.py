@@ -9,10 +9,10 @@ from scipy.stats import kendalltau
 from agenticiqa.eval.intervals import Interval, jackknife, share_interval
 from agenticiqa.eval.metrics import Numbers
 
-MOST_IMAGES = 10_000  # with deviations of MOS; from a larger set this many images are drawn with a fixed seed
-ROWS_AT_ONCE = 8  # so that a part of the table of pairs stays in the processor's cache
+MOST_IMAGES = 10_000  # images with deviations of MOS; from a larger set this many are drawn with a fixed seed
+ROWS_AT_ONCE = 8  # rows of the table of pairs that stay in the processor's cache
 
-Pairs = NDArray[np.float64]  # (.., 2): the counted pairs, and the concordant minus the discordant ones
+Pairs = NDArray[np.float64]  # shape (.., 2): the counted pairs, and the concordant minus the discordant ones
 
 
 def pairwise_accuracy(
@@ -81,7 +81,7 @@ def _beyond_deviation(x: Numbers, y: Numbers, variance: Numbers) -> Pairs:
         balance = counted * np.sign(change).astype(np.int8)
         for column, table in enumerate((counted.view(np.int8), balance)):
             found[rows, column] += table.sum(axis=1, dtype=np.intp)
-            found[later, column] += table.sum(axis=0, dtype=np.int8)  # of at most ROWS_AT_ONCE rows
+            found[later, column] += table.sum(axis=0, dtype=np.int8)  # sums of at most ROWS_AT_ONCE rows
     return found[np.argsort(order)]
 
 

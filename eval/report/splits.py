@@ -22,8 +22,8 @@ from agenticiqa.programs.errors import UserError
 SHARE = 0.2  # share of the contents in a test set
 TEST = "test"
 
-Parts = list[NDArray[np.bool_]]  # by split, the images of its test set
-Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # of the names and the contents of images
+Parts = list[NDArray[np.bool_]]  # the test images of each split
+Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # a function of the names and the contents of images
 
 
 def splits_named(given: str) -> tuple[Splits, str]:

@@ -2,4 +2,4 @@
 
 from pathlib import Path
 
-DATA = Path(__file__).parent / "data"  # wordings of questions, and lists of photos
+DATA = Path(__file__).parent / "data"  # folder of question wordings and lists of photos

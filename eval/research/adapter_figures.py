@@ -32,8 +32,8 @@ Numbers = NDArray[np.float64]
 
 SCALES = {"clive": (0, 100), "biq2021": (0, 1), "agiqa3k": (0, 5), "live_r2": (0, 100)}
 COUNTS, DRAWS = (10, 20, 40, 50, 60, 100, 200), 10
-RATER = 0.8  # levels: standard error of one rater
-STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # as in quality_head
+RATER = 0.8  # standard error of one rater, in levels
+STATISTICS, STATISTICS_WEIGHT = 203, 4.0  # the values of quality_head
 HEADINGS = "labels, refused, SRCC before, saved, least gain, always, least gain, RMSE, saved, coverage, width, seconds"
 
 

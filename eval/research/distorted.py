@@ -37,8 +37,8 @@ PRISTINE = "pristine"
 STYLED = "styled"  # the kind of an image in a style; its level is the name of the style
 PLAIN = "plain"  # the level of a good photo without a style
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
-PAIRS = 8  # frames with two distortions, per photo
-LARGEST_PHOTO = 1280  # pixels
+PAIRS = 8  # frames with two distortions for each photo
+LARGEST_PHOTO = 1280  # pixels of the longer side
 # The severities of the distortion levels 0..5, from none (0) to extreme (4).
 SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
 SUBTYPE_OF = {

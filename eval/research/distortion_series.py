@@ -28,18 +28,18 @@ from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.statistics.parts import in_working_size
 from agenticiqa.signatures.categories import COMPRESSION, NOISE
 
-LARGEST_PHOTO = 2600  # pixels
+LARGEST_PHOTO = 2600  # pixels of the longer side
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 HELD_OUT_LONGEST = 512  # pixels, longer side of the frames of held-out contents
-FRAMES = 4  # of a training photo; each series uses one of them
+FRAMES = 4  # frames of a training photo; each series uses one of them
 MIXED, LOCAL = 2, 3  # series of several kinds and of a part, for each pristine photo
 MIXED_LEVELS = (1.5, 3.0, 4.5)
 LABELED_SIDE = 288  # pixels, side of the part of a labeled photo that is distorted
-TONE_FRAMES, TONES = 3, 4  # more frames of a training photo, and series of tone for each of them
+TONE_FRAMES, TONES = 3, 4  # further frames of a training photo, and series of tone for each of them
 COMPARED = 9  # FR-FUSION scores the series of one in this many training photos
-PART, SEVERAL = "@", "+"  # in the name of a kind: damage of a part, several kinds
-RATED, VIEW = "", "view"  # instead of a kind: a photo as people rated it, and another view of it
-VIEWS = 4  # of a labeled photo
+PART, SEVERAL = "@", "+"  # marks in the name of a kind: damage of a part, several kinds
+RATED, VIEW = "", "view"  # marks in place of a kind: a photo as people rated it, and another view of it
+VIEWS = 4  # views of a labeled photo
 
 Floats = NDArray[np.float64]
 FeaturesOf = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -268,11 +268,11 @@ def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Imag
 # The share of quality that an image keeps follows from its level and from FR-FUSION. FR-FUSION falls with the level of
 # every kind, but not below a minimum, and it underestimates gray photos and color casts. The levels of ``distort`` are
 # chosen by eye, and about equal over the kinds.
-PRISTINE_SCORE = 4.3  # of a pristine photo: hardly any image has a higher MOS
+PRISTINE_SCORE = 4.3  # score of a pristine photo; hardly any image has a higher MOS
 KEPT_AT_LEVEL = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of the score above 1 that is kept at the levels 0..5
 COMPARED_SHARE = 0.4  # weight of FR-FUSION; the level has the rest
-LOWEST_COMPARED = 1.7  # FR-FUSION of a completely destroyed image
-AREA_EXPONENT = 0.4  # the loss in a part is multiplied by this power of its share: the worst part matters most
+LOWEST_COMPARED = 1.7  # score by FR-FUSION of a completely destroyed image
+AREA_EXPONENT = 0.4  # power of a part's share that multiplies its loss, as the worst part matters most
 MIXTURE_LEVEL = 0.8  # mean level of the kinds of a mixture, as a share of its level
 
 

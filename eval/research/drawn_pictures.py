@@ -27,7 +27,7 @@ Color = tuple[int, int, int]
 FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf")
 SIZES: tuple[Size, ...] = ((320, 240), (512, 384), (640, 480), (480, 640), (800, 600), (1024, 768))
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz"
-MARGIN = 0.08  # share of a page
+MARGIN = 0.08  # margin as a share of the page's side
 
 
 def plot(random: Generator) -> RGB:

@@ -47,8 +47,8 @@ from agenticiqa.signatures.vocabulary import ImageKind
 LEVEL_VALUES = np.arange(1.0, 6.0)
 SIMULATED = (0.6, 0.7, 0.8, 0.9, 0.95)  # correlations of simulated VLMs with the MOS, on normal scores
 WEAK, GOOD = 0.55, 0.89
-SHARED = (0.0, 0.3)  # correlations of their errors with the tool's
-SIMULATED_MEAN, SIMULATED_STD, SIMULATED_WIDTH = 3.4, 0.7, 0.6  # levels; the width is that of their probabilities
+SHARED = (0.0, 0.3)  # correlations of the VLMs' errors with the tool's
+SIMULATED_MEAN, SIMULATED_STD, SIMULATED_WIDTH = 3.4, 0.7, 0.6  # levels of the scores; width of their probabilities
 NOISY = (0.5, 0.68)  # SRCC of the tools that are made of LEARNED-IQA by adding noise
 LEARNED, NIQE, SHARPNESS = "LEARNED-IQA", "NIQE", "EDGE-SHARPNESS"
 FOLDS = 10

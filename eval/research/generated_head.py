@@ -48,7 +48,7 @@ Mask = NDArray[np.bool_]
 
 DISTORTED, VIEWED = 150, 60  # images of each set that get distorted copies, and other views
 DIRECTIONS, SPANNED = 128, 6000  # principal components, and the number of images to compute them from
-CENTERS = 1600  # of radial basis functions: a third each from generated images, rated photos and distortion series
+CENTERS = 1600  # radial basis functions: a third each from generated images, rated photos and distortion series
 RIDGE = 1.0
 GENERATED_WEIGHT, SERIES_WEIGHT = 3.0, 0.5  # weight of an image, relative to 1 for a photo
 # The classifier gives about 1 for generated images and 0 for photos. The head counts from PHOTO, fully at GENERATED.
@@ -207,7 +207,7 @@ def with_generated(model: onnx.ModelProto, found: GeneratedClassifier, own: Floa
     ramp = GENERATED - PHOTO
     held = {
         "directions": found.directions.astype(np.float16),
-        "centers": 2 * centers.T,  # exact: twice the product is subtracted
+        "centers": 2 * centers.T,  # twice the centers, as twice the product is subtracted
         "lengths": (centers.astype(np.float32) ** 2).sum(axis=1)[None],
         "by_width": np.float32(-1 / found.width),
         "weights": (found.weights[:, None] / ramp).astype(np.float32),

@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import NDArray
 from PIL import Image
 
-SIDE = 16  # pixels of a gray copy
+SIDE = 16  # pixels of a gray copy's side
 ALIKE = 0.9  # least correlation of the copies of two similar photos
 
 

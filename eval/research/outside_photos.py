@@ -48,7 +48,7 @@ from agenticiqa.programs.tools.outside_training import (
 )
 from agenticiqa.programs.tools.statistics.parts import in_working_size
 
-PENALTY = 10.0  # on the squared weights, relative to the summed loss
+PENALTY = 10.0  # penalty on the squared weights, relative to the summed loss
 PHOTO_SHARE = 2.0  # total weight of photos, relative to all other pictures: a false alarm is worse than a miss
 
 LOOK_OF: dict[str, Look] = {

@@ -38,7 +38,7 @@ from agenticiqa.programs.tools.numerics.networks import run_network
 Floats = NDArray[np.float32]
 
 FOLDS = 5
-RIDGE = 1.0  # relative to the mean squared feature, for one photo
+RIDGE = 1.0  # penalty for one photo, relative to the mean squared feature
 
 
 def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:

@@ -12,7 +12,7 @@ from agenticiqa.signatures.types import Box
 
 FLAT = "flat"  # a lost part, filled with one color
 PLANTED = (*KINDS, FLAT)
-FEATHER = 0.04  # of the longer side: the width of a soft border
+FEATHER = 0.04  # width of a soft border as a share of the longer side
 
 
 @dataclass(frozen=True)

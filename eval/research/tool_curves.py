@@ -38,7 +38,7 @@ from agenticiqa.signatures.types import OVERALL
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
 ALWAYS_ANCHORED = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
 WORST_LEVEL = DISTORTION_LEVELS[-1]
-WORST_QUANTILE = 0.75  # of the values at the worst level, for a tool without particular distortions
+WORST_QUANTILE = 0.75  # quantile of the values at the worst strength, for a tool without particular distortions
 # A tool is fitted to the kinds of distortion with at least this SRCC between its values and the level. At the worst
 # level its value must change by at least this share of the change for the first of these kinds.
 MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3

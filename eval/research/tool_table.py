@@ -51,7 +51,7 @@ HEADER = """\
 LEVELS_SOURCE = "distortion_levels"  # the name of the source in the table
 HELD_OUT = ", held out"  # suffix of a source: predictions by a tool that was not trained on these images
 
-Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # by category, tool and source
+Table = dict[str, dict[str, dict[str, dict[str, float | int]]]]  # figures by category, tool and source
 HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and set, of a tool that was trained on the set
 
 
@@ -227,7 +227,7 @@ def _write(
         "sets": {name: len(items) for name, items in sets.items()},
         "measured": {tool: each for tool, each in stamps.items() if each},
     }
-    kept = {"errors": old["errors"]} if "errors" in old else {}  # written by tool_errors
+    kept = {"errors": old["errors"]} if "errors" in old else {}  # figures that tool_errors wrote
     text = yaml.safe_dump(
         {**provenance, **kept, "categories": table}, sort_keys=False, default_flow_style=None, width=120
     )

@@ -40,7 +40,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 
 Values = NDArray[np.float64]
 
-PHOTOS = ("pristine.csv", "pristine_scenes.csv")  # in DATA
+PHOTOS = ("pristine.csv", "pristine_scenes.csv")  # files in DATA
 FOLDS = 5
 HIDDEN = {"texture": 48, "tone": 24, "compared": 48}  # more units overfit the tone of so few photos
 # Weights by (first) kind. False alarms on pristine images matter; JPEG 2000 is one kind beside four that only blur.

@@ -22,7 +22,7 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.training_images import FILE, REFERENCE, digests_of
 
 COLUMNS = ("set", "split", "size", "digests")
-IN_A_LINE = 1000  # images: Python's csv module refuses much longer lines
+IN_A_LINE = 1000  # images in a line; Python's csv module refuses much longer lines
 PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages, the sources of distortion series
 Image = tuple[str, str, str, bytes, bytes]  # set, split, size, digests
 
@@ -40,7 +40,7 @@ def images_of(labels: Path) -> list[Image]:
 
 def photos_of(packages: Path) -> list[Image]:
     """Return every training photo of the packages. Raises UserError."""
-    from agenticiqa.eval.research.quality_rows import read_photos  # here: it loads torch
+    from agenticiqa.eval.research.quality_rows import read_photos  # a late import, as it loads torch
 
     trained = [file for file, _, measured_only in read_photos(packages) if not measured_only]
     return [(PACKAGE_PHOTOS, REFERENCE, *digests_of(file)) for file in trained]

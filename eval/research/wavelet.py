@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 SCALES = 5
-CODE_BLOCK = 32  # coefficients
+CODE_BLOCK = 32  # coefficients of a side
 
 
 def coarsen(rgb: Values, share: float, rng: np.random.Generator) -> Values:

@@ -48,7 +48,7 @@ class Scorer:
         """Return the row of an image, or the error that prevented it; nothing is raised."""
         try:
             return self._row(job)
-        except ToolError as error:  # the metric does not apply to this image; the run continues
+        except ToolError as error:  # a metric that does not apply to this image; the run continues
             return ImageError(f"{job.name}: {error}")
         except AgenticIQAError as error:
             return error

@@ -15,7 +15,7 @@ from pathlib import Path
 from agenticiqa.eval.tasks.tables import sheet_rows
 from agenticiqa.eval.tasks.task import Rated, Task
 
-FILES = {  # by dst_type: the folder, and the word in the file names
+FILES = {  # folder and word in the file names, by dst_type
     "noise": ("awgn", "AWGN"),
     "blur": ("blur", "BLUR"),
     "contrast": ("contrast", "contrast"),

@@ -50,7 +50,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __call__(self, argument: Any) -> Any:
-        """Call the function. Raises what the function raises, or NotStarted or Died."""
+        """Call the function. Raises what the function raises, or NotStarted or WorkerStopped."""
         if self._process is None:
             self._process = _start()
             try:
@@ -143,7 +143,7 @@ def _streams() -> tuple[IO[bytes], IO[bytes]]:
 def _answer(function: Callable[[Any], Any], argument: Any, records: Records) -> bytes:
     try:
         return pickle.dumps((True, function(argument), _drained(records)), pickle.HIGHEST_PROTOCOL)
-    except Exception as error:  # raised in the parent
+    except Exception as error:  # the error that the parent raises
         error.add_note(f"In a worker process:\n{traceback.format_exc()}")
         return pickle.dumps((False, _picklable(error), _drained(records)))
 

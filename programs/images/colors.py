@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float32]
 
-REFERENCE_WHITE = 203.0  # cd/m2
-HLG_PEAK, HLG_GAMMA = 1000.0, 1.2  # BT.2100, table 5: cd/m2 of the nominal display, and the exponent of its OOTF
+REFERENCE_WHITE = 203.0  # luminance in cd/m2
+HLG_PEAK, HLG_GAMMA = 1000.0, 1.2  # peak of the nominal display in cd/m2 and exponent of its OOTF (BT.2100, table 5)
 UNSPECIFIED = 2
 SRGB_LIKE = {1, UNSPECIFIED, 6, 13, 14, 15}  # transfer characteristics that viewers show as they do sRGB
 HDR = {16: "PQ", 18: "HLG"}
-WHITE = (0.3127, 0.3290)  # D65
-PRIMARIES = {  # x and y of red, green and blue
+WHITE = (0.3127, 0.3290)  # chromaticity of D65
+PRIMARIES = {  # chromaticities (x, y) of red, green and blue
     1: ((0.640, 0.330), (0.300, 0.600), (0.150, 0.060)),
     9: ((0.708, 0.292), (0.170, 0.797), (0.131, 0.046)),
     12: ((0.680, 0.320), (0.265, 0.690), (0.150, 0.060)),
 }
 NAMES = {1: "BT.709", 9: "BT.2020", 12: "Display P3"}
-USUAL_GAMMA, GAMMA_SLACK = 1 / 2.2, 0.05  # of gAMA: as libpng, a difference of up to 5 % counts as none
+USUAL_GAMMA, GAMMA_SLACK = 1 / 2.2, 0.05  # the gamma of sRGB; a gAMA within 5 % of it counts as sRGB, as in libpng
 SRGB_CHROMATICITIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
-SAME_POINT = 0.005  # of a chromaticity
+SAME_POINT = 0.005  # tolerance of x and y
 BAND = 1_000_000  # pixels that are converted at a time
-SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # of profiles, as the mode of the pixels that they are for
-SHOWN = {"L": "gray"}  # in messages
-SAME = 1  # of 255: a profile that changes no color by more counts as sRGB
-STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # of each channel, for this comparison
+SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # Pillow mode of each ICC color space
+SHOWN = {"L": "gray"}  # names of modes in messages
+SAME = 1  # largest change of a color, of 255, by a profile that counts as sRGB
+STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # sample values of each channel, for this comparison
 LONGEST = 60  # characters of a profile's name in a note
 
 
@@ -65,7 +65,7 @@ class ByCode:
         rows = max(1, BAND // samples.shape[1])
         for start in range(0, len(samples), rows):
             linear = light[samples[start : start + rows]]
-            if HDR.get(self.transfer) == "HLG":  # its OOTF, from light of the scene to that of a display
+            if HDR.get(self.transfer) == "HLG":  # the OOTF, from scene light to display light
                 luminance = np.maximum(linear @ to_xyz[1].astype(np.float32), 1e-6)
                 linear *= luminance[..., None] ** (HLG_GAMMA - 1) * np.float32(HLG_PEAK / REFERENCE_WHITE)
             if self.primaries != 1:
@@ -122,7 +122,7 @@ class Conversion:
         from PIL import ImageCms
 
         converted = ImageCms.applyTransform(image, self.transform)
-        assert converted is not None  # as it is not done in place
+        assert converted is not None  # None is returned only with inPlace=True
         converted.info.pop("icc_profile", None)
         return converted
 

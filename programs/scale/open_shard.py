@@ -22,9 +22,9 @@ from agenticiqa.programs.scale.image_tables import describe_table, read_rows
 from agenticiqa.programs.scale.places import WEB, open_place
 from agenticiqa.programs.scale.plan_shards import Shard, SharedQuestion, entry_of_row
 
-TRIES = 3  # at reading a remote image
+TRIES = 3  # attempts to read a remote image
 ROW_COLUMNS = ("query", "options", "reference", "resize_reference")
-FOUND = "success"  # the status, in an index of img2dataset, of an image in the tar file
+FOUND = "success"  # img2dataset's status of a downloaded image
 
 
 class Unreachable(AgenticIQAError):
@@ -107,7 +107,7 @@ def _job(entry: dict[str, Any], question: SharedQuestion, image: ImageSource | N
     resized = question.resize_reference or entry.get("resize_reference", False)
     try:
         return Job(source, question.query if query is None else query, reference_source, resized, offered)
-    except UserError as error:  # the options of a row
+    except UserError as error:  # an error in the options of a row
         return Job(NoImage(name_of(source), str(error)))
 
 
@@ -122,7 +122,7 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
     with fs.open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
         for member in tar:
             folder, _, name = member.name.rpartition("/")
-            key, _, suffix = name.partition(".")  # as WebDataset reads names
+            key, _, suffix = name.partition(".")  # WebDataset splits names in this way
             if not member.isfile() or not READ.fullmatch(f".{suffix.lower()}"):
                 continue
             seen.add(f"{folder}/{key}" if folder else key)

@@ -37,8 +37,8 @@ class ShardRun:
     """Settings shared by all workers of a run (picklable).
 
     ``output`` is the folder of the shards, ``workers`` the number of images that one worker assesses at a time.
-    ``make`` returns the program of the configuration. Relative paths start at ``folder``; if it is empty, at the
-    current folder. ``names`` are the user's arguments.
+    ``make`` returns the program of the configuration. Relative paths are relative to ``folder``
+    (default: the current folder). ``names`` are the user's arguments.
     """
 
     config: Config
@@ -78,14 +78,14 @@ Engine = Callable[[ShardRun, Sequence[PlannedShard]], Iterator[ShardOutcome]]
 
 @dataclass
 class _OpenShard:
-    """A shard with missing rows; ``jobs`` is the number of jobs under way, ``read`` is whether all have begun."""
+    """A shard with missing rows; ``jobs`` is the number of jobs under way, ``read`` is True when all were started."""
 
     shard: Shard
     rows: dict[int, Row] = field(default_factory=dict)
     jobs: int = 0
     read: bool = False
     broken: str = ""
-    has_temporary_error: bool = False  # in one of its rows
+    has_temporary_error: bool = False  # True if one of its rows has a temporary error
 
 
 @dataclass(frozen=True)

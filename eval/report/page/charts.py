@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, RED, GRAY = "#4393c3", "#d6604d", "#808890"
-INK, LINE = "#010203", "#040506"  # replaced by the page's colors, so that a dark page has light axes
+INK, LINE = "#010203", "#040506"  # placeholders for the page's colors, so that a dark page has light axes
 WIDTH, HEIGHT = 10.0, 4.8  # inches; the page scales a chart to its own width
 MOST_COLORS = 30  # groups of images that get distinct colors
-COLUMNS = 4  # of the legend
+COLUMNS = 4  # columns of the legend
 
 
 def scatter(points: Sequence[Point], curve: Sequence[tuple[float, float]], axis: str) -> "Figure":
@@ -96,7 +96,7 @@ def learning_curve(
 
 
 def as_svg(chart: "Figure") -> Markup:
-    """Return a chart as an SVG element for an HTML page, without ids of its parts, which two charts would share."""
+    """Return a chart as an SVG element for an HTML page, without element ids, which would collide between charts."""
     text = io.StringIO()
     with _style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser draws the text, with fonts of its own
@@ -115,7 +115,7 @@ def _style() -> AbstractContextManager[None]:
     colors = dict.fromkeys(("axes.labelcolor", "xtick.color", "ytick.color", "text.color"), INK)
     lines = dict.fromkeys(("axes.edgecolor", "grid.color"), LINE)
     text = {"svg.fonttype": "none", "svg.hashsalt": "chart", "text.parse_math": False}
-    style: Any = {**colors, **lines, **text, "axes.grid": True}  # matplotlib types the names one by one
+    style: Any = {**colors, **lines, **text, "axes.grid": True}  # Any, because matplotlib types the names one by one
     return rc_context(style)
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from agenticiqa.signatures.types import LEVEL_KEYS
 
-LONGEST = 400  # characters of a step
+LONGEST = 400  # characters of a step's text
 
 
 def steps_of(row: Mapping[str, Any]) -> list[tuple[str, str]]:

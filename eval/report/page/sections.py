@@ -29,8 +29,8 @@ from agenticiqa.programs.errors import UserError
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown
 CURVE = 200  # points of the fitted curve
 SPENT = ("calls", "from the cache", "retries", "input tokens", "output tokens")
-STEPS = {0.8: 0.05, 0.5: 0.1, 0.0: 0.2, -1.0: 0.5}  # between ticks of the axis of bars, by their lowest end
-BINS = 10  # of the reliability diagram
+STEPS = {0.8: 0.05, 0.5: 0.1, 0.0: 0.2, -1.0: 0.5}  # distances between ticks of the axis of bars, by their lowest end
+BINS = 10  # bins of the reliability diagram
 
 
 class ResidualFit(NamedTuple):

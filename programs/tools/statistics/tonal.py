@@ -19,7 +19,7 @@ from agenticiqa.programs.tools.statistics.parts import WHOLE_PIXELS
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
 
-BLOCK = 8  # pixels
+BLOCK = 8  # side of a block in pixels
 BLACK, WHITE = 5, 250  # luma beyond which nothing visibly differs from black and white
 
 
@@ -47,7 +47,7 @@ class Tone:
 
     @cached_property
     def lab(self) -> Plane:
-        """CIELAB (D65, 2 degrees), with the values as sRGB: L* 0..100, a*, b*."""
+        """CIELAB (D65, 2 degrees), of pixels in sRGB: L* 0..100, a*, b*."""
         coded = np.clip(self.rgb / 255, 0, 1)
         linear = np.where(coded > 0.04045, ((coded + 0.055) / 1.055) ** 2.4, coded / 12.92)
         to_xyz = np.array(
@@ -61,7 +61,7 @@ class Tone:
 
 
 def sampled_tone(image: RGB) -> Tone:
-    """Return the tone of an image; for a large one, of as many rows and columns of blocks as two megapixels have."""
+    """Return the tone of an image. Blocks of a large image are sampled, about as many as two megapixels have."""
     return Tone(image, max(1, math.isqrt(image.shape[0] * image.shape[1] // WHOLE_PIXELS)))
 
 
@@ -153,8 +153,8 @@ def yellow_tint(tone: Tone) -> float:
 
 Monochrome: TypeAlias = Literal["gray", "toned"]
 
-DEGREE = 5  # of the polynomial that predicts chroma from luma
-GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # 8-bit levels: chroma apart from the toning, and of the toning, that is ignored
+DEGREE = 5  # degree of the polynomial that predicts chroma from luma
+GRAY_REST, GRAY_CHROMA = 1.5, 8.0  # ignored chroma in 8-bit levels: apart from the toning, and of the toning
 TONED_REST, TONED_SHARE = 6.0, 0.15  # the same for toned images, and its largest share of the chroma
 
 
