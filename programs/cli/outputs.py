@@ -157,8 +157,8 @@ def unfitted_text(config: Config, queries: Mapping[str, int], images: int, place
         return ""
     save = "" if place else "save the results with --jsonl scores.jsonl; then "
     return (
-        f"the fusion is not fitted to {scorer.backend}: {save}`agenticiqa calibrate "
-        f"{shlex.quote(place or 'scores.jsonl')} --out profile.yaml` needs no labels"
+        f"the fusion is not fitted to {scorer.backend}: {save}`agenticiqa calibrate fusion "
+        f"{shlex.quote(place or 'scores.jsonl')}` needs no labels"
     )
 
 

@@ -209,7 +209,7 @@ def test_a_large_folder_without_a_profile_ends_with_a_note_and_its_rows_suffice_
 ) -> None:
     photos, scores, profile = tmp_path / "photos", tmp_path / "my scores.jsonl", tmp_path / "profile.yaml"
     qualities = make_album(photos, 50)
-    command = f"agenticiqa calibrate '{scores}' --out profile.yaml"
+    command = f"agenticiqa calibrate fusion '{scores}'"
     note = f"the fusion is not fitted to vllm.test: `{command}` needs no labels"
     with fake_server(Rater(photos, qualities)) as server:
         model = ["--backend", "vllm.test", "--api-base", server.url]
