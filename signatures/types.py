@@ -365,8 +365,9 @@ class SummarizerOutput(Strict):
     probability that fell on levels, if tokens were read; with less than one half they are not used.
     ``score_interval`` has the ranges that hold the MOS of 80 and 95 of 100 images, ``score_without_model`` the score of
     the tools alone, ``None`` without a model or without tools. ``disagreement`` is the difference between model and
-    tools in levels if it is so large that one of them must be wrong, else ``None``. ``error`` says why no answer of the
-    model was usable.
+    tools in levels if it is so large that one of them must be wrong, else ``None``. ``score_sentence`` is the sentence
+    of ``quality_reasoning`` that only repeats how the score was computed. ``error`` says why no answer of the model was
+    usable.
     """
 
     model_config = ConfigDict(
@@ -400,6 +401,7 @@ class SummarizerOutput(Strict):
     score_interval: dict[Literal["80", "95"], tuple[float, float]] | None = None
     score_without_model: float | None = Field(default=None, ge=1, le=5)
     disagreement: float | None = Field(default=None, ge=0, le=4)
+    score_sentence: str | None = None
     error: str | None = None
 
     @field_validator("final_answer")

@@ -3,7 +3,6 @@
 In a pipe, a result is one line: score, image and main finding, separated by tabs.
 """
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ MOST_NAMED = 3
 # The severities in a photographer's words.
 STRENGTHS = {"slight": "slight", "moderate": "visible", "severe": "strong", "extreme": "extreme"}
 GOOD = ("Excellent", "Good")
-# The computation of the score, which the live view of -v and the JSON show.
-ARITHMETIC = re.compile(r"Score \d[^ ]* \(\w+\), .*?\(levels from .*?\)\.\s*")
 OFFLINE_SOURCES = ("measurements", "learned")
 
 
@@ -64,16 +61,17 @@ def verdict(row: dict[str, Any]) -> str:
 
 
 def explanation(row: dict[str, Any]) -> str:
-    """Return the reasoning of a result without the arithmetic of its score.
+    """Return the reasoning of a result without the arithmetic of its score, which the live view of -v and JSON show.
 
     For an offline result, the findings are omitted, too, because the card lists them.
     """
     reasoning = str(row["quality_reasoning"])
-    score = ARITHMETIC.search(reasoning)
-    if score is None:
+    arithmetic = row["summarizer_result"]["score_sentence"]
+    if not arithmetic:
         return reasoning
+    before, _, after = reasoning.partition(arithmetic)
     by_model = row["probability_source"] not in OFFLINE_SOURCES
-    return (reasoning[: score.start()] if by_model else "") + reasoning[score.end() :].strip()
+    return (before if by_model else "") + after.strip()
 
 
 def _is_blurred(items: list[dict[str, Any]]) -> bool:

@@ -38,16 +38,18 @@ SOURCES = {  # each probability_source in words
 
 @dataclass(frozen=True)
 class FusedScore:
-    """A score in [1, 5], the model's expected level, and an explanation in sentences.
+    """A score in [1, 5], the model's expected level, and an explanation in sentences (``how``).
 
-    ``interval`` has the ranges that hold the MOS of 80 and 95 of 100 images. ``without_model`` is the score from the
-    tools alone, ``None`` without a model or without tools. ``disagreement`` is the difference between model and tools
-    in levels if it is so large that one of them must be wrong, else ``None``.
+    ``arithmetic`` is the sentence of ``how`` that only repeats the computation; ``None`` if it also says why the
+    profile does not suit the image. ``interval`` has the ranges that hold the MOS of 80 and 95 of 100 images.
+    ``without_model`` is the score from the tools alone, ``None`` without a model or without tools. ``disagreement`` is
+    the difference between model and tools in levels if it is so large that one of them must be wrong, else ``None``.
     """
 
     score: float
     expectation: float
     how: str
+    arithmetic: str | None
     interval: Interval
     without_model: float | None
     disagreement: float | None = None
@@ -87,6 +89,7 @@ def fused_score(
     if mean is not None or profile is not None:
         made_of = f", fused from {_tools_part(evidence, profile)} and an expected level of {expectation:.2f}"
     how = f"Score {score:.2f} ({level_name(score)}){made_of} (levels from {SOURCES[source]}){note}."
+    arithmetic = None if note else how
     without = apart = place = None
     if mean is not None and source not in OFFLINE:
         equal = dict.fromkeys(fusion.quality_levels, 1 / len(fusion.quality_levels))
@@ -110,7 +113,7 @@ def fused_score(
         error = max(PHOTO_SHARE * error, least_spread)
     if source in FROM_REJECTED:
         error = max(error, UNKNOWN_ERROR)
-    return FusedScore(score, expectation, how, score_interval(score, error), without, apart)
+    return FusedScore(score, expectation, how, arithmetic, score_interval(score, error), without, apart)
 
 
 def _tools_part(evidence: ExecutorOutput, profile: FusionProfile | None) -> str:

@@ -106,6 +106,7 @@ class Summarizer(StageModule):
             final_answer=on_stated_scale(fused.score, query),
             quality_score=fused.score,
             quality_reasoning=_sentences(scored.reasoning, fused.how, incomplete, doubt, *_caveats(evidence)),
+            score_sentence=fused.arithmetic,
             used_evidence=_fused(evidence),
             quality_probs=dict(zip(LEVEL_KEYS, (p[level] for level in sorted(p)), strict=True)),
             probability_source=scored.source,

@@ -97,3 +97,11 @@ def test_text_of_a_model_and_caveats_are_kept(examples: Path) -> None:
     caveat = "No tool gave a score for Noise."
     assert explanation({**row, "quality_reasoning": f"{row['quality_reasoning']} {caveat}"}).endswith(caveat)
     assert after
+
+
+def test_the_arithmetic_is_recognized_by_its_field_not_by_its_words() -> None:
+    row = {"quality_reasoning": "Soft edges. Any words of arithmetic. Few tools.", "probability_source": "logprobs"}
+    assert explanation({**row, "summarizer_result": {"score_sentence": "Any words of arithmetic."}}) == (
+        "Soft edges. Few tools."
+    )
+    assert explanation({**row, "summarizer_result": {"score_sentence": None}}) == row["quality_reasoning"]

@@ -186,6 +186,8 @@ def test_a_profile_for_other_tools_is_not_used_and_this_is_reported() -> None:
     assert "profile" not in fused("LEARNED-IQA").how
     assert fused("HaarPSI").score == default_fusion().fuse_scores([2.5], p)
     assert "the fusion profile is not used: it was fitted with other tools (LEARNED-IQA)" in fused("HaarPSI").how
+    assert fused("LEARNED-IQA").arithmetic == fused("LEARNED-IQA").how.partition(" The model")[0]
+    assert fused("HaarPSI").arithmetic is None, "so that a card, which omits arithmetic, still reports it"
 
 
 def test_an_answer_of_a_fallback_model_uses_the_default_fusion(tmp_path: Path) -> None:
