@@ -172,7 +172,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         attempts: The most requests per stage to get a usable answer, 1 to 10.
         max_replan_iterations: The most new plans for one question, 0 to 10.
         fusion: How tool scores and the model's probabilities are combined.
-        calibration: A shipped calibration profile, or a YAML file.
+        tool_curves: The curves from tool values to 1..5: a shipped name, or a YAML file.
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
         adapter: A file that adapts the learned scorer to your labels, written by ``calibrate --adapt``.
         mode: "full", or "fast" or "levels" for fewer calls (see ``in_mode``).
@@ -200,7 +200,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     attempts: int = Field(default=3, ge=1, le=10, description="most requests per stage to get a usable answer")
     max_replan_iterations: int = Field(default=2, ge=0, le=10)
     fusion: FusionConfig = FusionConfig()
-    calibration: str = Field(default="default", description="a shipped calibration profile, or a YAML file")
+    tool_curves: str = Field(default="default", description="a shipped set of tool curves, or a YAML file")
     pyiqa: list[str] = Field(default=[], description="pyiqa metrics to add to the toolbox (needs the pyiqa extra)")
 
     @field_validator(*STAGES, mode="before")

@@ -52,7 +52,7 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
         "fusion": getattr(fusion, "settings", dict.fromkeys(("eta", "model_error", "profile"))),
         "plain_mean": getattr(program.executor, "plain_mean", None),
         "strict": getattr(getattr(program.summarizer, "score", None), "strict", False),
-        "calibration": curves_digest(tuple(tools), tools),
+        "tool_curves": curves_digest(tuple(tools), tools),
         "prompts": digest(prompts_of(program)),
         "asked": asked_of(program),
         "sampling": [{key: settings.get(key) for key in SAMPLING} for settings in models],

@@ -453,7 +453,7 @@ def composed(config: Config, fusion: ScoreFusion | None = None) -> Stages:
 
     ``fusion`` replaces that of the configuration.
     """
-    tools = toolbox(config.calibration, config.pyiqa, config.adapter)
+    tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
     attempts = config.attempts
     planning, executing, summarizing, replanning = (connect(getattr(config, s), cache=config.cache) for s in STAGES)
     levels = levels_scorer(config)

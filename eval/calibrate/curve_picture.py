@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.calibration_fit import CurveFit, Points
+from agenticiqa.eval.calibrate.curve_fit import CurveFit, Points
 from agenticiqa.programs.images.own import MADE_BY
 from agenticiqa.programs.pictures.canvas import drawable, families
 from agenticiqa.programs.tools import Tool
-from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +22,11 @@ BLUE, ORANGE, GRAY = "#0072b2", "#d55e00", "#777777"  # colors that color-blind 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One tool's points and its curve, or the ``refusal``; ``old`` is the base profile's curve."""
+    """One tool's points and its curve, or the ``refusal``; ``old`` is the base's curve."""
 
     tool: Tool
     points: Points
-    old: Calibration | None
+    old: ToolCurve | None
     fit: CurveFit | None = None
     refusal: str = ""
 

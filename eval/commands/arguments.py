@@ -17,7 +17,7 @@ from agenticiqa.programs.cli.arguments import (
     WORKERS_OPTION,
 )
 
-FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("calibration.yaml")
+FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("tool_curves.yaml")
 DATA_HELP = (
     "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
     "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
@@ -73,14 +73,14 @@ data sets. Fit them to the MOS of your own images:
   agenticiqa calibrate mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
       two tools, with scores from 1 to 10; replaces an earlier mine.yaml
   agenticiqa calibrate mine/labels.csv --tool NIQE --split train --name "my set" --base other.yaml
-      only rows of one split; the profile calls the data "my set" and copies all other curves from other.yaml
+      only rows of one split; the file calls the data "my set" and copies all other curves from other.yaml
 
 The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
 correlate with the MOS, or if their correlation has the wrong sign.
 A full-reference curve maps an undistorted image to 5. This can pull the middle of the curve away from the points. Check
-the picture beside the profile (mine.png) before you name the profile in a configuration:
+the picture beside the file (mine.png) before you name the file in a configuration:
 
-  calibration: mine.yaml
+  tool_curves: mine.yaml
 
 LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional.
 For a public data set, give its name and its folder:
@@ -255,10 +255,10 @@ DATASETS: Options = (
 )
 CURVES: Options = (
     Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+"),
-    Option("--name N", "name of the data in the profile (default: name of the folder)"),
+    Option("--name N", "name of the data in the file (default: name of the folder)"),
     Option(
         "--base P",
-        "copy the curves of all other tools from this profile, a file or a shipped one (default: the shipped profile "
+        "copy the curves of all other tools from this file, or from a shipped set of curves (default: the shipped set "
         "'default')",
     ),
 )

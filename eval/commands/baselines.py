@@ -30,7 +30,7 @@ def baseline_tools(labels: Sequence[LabeledImage], tools: Mapping[str, Tool], be
     """
     kinds = {"NR", "FR"} if any(label.reference for label in labels) else {"NR"}
     excluded = find_tool(besides, TOOLS) if besides else None
-    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != excluded and tool.calibration]
+    embedded = [tool for name, tool in tools.items() if name in TOOLS and name != excluded and tool.curve]
     return [tool for tool in embedded if tool.kind in kinds and tool.rates_overall]
 
 
@@ -73,8 +73,8 @@ def baseline_scores(
             pin(folder, made_by(scorer, data.digest, options))
             measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=available_cores(), watch=shown)
             for found, row in zip(scores, measured, strict=True):
-                if "error" not in row and tool.calibration:
-                    found[tool.name] = tool.calibration(row["raw_score"])
+                if "error" not in row and tool.curve:
+                    found[tool.name] = tool.curve(row["raw_score"])
             figures = {**summarize(measured, scale=data.scale), **about, "backend": scorer.name}
             rating_report(figures).write(folder, report_name(folder, figures["limit"]))
     return scores

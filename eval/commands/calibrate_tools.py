@@ -1,4 +1,4 @@
-"""Fit the curves of tools (to 1..5) to the user's MOS, and write them as a calibration profile with a picture."""
+"""Fit the curves of tools (to 1..5) to the user's MOS, and write them with a picture."""
 
 import sys
 from argparse import Namespace
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, raw_of, root_mean_square_error
+from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, raw_of, root_mean_square_error
 from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
 from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
@@ -20,18 +20,18 @@ from agenticiqa.programs.errors import AgenticIQAError, ToolError, UserError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
-from agenticiqa.programs.tools.calibration import Calibration, load_profile, write_profile
 from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, write_tool_curves
 from agenticiqa.programs.tools.training_images import trained_on_count
 
 
 def run(args: Namespace, labels: Path) -> int:
-    """Measure the labeled images, fit the curves, and write the profile and the picture."""
+    """Measure the labeled images, fit the curves, and write the curves and the picture."""
     out, base_name = args.out or CURVES_OUT, args.base or "default"
     for file in (out, out.with_suffix(".png")):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
-    base = load_profile(base_name)
+    base = read_tool_curves(base_name)
     tools = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool)]
     data = labels_named(args, labels)
     scale, has_references = data.any_scale(), any(label.reference for label in data.labels)
@@ -71,15 +71,15 @@ def measured_points(tool: Tool, data: LabeledSet, origin: str) -> Points:
     return Points(values, quality, contents, perfect, origin=origin)
 
 
-def fitted(tool: Tool, points: Points, old: Calibration | None) -> Outcome:
+def fitted(tool: Tool, points: Points, old: ToolCurve | None) -> Outcome:
     """Fit one tool to its points; a refused fit is an outcome with its reason."""
     try:
-        return Outcome(tool, points, old, fit_calibration(points, tool))
+        return Outcome(tool, points, old, fit_curve(points, tool))
     except ToolError as error:
         return Outcome(tool, points, old, refusal=str(error))
 
 
-def write_curves(outcomes: Sequence[Outcome], base: Mapping[str, Calibration], base_name: str, out: Path) -> int:
+def write_curves(outcomes: Sequence[Outcome], base: Mapping[str, ToolCurve], base_name: str, out: Path) -> int:
     """Print the fits, and write the new curves with the other ones of the base, and the picture; return the status."""
     curves = {}
     for outcome in outcomes:
@@ -93,10 +93,10 @@ def write_curves(outcomes: Sequence[Outcome], base: Mapping[str, Calibration], b
     plot = out.with_suffix(".png")
     write_atomically(plot, picture(outcomes))
     if not curves:
-        print(f"No curve was fitted, so no profile was written. {plot} shows the points.")
+        print(f"No curve was fitted, so no file was written. {plot} shows the points.")
         return SOME_FAILED
-    write_profile(out, {**base, **curves})
+    write_tool_curves(out, {**base, **curves})
     copied = len(base.keys() - curves.keys())
     print(f"{out}: {len(curves)} curves fitted, {copied} copied from {base_name}. {plot} shows the fit.")
-    print(f'To use it, add "calibration: {out}" to a configuration.')
+    print(f'To use it, add "tool_curves: {out}" to a configuration.')
     return OK if len(curves) == len(outcomes) else SOME_FAILED

@@ -97,7 +97,7 @@ def run(args: Namespace) -> int:
 
 
 def _baselines(args: Namespace, config: Config, labels: Sequence[LabeledImage]) -> list[Tool]:
-    return baseline_tools(labels, toolbox(config.calibration), args.scorer)
+    return baseline_tools(labels, toolbox(config.tool_curves), args.scorer)
 
 
 def _scorer(args: Namespace) -> Scorer:
@@ -148,7 +148,7 @@ def _evaluated(
     scores = baseline_scores(data, labels, extra, out, options, about)
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
-    measured = summarize(each_row, toolbox(config.calibration), scale=data.scale, splits=splits)
+    measured = summarize(each_row, toolbox(config.tool_curves), scale=data.scale, splits=splits)
     _mark_tuned(measured, config, labels)
     measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
     report = rating_report(measured)

@@ -192,7 +192,7 @@ def _first(figures: Figures) -> Iterator[str]:
         )
     if fitted := _not_held_out(figures):
         yield (
-            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a calibration "
+            f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
             "curve or the prompts of the predictor were fitted on. Expect lower agreement on new images"
         )
     few = f" (optimistic with fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""

@@ -150,7 +150,7 @@ def _system(
     """Return a predictor and its figures, as plain JSON types.
 
     ``n`` is the number of images with a value, ``unscored`` that of the others. ``fitted_on`` counts the images
-    that its tools' models or calibration curves were fitted on (``tools`` are looked up in ``training_parts``). The
+    that its tools' models or curves were fitted on (``tools`` are looked up in ``training_parts``). The
     figures are ``Interval`` fields under the keys of ``FIGURES``.
     """
     here = np.flatnonzero(np.isfinite(predictor.values))

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import least_squares
 
-from agenticiqa.eval.calibrate.calibration_fit import raw_of
+from agenticiqa.eval.calibrate.curve_fit import raw_of
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content, mos_scale
 from agenticiqa.eval.intervals import difference_interval, fitted_plcc_interval, interval
 from agenticiqa.eval.labels.reading import read_labels

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 from PIL import Image
 
-from agenticiqa.eval.calibrate.calibration_fit import raw_of
+from agenticiqa.eval.calibrate.curve_fit import raw_of
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort

@@ -117,8 +117,8 @@ def applying(source: str, tools: Mapping[str, Tool]) -> list[str]:
 
 def score(tool: Tool, row: Row) -> float:
     """Return the tool's score in [1, 5] for the image of a row."""
-    assert tool.calibration
-    return tool.calibration(row[tool.name])
+    assert tool.curve
+    return tool.curve(row[tool.name])
 
 
 def as_yaml(errors: Errors, tools: Mapping[str, Tool]) -> dict[str, Any]:

@@ -150,10 +150,10 @@ def _bytes_in_request(image: ImageSource) -> int:
 def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     """Estimate the cost of a run over ``jobs`` with ``config``. Sends nothing and decodes no image.
 
-    Raises ToolError when the configuration's calibration or pyiqa metrics are missing.
+    Raises ToolError when the configuration's tool curves or pyiqa metrics are missing.
     """
     config = config.in_mode()
-    tools = toolbox(config.calibration, config.pyiqa, config.adapter)
+    tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: Counter[str]() for stage in SECTIONS}
     found, images = Estimate(), set()

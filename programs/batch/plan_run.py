@@ -25,8 +25,8 @@ from agenticiqa.programs.images import ImageSource, LoadedImage, UndecodedImage,
 from agenticiqa.programs.images.files import digest, printable_path, sha256_of
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import CheckedPredict
-from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in
+from agenticiqa.programs.tools.tool_curves import read_tool_curves
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
 
     - ``version``: the version of this package
     - ``config``: the resolved configuration, without connection settings, the cache, and what offline stages ignore
-    - ``calibration``: a digest of the curves and their residuals, independent of the name of their file
+    - ``tool_curves``: a digest of the curves and their residuals, independent of the name of their file
     - ``prompts``: a digest of instructions, field descriptions and worked examples, tuned or not
     - ``asked``: the form of answer first requested from the first model of each predictor
 
-    Addresses of servers, names of keys and paths of calibrations are not included; a fusion profile and an adapter are
-    included by their content. Raises ToolError if the calibration cannot be read, and UserError if one of these cannot.
+    Addresses of servers, names of keys and paths of tool curves are not included; a fusion profile and an adapter are
+    included by their content. Raises ToolError if the tool curves cannot be read, and UserError if one of these cannot.
     """
     config = config.with_tuned_fusion().in_mode()
     resolved: dict[str, Any] = config.model_dump(
-        mode="json", exclude={"cache", "max_pixels", "mode", "calibration", "levels", "prompts", *STAGES}
+        mode="json", exclude={"cache", "max_pixels", "mode", "tool_curves", "levels", "prompts", *STAGES}
     )
     resolved |= {name: _stage(section) for name, section in config.sections.items()}
     profile = resolved["fusion"].pop("profile")
@@ -91,12 +91,13 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
     if resolved.pop("adapter") is not None:
         resolved["adapter"] = adapter_in(config.adapter or "").about["digest"]
     curves = {
-        tool: [curve.betas, curve.raw_range, curve.residual] for tool, curve in load_profile(config.calibration).items()
+        tool: [curve.betas, curve.raw_range, curve.residual]
+        for tool, curve in read_tool_curves(config.tool_curves).items()
     }
     return {
         "version": version("agenticiqa"),
         "config": resolved,
-        "calibration": digest(curves),
+        "tool_curves": digest(curves),
         "prompts": digest(prompts_of(program)),
         "asked": asked_of(program),
     }

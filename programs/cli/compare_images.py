@@ -47,7 +47,7 @@ def compare(images: Sequence[str], args: Namespace) -> int:
     check_outputs(args, found.jobs, args.config)
     shown = [job.image for job in found.jobs]
     to_row = draw.drawing_into(args.save_maps, shown) if args.save_maps else Assessment.to_dict
-    tools = toolbox(config.calibration, config.pyiqa, config.adapter)
+    tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
     summary = Summary(len(found.jobs) + len(found.problems), failed=list(map(str, found.problems)))
     rows: dict[Any, Row] = {}
     install(config)

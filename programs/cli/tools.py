@@ -20,7 +20,7 @@ PYIQA = (
 def run(args: Namespace) -> int:
     """Print the tools; the exit status is 0."""
     config = load_config(args.config)
-    rows = listing(toolbox(config.calibration, config.pyiqa, config.adapter), config.calibration)
+    rows = listing(toolbox(config.tool_curves, config.pyiqa, config.adapter), config.tool_curves)
     if args.json:
         print(json.dumps(rows, ensure_ascii=False, indent=2))
     else:

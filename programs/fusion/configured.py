@@ -13,8 +13,8 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offl
 from agenticiqa.programs.fusion.interval import backend_shown
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from agenticiqa.programs.images.files import digest, source_digest
-from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import OWN, Tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: M
         raise UserError(f"{shown}: fitted with unavailable tools ({', '.join(missing)}); {AGAIN}")
     if profile.curves and profile.curves != curves_digest(profile.toolset, tools):
         raise UserError(
-            f"{shown}: fitted with another calibration of {', '.join(profile.toolset)}; use that one, or {AGAIN}"
+            f"{shown}: fitted with other tool curves of {', '.join(profile.toolset)}; use those, or {AGAIN}"
         )
 
 
@@ -91,12 +91,12 @@ def curves_digest(names: tuple[str, ...], tools: Mapping[str, Tool]) -> str:
 
 def _mapping_of(tool: Tool) -> Any:
     """Return what identifies how a tool's values become scores, as JSON types; ``None`` without a curve."""
-    curve = tool.calibration
+    curve = tool.curve
     if tool.source == OWN:
         return [_made_of(tool.measure), _made_of(curve)]
     if tool.adapter:
         return tool.adapter.about["digest"]
-    if isinstance(curve, Calibration):
+    if isinstance(curve, ToolCurve):
         return [curve.betas, curve.raw_range]
     return None if curve is None else _made_of(curve)
 

@@ -235,7 +235,7 @@ class Executor(StageModule):
 
     def _rates(self, name: str) -> bool:
         tool = get_tool(name, self.toolbox)
-        return tool.rates_overall and tool.calibration is not None
+        return tool.rates_overall and tool.curve is not None
 
     def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
         """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""
@@ -243,7 +243,7 @@ class Executor(StageModule):
             if call.raw is None or not find_tool(call.tool, named):
                 continue
             tool, gave = self.toolbox[call.tool], f"{call.tool} gave {with_unit(call.raw, call.unit)}"
-            if tool.calibration is None:
+            if tool.curve is None:
                 yield f"{gave} on its own scale. It has no curve to 1..5, so it is not part of the score."
             elif rates and not tool.rates_overall:
                 yield f"{gave}. It measures only {tool.good_at[0].lower()}, so it is not part of the score."

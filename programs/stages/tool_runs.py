@@ -23,7 +23,7 @@ def applicable(toolbox: Mapping[str, Tool], image: LoadedImage, reference: Loade
     """
     kind, side = "FR" if reference is not None else "NR", min(image.assessed.size)
     fitting = (tool for tool in toolbox.values() if tool.kind == kind and tool.smallest <= side)
-    return [tool for tool in fitting if tool.calibration is not None]
+    return [tool for tool in fitting if tool.curve is not None]
 
 
 def applicable_tools(toolbox: Mapping[str, Tool], image: LoadedImage, reference: LoadedImage | None) -> list[Tool]:

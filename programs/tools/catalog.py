@@ -11,10 +11,10 @@ from typing import Any
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import ranking
-from agenticiqa.programs.tools.calibration import Calibration, usable
 from agenticiqa.programs.tools.metrics.learned_iqa import adapted_tool, adapter_in
 from agenticiqa.programs.tools.srcc_table import OVERALL, measured
 from agenticiqa.programs.tools.tool import OWN, Tool, find_tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve, usable
 
 # The names of the metrics' functions and of their files in metrics/.
 METRICS = tuple(name for name in vars(ranking) if not name.startswith("_"))
@@ -24,11 +24,11 @@ _MODULES = [import_module(f"agenticiqa.programs.tools.metrics.{metric}") for met
 TOOLS: dict[str, Tool] = {module.TOOL.name: module.TOOL for module in _MODULES}
 
 
-def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:
-    """Return the tools that a program may use: those with a monotone curve in the calibration profile.
+def toolbox(curves: str = "default", pyiqa: Sequence[str] = (), adapter: str | None = None) -> dict[str, Tool]:
+    """Return the tools that a program may use: those with a monotone tool curve.
 
     Args:
-        profile: The calibration profile: a shipped name, or a YAML file.
+        curves: The tool curves: a shipped name, or a YAML file.
         pyiqa: Names of metrics of that package to add; embedded ones are refused.
         adapter: A file that adapts the learned scorer, written by ``agenticiqa calibrate --adapt``.
 
@@ -36,7 +36,7 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | 
         The tools by name, in the order of preference.
 
     Raises:
-        ToolError: There is no such profile or metric, or no tool has a usable curve.
+        ToolError: There is no such file or metric, or no tool has a usable curve.
         UserError: The adapter cannot be used.
     """
     tools: dict[str, Tool] = {}
@@ -46,16 +46,16 @@ def toolbox(profile: str = "default", pyiqa: Sequence[str] = (), adapter: str | 
         for name in pyiqa:
             if embedded := find_tool(name, TOOLS):  # a question that names one could mean either
                 raise ToolError(f"{name!r} is already built in as {embedded}; remove it from the pyiqa metrics")
-            tools[name] = pyiqa_tool(name, profile)
+            tools[name] = pyiqa_tool(name, curves)
     for name, tool in TOOLS.items():
-        curve, _ = curve_or_reason(name, profile)
+        curve, _ = curve_or_reason(name, curves)
         if curve is not None:
-            tools[name] = replace(tool, calibration=curve, measured=measured().get(name, {}))
+            tools[name] = replace(tool, curve=curve, measured=measured().get(name, {}))
     if adapter is not None:
         adapted = adapted_tool(adapter_in(adapter))
         tools[adapted.name] = replace(adapted, measured=measured().get(adapted.name, {}))
     if not tools:
-        raise ToolError(f"calibration profile {profile!r} has no usable curve for any tool")
+        raise ToolError(f"tool curves {curves!r}: no usable curve for any tool")
     return tools
 
 
@@ -92,7 +92,7 @@ def own_tool(
         source=OWN,
         cost_ms=None,
         measure=_hashable(function),
-        calibration=None if curve is None else _hashable(curve),
+        curve=None if curve is None else _hashable(curve),
     )
 
 
@@ -105,15 +105,15 @@ def _hashable(function: Callable[..., float]) -> Callable[..., float]:
     return function
 
 
-def curve_or_reason(name: str, profile: str) -> tuple[Calibration | None, str]:
-    """Return a tool's curve in a profile, or ``None`` and the reason why there is no usable one."""
+def curve_or_reason(name: str, curves: str) -> tuple[ToolCurve | None, str]:
+    """Return a tool's curve in a set of curves, or ``None`` and the reason why there is no usable one."""
     try:
-        return usable(name, profile), ""
+        return usable(name, curves), ""
     except ToolError as error:
         return None, str(error)
 
 
-def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
+def listing(tools: Mapping[str, Tool], curves: str) -> list[dict[str, Any]]:
     """Return a row for every embedded and added tool, as ``agenticiqa tools`` shows them."""
     return [
         {
@@ -127,8 +127,8 @@ def listing(tools: Mapping[str, Tool], profile: str) -> list[dict[str, Any]]:
             "measured": {name: asdict(found) for name, found in tool.strengths().items()},
             "description": tool.description,
             "source": tool.source,
-            "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, profile)[1]}",
-            "fitted_on": getattr(tool.calibration, "fitted_on", None),
+            "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, curves)[1]}",
+            "fitted_on": getattr(tool.curve, "fitted_on", None),
         }
         for name, tool in {**TOOLS, **tools}.items()
     ]

@@ -16,23 +16,23 @@ from typing import Any
 import numpy as np
 
 from agenticiqa.programs.errors import ToolError
-from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
 from agenticiqa.programs.tools.tool import PYIQA, Tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, usable
 from agenticiqa.signatures.types import OVERALL
 
 INSTALL = 'pyiqa is not installed: pip install "agenticiqa[pyiqa]" (PolyForm Noncommercial license)'
 
 
-def pyiqa_tool(name: str, profile: str) -> Tool:
+def pyiqa_tool(name: str, curves: str) -> Tool:
     """Return a pyiqa metric as a tool that runs on the CPU.
 
-    Its curve is the profile's curve of this name, if there is one; else the metric's stated range is mapped linearly.
+    Its curve is that of this name in ``curves``, if there is one; else the metric's stated range is mapped linearly.
     Raises ToolError when pyiqa is missing or broken, has no such metric, the metric has neither a curve nor a finite
     range, or it cannot be made (its weights cannot be downloaded, for example).
     """
     known = _configuration(name)
-    curve = _curve(name, profile, known["score_range"], not known.get("lower_better", False))
-    return replace(pyiqa_metric(name), name=name, raw_range=curve.raw_range, calibration=curve)
+    curve = _curve(name, curves, known["score_range"], not known.get("lower_better", False))
+    return replace(pyiqa_metric(name), name=name, raw_range=curve.raw_range, curve=curve)
 
 
 def pyiqa_metric(name: str) -> Tool:
@@ -92,18 +92,18 @@ def _configuration(name: str) -> Any:
     return known[name]
 
 
-def _curve(name: str, profile: str, score_range: str, higher_is_better: bool) -> Calibration:
-    if name in load_profile(profile):
-        return usable(name, profile)
+def _curve(name: str, curves: str, score_range: str, higher_is_better: bool) -> ToolCurve:
+    if name in read_tool_curves(curves):
+        return usable(name, curves)
     low, high = _ends(score_range)
     if low is None or high is None:
         raise ToolError(
-            f"{name} has no curve in the calibration profile {profile!r} and no finite range of its own; fit a curve "
+            f"{name} has no curve in the tool curves {curves!r} and no finite range of its own; fit a curve "
             "with 'agenticiqa calibrate'"
         )
     slope = 4 / (high - low) * (1 if higher_is_better else -1)
     middle = 3 - slope * (low + high) / 2
-    return Calibration((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")
+    return ToolCurve((0.0, 0.0, 0.0, slope, middle), (low, high), "linear over the metric's stated range")
 
 
 def _ends(score_range: str) -> tuple[float | None, float | None]:

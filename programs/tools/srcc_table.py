@@ -7,7 +7,7 @@ from importlib import resources
 from statistics import fmean
 from typing import Any
 
-from agenticiqa.programs.tools.calibration import read_yaml
+from agenticiqa.programs.tools.tool_curves import read_yaml
 
 TABLE = "tool_table.yaml"
 OVERALL = "Overall"

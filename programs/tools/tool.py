@@ -21,9 +21,9 @@ from agenticiqa.programs.errors import ToolError, did_you_mean
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
     from agenticiqa.programs.tools.adapter import Adapter
-    from agenticiqa.programs.tools.calibration import Calibration
     from agenticiqa.programs.tools.numerics.pixels import RGB, Plane
     from agenticiqa.programs.tools.srcc_table import Agreement
+    from agenticiqa.programs.tools.tool_curves import ToolCurve
     from agenticiqa.signatures.types import ToolCall
     from agenticiqa.signatures.vocabulary import ImageKind
 
@@ -62,7 +62,7 @@ class Tool:
         cost_ms: The time for 512 x 384 pixels on one core in milliseconds, ``None`` if unknown.
         measure: Returns the raw value of pixels (uint8 RGB, shape (H, W, 3)), and of the reference's for "FR". An "NR"
             metric that other tools share has a ``SharedMeasure``.
-        calibration: Maps the raw value to 1..5, higher is better; without it, the tool has only raw values.
+        curve: Maps the raw value to 1..5, higher is better; without it, the tool has only raw values.
         smallest: The least side in pixels.
         map: Takes what ``measure`` takes and returns where the image is bad: (h, w), of the image's shape or a whole
             fraction of it, 0 where nothing is wrong, larger is worse. ``None`` for a metric that has no such map.
@@ -88,7 +88,7 @@ class Tool:
     source: str
     cost_ms: float | None
     measure: Callable[..., float]
-    calibration: "Calibration | Callable[[float], float] | None" = None
+    curve: "ToolCurve | Callable[[float], float] | None" = None
     smallest: int = 1
     map: "Callable[..., Plane] | None" = None
     map_start: float = 0.0
@@ -136,7 +136,7 @@ class Tool:
 
         srcc = mos_srcc(self.name)
         left = MOS_STD * math.sqrt(1 - srcc**2) if srcc is not None else None
-        residual = getattr(self.calibration, "residual", None)  # a plain function has none
+        residual = getattr(self.curve, "residual", None)  # a plain function has none
         return max(filter(None, (left, residual)), default=MOS_STD)
 
     def strengths(self) -> "dict[str, Agreement]":
@@ -270,7 +270,7 @@ def run_tool(
         The call with the raw value and the score in 1..5. If the tool fails, its ``error`` says why, and the failure is
         logged; nothing is raised.
     """
-    key = ("tool", tool.name, tool.measure, tool.calibration, reference.sha256 if reference else None)
+    key = ("tool", tool.name, tool.measure, tool.curve, reference.sha256 if reference else None)
     call = image.memo.once(key, lambda: _kept_or_measured(tool, image, reference, region, distortion))
     return call.model_copy(update={"region": region, "distortion": distortion})
 
@@ -308,7 +308,7 @@ def _kept_or_measured(
     compared = (each for each in (image, reference) if each is not None)
     pixels = [each.memo.once("digest of pixels", partial(_digest, each)) for each in compared]
     store = _kept_calls[-1]
-    key = repr((version("agenticiqa"), tool.name, tool.calibration, pixels))
+    key = repr((version("agenticiqa"), tool.name, tool.curve, pixels))
     if (found := store.measured(key)) is not None:
         return ToolCall.model_validate_json(found)
     call = _measured(tool, image, reference, region, distortion)
@@ -334,8 +334,8 @@ def _measured(
             raw = _finite(tool, tool.measure.of_loaded(image))
         else:
             raw = raw_value(tool, image.pixels, reference.pixels if reference else None)
-        if tool.calibration is not None:
-            calibrated, spread = float(tool.calibration(raw)), tool.spread_for(image)
+        if tool.curve is not None:
+            calibrated, spread = float(tool.curve(raw)), tool.spread_for(image)
             if not 1 <= calibrated <= 5:
                 raise ToolError(f"the curve of {tool.name} maps {raw:g} to {calibrated:g}, but scores are from 1 to 5")
         image_kind = tool.image_kind(image) if tool.image_kind else None

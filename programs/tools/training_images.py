@@ -1,7 +1,7 @@
 """Recognize images that the shipped tools were fitted on, by digests; the images do not ship.
 
-A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its calibration curve
-was (``Calibration.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
+A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its curve
+was (``ToolCurve.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
 the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is also recognized. One in
 a hundred thousand other images is recognized by mistake.
@@ -20,13 +20,13 @@ from typing import Literal, NamedTuple, TypeAlias
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.files import sha256_of
 from agenticiqa.programs.images.loading import load_pixels, size_of
-from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import Tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 FILE = Path(__file__).with_name("training_images.csv")
 DIGEST = 4  # bytes
 REFERENCE = "reference"  # the split of source images, and of all sources of synthetic levels
-TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in Calibration.fitted_on
+TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in ToolCurve.fitted_on
 
 ADAPTER = "adapter"  # the "set" of an image that the adapter was fitted to
 Way: TypeAlias = Literal["model", "curve", "adapter"]
@@ -68,7 +68,7 @@ def fitted_on(tool: Tool, parts: Collection[Part]) -> frozenset[Way]:
         ways.add("model")
     if tool.name == "LEARNED-IQA" and any(part.set == ADAPTER for part in parts):
         ways.add("adapter")
-    if isinstance(tool.calibration, Calibration) and any(_names(tool.calibration.fitted_on, part) for part in parts):
+    if isinstance(tool.curve, ToolCurve) and any(_names(tool.curve.fitted_on, part) for part in parts):
         ways.add("curve")
     return frozenset(ways)
 

@@ -13,8 +13,8 @@ import pytest
 from agenticiqa import AgenticIQA, add_tool, assess_many
 from agenticiqa.programs.errors import ToolError, UserError, WrongArgument
 from agenticiqa.programs.fusion.configured import curves_digest
-from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.catalog import own_tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 from support.fake_server import by_stage, fake_server, field_of
 from support.scripted_answers import SCRIPT, pairs, plan, program_for
 
@@ -106,7 +106,7 @@ def test_a_model_sees_the_tool_and_can_select_it(photo: Path) -> None:
 def test_the_program_chooses_a_tool_for_a_rating_if_its_curve_states_a_smaller_error(
     program: AgenticIQA, photo: Path
 ) -> None:
-    fitted = Calibration((0.0, 0.0, 0.0, 0.3, 1.0), (1.0, 12.0), "mine, n=400, 2026-11-20, residual 0.20, SRCC 0.97")
+    fitted = ToolCurve((0.0, 0.0, 0.0, 0.3, 1.0), (1.0, 12.0), "mine, n=400, 2026-11-20, residual 0.20, SRCC 0.97")
     add_tool(program, "MY-EDGES", edges, fitted)
     calls = program(photo).executor_evidence.tool_log
     assert next(call.weight for call in calls if call.tool == "MY-EDGES") > 0.5

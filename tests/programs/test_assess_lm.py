@@ -257,7 +257,7 @@ def test_a_tool_that_the_question_does_not_name_is_not_required(
 def constant(calibrated: float) -> dict[str, Tool]:
     """Return a toolbox of one tool with a constant value."""
     card = TOOLS["NIQE"]
-    return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, calibration=lambda raw: calibrated)}  # type: ignore[arg-type]
+    return {"CONST": replace(card, name="CONST", measure=lambda pixels: 1.0, curve=lambda raw: calibrated)}  # type: ignore[arg-type]
 
 
 def composed(server: Server, tools: dict[str, Tool], max_replan_iterations: int = 2) -> AgenticIQA:

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenticiqa.programs.tools.adapter import Adapter, read_adapter
-from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.numerics.networks import run_for, run_network
 from agenticiqa.programs.tools.numerics.pixels import RGB, Plane, check_image
 from agenticiqa.programs.tools.numerics.predicted_mos import PredictedMOS
 from agenticiqa.programs.tools.outside_training import Reason, reasons_for, widened
 from agenticiqa.programs.tools.statistics.parts import SMALLEST_SIDE, in_working_size, working_copy
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 if TYPE_CHECKING:
     from agenticiqa.programs.images import LoadedImage
@@ -119,7 +119,7 @@ def adapted_tool(adapter: Adapter) -> Tool:
     origin = f"no curve; adapter {adapter.about['digest']}"
     return replace(
         TOOL,
-        calibration=Calibration((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
+        curve=ToolCurve((0.0, 1.0, 3.0, 1.0, 0.0), TOOL.raw_range, origin),
         measure=SharedMeasure(partial(_adapted_score, adapter), partial(_score_of, adapter=adapter)),
         spread=partial(_spread_of, adapter=adapter),
         image_kind=partial(_image_kind, adapter=adapter),

@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate --tool``: a profile with its picture; unusable tools are refused, the others fitted."""
+"""``agenticiqa calibrate --tool``: a file with its picture; unusable tools are refused, the others fitted."""
 
 import csv
 import json
@@ -12,7 +12,7 @@ from PIL import Image
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs import AgenticIQA
-from agenticiqa.programs.tools.calibration import load_profile, usable
+from agenticiqa.programs.tools.tool_curves import read_tool_curves, usable
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 
 pytestmark = pytest.mark.slow
@@ -48,18 +48,18 @@ def changed(labels: Path, change: Callable[[Row], Row]) -> Path:
         return written(labels.with_name("changed.csv"), [{**row, **change(row)} for row in csv.DictReader(file)])
 
 
-def test_a_profile_and_its_picture_are_written_and_used_in_a_configuration(
+def test_a_file_of_curves_and_its_picture_are_written_and_used_in_a_configuration(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "mine.yaml"
     arguments = ["calibrate", str(labels), "--tool", "SSIM", "MS-SSIM", "--name", "blurred", "--out", str(out)]
     assert main(arguments) == 1, "the images are too small for MS-SSIM"
-    curve, base, profile = usable("SSIM", str(out)), load_profile("default"), load_profile(str(out))
+    curve, base, written = usable("SSIM", str(out)), read_tool_curves("default"), read_tool_curves(str(out))
     assert curve(1.0) == pytest.approx(5, abs=1e-4)
     assert curve(0.3) < 2.5
     for part in ("blurred, n=24", "residual 0.", "SRCC 0.9"):
         assert part in curve.fitted_on
-    assert {**profile, "SSIM": base["SSIM"]} == base, "other curves are copied with their provenance"
+    assert {**written, "SSIM": base["SSIM"]} == base, "other curves are copied with their provenance"
     with Image.open(tmp_path / "mine.png") as picture:
         assert picture.format == "PNG"
         assert picture.width > picture.height > 300, "a panel for each tool, also for a refused one"
@@ -68,10 +68,10 @@ def test_a_profile_and_its_picture_are_written_and_used_in_a_configuration(
     assert "MS-SSIM: 24 images failed, first: " in printed.err
     assert "at least 176 pixels, got 128 x 96" in printed.err
     assert "MS-SSIM: a curve needs at least 20 labeled images that the tool can measure, got 0" in printed.err
-    for part in ("SSIM: 24 images, SRCC 0.9", "(old curve: ", f"calibration: {out}"):
+    for part in ("SSIM: 24 images, SRCC 0.9", "(old curve: ", f"tool_curves: {out}"):
         assert part in printed.out
-    program = AgenticIQA.from_config(Config(calibration=str(out)))
-    assert program.executor.toolbox["SSIM"].calibration == curve
+    program = AgenticIQA.from_config(Config(tool_curves=str(out)))
+    assert program.executor.toolbox["SSIM"].curve == curve
 
 
 def test_existing_files_are_replaced_only_with_force(
@@ -90,7 +90,7 @@ def test_existing_files_are_replaced_only_with_force(
     assert "PSNR" in yaml.safe_load(out.read_text())["tools"]
 
 
-def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(
+def test_scores_that_fall_with_quality_are_refused_and_no_file_is_written(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     upside_down = changed(labels, lambda row: {"mos": 100 - float(str(row["mos"]))})
@@ -101,7 +101,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_profile_is_written(
     assert main([*arguments, "--no-lower-is-better"]) == 1
     printed = capsys.readouterr()
     assert "PSNR: higher values of this tool mean better quality, but the labels show the opposite" in printed.err
-    assert "no profile was written" in printed.out
+    assert "no file was written" in printed.out
     assert not out.exists()
     assert (tmp_path / "mine.png").exists(), "the points are plotted in any case"
 

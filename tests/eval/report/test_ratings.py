@@ -19,11 +19,11 @@ from agenticiqa.eval.report.predictors import chosen_on_other_images, predictors
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.calibration import load_profile
+from agenticiqa.programs.tools.tool_curves import read_tool_curves
 from agenticiqa.signatures.types import ExecutorOutput
 
 SURE = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.5, "5": 0.25}  # what a model thinks that is sure of level 4
-CALIBRATED = {name: replace(tool, calibration=load_profile("default").get(name)) for name, tool in TOOLS.items()}
+CALIBRATED = {name: replace(tool, curve=read_tool_curves("default").get(name)) for name, tool in TOOLS.items()}
 
 
 def call(tool: str, value: float, region: str = "Global") -> dict[str, Any]:

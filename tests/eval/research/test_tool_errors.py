@@ -24,7 +24,7 @@ def rows(tmp_path: Path) -> Path:
     draw, file = np.random.default_rng(0), tmp_path / "rows.jsonl"
     inverse = {}
     for name in FR:
-        curve = TOOLS[name].calibration
+        curve = TOOLS[name].curve
         assert curve
         raw = np.linspace(*curve.raw_range, 401)
         inverse[name] = raw, np.array([curve(value) for value in raw])

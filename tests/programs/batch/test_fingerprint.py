@@ -35,7 +35,7 @@ CHANGES: list[tuple[str, Mapping[str, Any], Mapping[str, Any], bool]] = [
     ("nothing", {}, {}, False),
     ("eta of the fusion", {}, {"fusion": {"eta": 1.0}}, True),
     ("error of the model", {}, {"fusion": {"model_error": 0.0}}, True),
-    ("calibration", {}, {"calibration": "table5"}, True),
+    ("tool_curves", {}, {"tool_curves": "table5"}, True),
     ("largest side", {}, {"max_side": 640}, True),
     ("metrics of pyiqa", {}, {"pyiqa": ["topiq_nr"]}, True),
     ("replans", {}, {"max_replan_iterations": 0}, True),
@@ -74,15 +74,15 @@ def test_prompts_and_worked_examples_count() -> None:
     assert len({fingerprint(Sharp()), fingerprint(Sharp("Is it noisy?")), fingerprint(shown)}) == 3
 
 
-def test_a_calibration_counts_by_its_curves_and_not_by_its_name(tmp_path: Path) -> None:
-    shipped = Path(configs.__file__).parent / "calibration" / "default.yaml"
+def test_tool_curves_count_by_their_numbers_and_not_by_the_name_of_their_file(tmp_path: Path) -> None:
+    shipped = Path(configs.__file__).parent / "tool_curves" / "default.yaml"
     copy = tmp_path / "mine.yaml"
     shutil.copy(shipped, copy)
-    assert fingerprint(calibration=str(copy)) == fingerprint()
+    assert fingerprint(tool_curves=str(copy)) == fingerprint()
     first = shipped.read_text().partition("betas: [")[2].partition(",")[0]
     for old, new in ((f"betas: [{first},", f"betas: [{float(first) * 1.0001},"), ("residual 0.", "residual 1.")):
         copy.write_text(shipped.read_text().replace(old, new, 1))
-        assert fingerprint(calibration=str(copy)) != fingerprint(), "a residual is the weight of a tool in the fusion"
+        assert fingerprint(tool_curves=str(copy)) != fingerprint(), "a residual is the weight of a tool in the fusion"
 
 
 def test_the_settings_are_plain_json_without_any_address() -> None:
@@ -90,7 +90,7 @@ def test_the_settings_are_plain_json_without_any_address() -> None:
     text = json.dumps(settings)
     assert json.loads(text) == settings
     assert "10.0.0.1" not in text
-    assert set(settings) == {"version", "config", "calibration", "prompts", "asked"}
+    assert set(settings) == {"version", "config", "tool_curves", "prompts", "asked"}
 
 
 def test_the_order_of_keys_does_not_count() -> None:

@@ -49,7 +49,7 @@ def config(text: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     "text",
-    ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "calibration: table5", "max_replan_iterations: 0"],
+    ["fusion: {eta: 0.5}", "fusion: {model_error: 0.0}", "tool_curves: table5", "max_replan_iterations: 0"],
 )
 def test_another_configuration_is_assessed_again_but_not_after_switching_back(
     album: Path, capsys: pytest.CaptureFixture[str], text: str
@@ -63,15 +63,15 @@ def test_another_configuration_is_assessed_again_but_not_after_switching_back(
 
 
 def test_a_changed_curve_with_the_same_name_is_assessed_again(album: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shipped = Path(configs.__file__).parent / "calibration" / "default.yaml"
+    shipped = Path(configs.__file__).parent / "tool_curves" / "default.yaml"
     shutil.copy(shipped, "curves.yaml")
     assert assess(album) == 0
-    assert assess(album, *config("calibration: curves.yaml")) == 0
+    assert assess(album, *config("tool_curves: curves.yaml")) == 0
     assert len(rows()) == 2, "the same curves"
     text = Path("curves.yaml").read_text()
     first = text.partition("betas: [")[2].partition(",")[0]
     Path("curves.yaml").write_text(text.replace(f"[{first},", f"[{float(first) * 1.01},", 1))
-    assert assess(album, *config("calibration: curves.yaml")) == 0
+    assert assess(album, *config("tool_curves: curves.yaml")) == 0
     assert len(rows()) == 4
     assert "2 of another configuration" in shown(capsys)
 

@@ -74,7 +74,7 @@ def test_a_profile_excludes_other_fusion_keys_and_is_optional(tmp_path: Path) ->
     [
         ({"backend": "openai.gpt-4o"}, "fitted for openai.gpt-4o, but vllm.test gives the score"),
         ({"toolset": ("TOPIQ",)}, "fitted with unavailable tools (TOPIQ)"),
-        ({"curves": "0123456789abcdef"}, "fitted with another calibration of LEARNED-IQA"),
+        ({"curves": "0123456789abcdef"}, "fitted with other tool curves of LEARNED-IQA"),
     ],
 )
 def test_a_profile_of_another_model_or_of_other_tools_is_refused(

@@ -46,7 +46,7 @@ def equations(tool_scores: list[float], logs: list[float]) -> float:
 
 def fixed(name: str, score: float) -> Tool:
     """Return a tool of that name which gives every image this score."""
-    changes: dict[str, Any] = {"measure": lambda *_: score, "calibration": lambda raw: raw, "smallest": 1}
+    changes: dict[str, Any] = {"measure": lambda *_: score, "curve": lambda raw: raw, "smallest": 1}
     return replace(TOOLS[name], **changes, spread=None, image_kind=None)
 
 

@@ -50,7 +50,7 @@ def test_a_selected_tool_changes_the_mean_by_its_weight() -> None:
 
 
 def test_an_unmeasured_tool_has_the_error_of_its_curve() -> None:
-    good = replace(TOOLS["NIQE"], name="MINE", measured={}, calibration=None)
+    good = replace(TOOLS["NIQE"], name="MINE", measured={}, curve=None)
     assert "MINE" not in {name for each in errors_by_source().values() for name in each.error}
     weights = mean_weights([TOOLS["LEARNED-IQA"], good], has_reference=False)
     assert 0 <= weights["MINE"] < weights["LEARNED-IQA"]

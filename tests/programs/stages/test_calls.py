@@ -20,7 +20,7 @@ from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages import side_by_side
 from agenticiqa.programs.stages.executor import Executor
-from agenticiqa.programs.tools.calibration import Calibration
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 from agenticiqa.signatures.types import PARSING_FAILED
 from support.fake_server import (
     Script,
@@ -86,8 +86,8 @@ def test_a_full_rating_has_four_requests_in_sequence(photo: Path) -> None:
 def test_a_doubt_is_decided_while_the_score_is_requested(photo: Path) -> None:
     doubtful = {**SCRIPT, "analysis": analyse("severe")}
     with fake_server(meeting({"decision", "assessment"}, by_stage(doubtful))) as server:
-        as_it_is = Calibration((0, 1, 0, 1, 0), (1, 5), "as it is")
-        result = measuring(program_for(server), lambda pixels: 4.6, calibration=as_it_is)(photo)
+        as_it_is = ToolCurve((0, 1, 0, 1, 0), (1, 5), "as it is")
+        result = measuring(program_for(server), lambda pixels: 4.6, curve=as_it_is)(photo)
     assert sorted(server.stages()[:4]) == ["analysis", "detection", "plan", "selection"]
     assert sorted(server.stages()[4:]) == ["assessment", "decision"]
     assert "Contradictory evidence" in result.quality_reasoning

@@ -105,7 +105,7 @@ def add_line(file: Path, after: str, line: str) -> None:
 def test_a_metric_is_added_by_its_file_a_line_of_the_ranking_and_the_tables(package: Path, examples: Path) -> None:
     (package / "programs/tools/metrics/dark_share.py").write_text(METRIC, encoding="utf-8")
     add_line(package / "programs/tools/ranking.py", "from", LINE)
-    add_line(package / "configs/calibration/default.yaml", "tools:", CURVE)
+    add_line(package / "configs/tool_curves/default.yaml", "tools:", CURVE)
     add_line(package / "configs/tool_table.yaml", "  Brightness change:", ROW)
 
     environment = os.environ | {"PYTHONPATH": str(package.parent)}

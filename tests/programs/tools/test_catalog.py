@@ -5,8 +5,8 @@ import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
-from agenticiqa.programs.tools.calibration import Calibration, load_profile, usable
 from agenticiqa.programs.tools.catalog import listing
+from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, usable
 from agenticiqa.signatures.types import OVERALL
 from agenticiqa.signatures.vocabulary import DISTORTIONS
 from support.distortion_levels import scene
@@ -42,10 +42,10 @@ def test_the_smallest_side_is_what_the_metric_needs(name):
 @pytest.mark.parametrize("name", TOOLS)
 def test_the_default_curve_is_monotone_in_the_metrics_direction(name):
     tool = toolbox()[name]
-    low, high = (tool.calibration(end) for end in tool.raw_range)
+    low, high = (tool.curve(end) for end in tool.raw_range)
     assert (high > low) == tool.higher_is_better
-    assert tool.calibration.raw_range == tool.raw_range
-    assert "n=" in tool.calibration.fitted_on
+    assert tool.curve.raw_range == tool.raw_range
+    assert "n=" in tool.curve.fitted_on
 
 
 @pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if tool.kind == "FR"])
@@ -58,7 +58,7 @@ def test_an_undistorted_image_is_excellent_and_every_score_lies_on_the_scale(nam
 
 
 def test_non_monotone_curves_of_table_5_are_refused_by_name():
-    curves = load_profile("table5")
+    curves = read_tool_curves("table5")
     assert len(curves) == 24
     assert [name for name, curve in curves.items() if not curve.is_monotone()] == REFUSED
     for name in REFUSED:
@@ -70,7 +70,7 @@ def test_non_monotone_curves_of_table_5_are_refused_by_name():
 
 
 def test_a_curve_clips_to_the_scale_and_to_its_range():
-    curve = Calibration((0, 0, 0, 10, -5), (0, 1), "a line")
+    curve = ToolCurve((0, 0, 0, 10, -5), (0, 1), "a line")
     assert curve(0) == 1
     assert curve(1) == 5
     assert curve(7) == curve(1)
@@ -78,18 +78,18 @@ def test_a_curve_clips_to_the_scale_and_to_its_range():
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"tools: {SSIM: {betas: [1, 2]}}", "is invalid"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
+    [(b"tools: {SSIM: {betas: [1, 2]}}", "are invalid"), (b"\xff\xfe\x00\x81", r"cannot be read: [^\n]+$")],
 )
-def test_an_invalid_profile_is_refused_in_one_line(tmp_path, content, words):
-    path = tmp_path / "profile.yaml"
+def test_an_invalid_file_of_curves_is_refused_in_one_line(tmp_path, content, words):
+    path = tmp_path / "curves.yaml"
     path.write_bytes(content)
-    with pytest.raises(ToolError, match=rf"^calibration profile .*profile\.yaml' {words}"):
-        load_profile(str(path))
+    with pytest.raises(ToolError, match=rf"^tool curves .*curves\.yaml' {words}"):
+        read_tool_curves(str(path))
 
 
-def test_an_unknown_profile_is_reported_with_the_known_ones():
-    with pytest.raises(ToolError, match=r"no calibration profile 'mine'; .*default, table5"):
-        load_profile("mine")
+def test_an_unknown_set_of_curves_is_reported_with_the_known_ones():
+    with pytest.raises(ToolError, match=r"no tool curves 'mine'; .*default, table5"):
+        read_tool_curves("mine")
 
 
 def test_the_listing_has_the_status_of_every_tool():

@@ -15,9 +15,9 @@ from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, run_tool, toolbox
-from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.measuring import measure
 from agenticiqa.programs.tools.pyiqa import load_metric, pyiqa_tool
+from agenticiqa.programs.tools.tool_curves import read_tool_curves
 from agenticiqa.signatures.types import OVERALL
 from support.distortion_levels import scene
 from support.images import loaded
@@ -123,10 +123,10 @@ def test_pyiqa_is_imported_only_when_a_metric_is_used():
 
 
 @pytest.mark.usefixtures("stand_in")
-def test_added_metrics_come_first_and_use_the_curve_of_a_profile():
+def test_added_metrics_come_first_and_use_the_curve_of_their_name():
     assert list(toolbox(pyiqa=["brightness", "topiq_fr"])) == ["brightness", "topiq_fr", *TOOLS]
-    assert pyiqa_tool("topiq_fr", "table5").calibration == load_profile("table5")["topiq_fr"]
-    assert "linear" in pyiqa_tool("topiq_fr", "default").calibration.fitted_on
+    assert pyiqa_tool("topiq_fr", "table5").curve == read_tool_curves("table5")["topiq_fr"]
+    assert "linear" in pyiqa_tool("topiq_fr", "default").curve.fitted_on
     with pytest.raises(ToolError, match="tres is not monotone"):
         toolbox("table5", pyiqa=["tres"])
     with pytest.raises(ToolError, match=r"no metric 'TOPIQ'; it has brightness, .*topiq_fr"):
@@ -176,20 +176,18 @@ def test_without_a_curve_the_stated_range_is_mapped_linearly_in_the_metrics_dire
     tool = pyiqa_tool(name, "default")
     assert tool.higher_is_better == (best > worst)
     assert tool.raw_range == (min(worst, best), max(worst, best))
-    assert [tool.calibration(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
-    assert "linear" in tool.calibration.fitted_on
+    assert [tool.curve(raw) for raw in (worst, (worst + best) / 2, best)] == pytest.approx([1, 3, 5])
+    assert "linear" in tool.curve.fitted_on
 
 
 @pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize("name", ["mad", "fgresq_pair"])
-def test_a_metric_without_curve_and_finite_range_is_refused_unless_a_profile_has_it(name, tmp_path):
-    with pytest.raises(
-        ToolError, match=f"{name} has no curve in the calibration profile 'default' and no finite range"
-    ):
+def test_a_metric_without_curve_and_finite_range_is_refused_unless_a_file_has_it(name, tmp_path):
+    with pytest.raises(ToolError, match=f"{name} has no curve in the tool curves 'default' and no finite range"):
         toolbox(pyiqa=[name])
-    profile = tmp_path / "mine.yaml"
-    profile.write_text(f"tools: {{{name}: {{betas: [0, 0, 0, -0.02, 5], raw_range: [0, 200], fitted_on: by hand}}}}")
-    assert toolbox(str(profile), pyiqa=[name])[name].calibration(100) == pytest.approx(3)
+    curves = tmp_path / "mine.yaml"
+    curves.write_text(f"tools: {{{name}: {{betas: [0, 0, 0, -0.02, 5], raw_range: [0, 200], fitted_on: by hand}}}}")
+    assert toolbox(str(curves), pyiqa=[name])[name].curve(100) == pytest.approx(3)
 
 
 @pytest.mark.usefixtures("stand_in")
@@ -232,7 +230,7 @@ def real():
     if find_spec("pyiqa") is None:
         pytest.skip("pyiqa is not installed (optional, PolyForm Noncommercial license)")
     load_metric.cache_clear()
-    return lambda name, profile="default": pyiqa_tool(name, profile)
+    return lambda name, curves="default": pyiqa_tool(name, curves)
 
 
 def test_vif_and_ssim_of_pyiqa_agree_with_the_embedded_ones(real):
@@ -256,7 +254,7 @@ def test_pyiqa_rates_an_undistorted_image_above_a_distorted_one(real, name):
 def test_table_5_has_metrics_of_pyiqa_in_their_direction(real):
     from pyiqa.default_model_configs import DEFAULT_CONFIGS
 
-    for name, curve in load_profile("table5").items():
+    for name, curve in read_tool_curves("table5").items():
         if name not in TOOLS and curve.is_monotone():
             low, high = map(curve, curve.raw_range)
             assert (low > high) == DEFAULT_CONFIGS[name].get("lower_better", False), name

@@ -1,4 +1,4 @@
-"""A tool is found by its name in any spelling, and run once per image, reference and calibration."""
+"""A tool is found by its name in any spelling, and run once per image, reference and curve."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,14 +8,14 @@ import pytest
 
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS, find_tool, get_tool, run_tool, toolbox
-from agenticiqa.programs.tools.calibration import Calibration
 from agenticiqa.programs.tools.tool import SharedMeasure
+from agenticiqa.programs.tools.tool_curves import ToolCurve
 from agenticiqa.signatures.types import GLOBAL, OVERALL
 from support.distortion_levels import noise, scene
 from support.images import loaded
 
 KNOWN = ["SSIM", "MS_SSIM", "topiq-fr"]
-LINE = Calibration((0, 0, 0, 1, 1), (0, 4), "a line")
+LINE = ToolCurve((0, 0, 0, 1, 1), (0, 4), "a line")
 
 
 @pytest.mark.parametrize("name", ["MS_SSIM", "ms ssim", "Ms-Ssim", "msssim", " MS SSIM "])
@@ -27,14 +27,14 @@ def test_a_tool_is_found_whatever_its_case_and_separators(name: str) -> None:
         get_tool("LPIPS", TOOLS)
 
 
-def test_a_tool_runs_once_per_image_reference_and_calibration_also_under_threads() -> None:
+def test_a_tool_runs_once_per_image_reference_and_curve_also_under_threads() -> None:
     calls: list[int] = []
 
     def measure(image: np.ndarray, reference: np.ndarray) -> float:
         calls.append(1)
         return float(np.abs(image.astype(float) - reference).mean())
 
-    tool = replace(TOOLS["SSIM"], measure=measure, calibration=LINE)
+    tool = replace(TOOLS["SSIM"], measure=measure, curve=LINE)
     image, first, second = (loaded(pixels) for pixels in (noise(2, scene(64, 64)), scene(64, 64), scene(64, 64, 3)))
 
     def run(subject: str) -> float | None:
@@ -48,7 +48,7 @@ def test_a_tool_runs_once_per_image_reference_and_calibration_also_under_threads
     assert (call.region, call.distortion, len(calls)) == ("sky", "Noise", 1)
     run_tool(tool, image, second, region=GLOBAL, distortion=OVERALL)
     assert len(calls) == 2
-    run_tool(replace(tool, calibration=replace(LINE, fitted_on="another")), image, first, region=GLOBAL, distortion="")
+    run_tool(replace(tool, curve=replace(LINE, fitted_on="another")), image, first, region=GLOBAL, distortion="")
     assert len(calls) == 3
 
 

@@ -66,7 +66,7 @@ def test_every_tool_gives_a_finite_value_or_refuses_in_one_line(name, size, cont
     else:
         assert type(value) is float
         assert np.isfinite(value)
-        assert 1 <= tool.calibration(value) <= 5
+        assert 1 <= tool.curve(value) <= 5
     assert np.array_equal(image, before)
 
 

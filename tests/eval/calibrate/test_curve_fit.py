@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agenticiqa.eval.calibrate.calibration_fit import Points, fit_calibration, root_mean_square_error
+from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, root_mean_square_error
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.tools import TOOLS
 
@@ -29,7 +29,7 @@ def related(slope: float = 3.0, noise: float = 0.1, n: int = 200, seed: int = 0,
 @pytest.mark.parametrize(("slope", "card"), [(3.0, HIGHER), (-3.0, LOWER)])
 def test_a_curve_follows_the_data_in_the_tools_direction(slope, card):
     given = related(slope)
-    fit = fit_calibration(given, card)
+    fit = fit_curve(given, card)
     assert fit.curve.is_monotone()
     assert fit.residual == root_mean_square_error(fit.curve, given) < 0.15
     assert fit.srcc.value > 0.9
@@ -40,7 +40,7 @@ def test_a_curve_follows_the_data_in_the_tools_direction(slope, card):
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("slope", "card"), [(2.5, HIGHER), (-2.5, LOWER)])
 def test_a_curve_is_monotone_however_noisy_the_data(seed, slope, card):
-    fit = fit_calibration(related(slope, noise=0.8, n=100, seed=seed), card)
+    fit = fit_curve(related(slope, noise=0.8, n=100, seed=seed), card)
     assert fit.curve.is_monotone()
     better, worse = card.raw_range if not card.higher_is_better else reversed(card.raw_range)
     assert fit.curve(better) > fit.curve(worse)
@@ -51,7 +51,7 @@ def test_undistorted_is_5_and_the_worst_at_most_2_even_if_the_scores_differ(slop
     kind = related(slope * 0.5, perfect=best, worst=(abs(best - 0.7), abs(best - 0.9)))
     assert kind.quality.max() < 4.2
     assert kind.quality.min() > 1.8
-    curve = fit_calibration(kind, card).curve
+    curve = fit_curve(kind, card).curve
     assert curve(best) == pytest.approx(5, abs=1e-4)
     assert all(curve(value) <= 2.15 for value in kind.worst)
     assert curve.is_monotone()
@@ -80,5 +80,5 @@ def test_undistorted_is_5_and_the_worst_at_most_2_even_if_the_scores_differ(slop
 )
 def test_data_without_a_curve_give_a_one_line_reason(given, message):
     with pytest.raises(ToolError, match=message) as caught:
-        fit_calibration(given, HIGHER)
+        fit_curve(given, HIGHER)
     assert "\n" not in str(caught.value)

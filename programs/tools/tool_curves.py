@@ -1,4 +1,4 @@
-"""Calibration: five-parameter logistic curves from a metric's own scale to 1..5, higher is better.
+"""Tool curves: five-parameter logistics from a metric's own scale to 1..5, higher is better.
 
 The curve is the standard form of Sheikh et al. 2006::
 
@@ -25,15 +25,15 @@ from agenticiqa.programs.images.files import write_atomically
 
 Betas: TypeAlias = tuple[float, float, float, float, float]
 
-PROFILES = "calibration"
+FOLDER = "tool_curves"
 HEADER = """\
 # For each tool, a five-parameter logistic curve from its own scale to 1..5, and the data that it was fitted to. Written
-# by "agenticiqa calibrate". To use this file, give its path under "calibration:" in a configuration.
+# by "agenticiqa calibrate". To use this file, give its path under "tool_curves:" in a configuration.
 """
 
 
 @dataclass(frozen=True)
-class Calibration:
+class ToolCurve:
     """One tool's curve. ``fitted_on`` describes the fit: data set, n, date, residual, SRCC."""
 
     betas: Betas
@@ -70,15 +70,15 @@ def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
     return b1 * 0.5 * np.tanh(0.5 * b2 * (x - b3)) + b4 * x + b5
 
 
-def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
-    """Return the curves of a profile: the name of a shipped one ("default", "table5") or the path of a YAML file.
+def read_tool_curves(name_or_path: str) -> Mapping[str, ToolCurve]:
+    """Return tool curves by the name of a shipped set ("default", "table5") or the path of a YAML file.
 
-    A profile maps a tool's name to ``betas`` (five numbers), ``raw_range`` (two) and ``fitted_on`` (a sentence).
-    Raises ToolError when there is no such profile or an entry is incomplete; use :func:`usable` to get a curve, which
+    The file maps a tool's name to ``betas`` (five numbers), ``raw_range`` (two) and ``fitted_on`` (a sentence).
+    Raises ToolError when there is no such file or an entry is incomplete; use :func:`usable` to get a curve, which
     refuses one that is not monotone.
     """
     path = Path(name_or_path)
-    folder = resources.files("agenticiqa.configs") / PROFILES
+    folder = resources.files("agenticiqa.configs") / FOLDER
     shipped = folder / f"{name_or_path}.yaml"
     try:
         if path.is_file():
@@ -87,14 +87,14 @@ def load_profile(name_or_path: str) -> Mapping[str, Calibration]:
             text = shipped.read_text(encoding="utf-8")
         else:
             known = sorted(file.name.removesuffix(".yaml") for file in folder.iterdir())
-            raise ToolError(f"no calibration profile {name_or_path!r}; give a YAML file or one of {', '.join(known)}")
+            raise ToolError(f"no tool curves {name_or_path!r}; give a YAML file or one of {', '.join(known)}")
     except (OSError, UnicodeDecodeError) as error:
-        raise ToolError(f"calibration profile {name_or_path!r} cannot be read: {error}") from error
+        raise ToolError(f"tool curves {name_or_path!r} cannot be read: {error}") from error
     return _parsed(name_or_path, text)
 
 
-def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration]) -> None:
-    """Write curves as a profile that :func:`load_profile` reads, in their order; an old file is replaced as a whole."""
+def write_tool_curves(path: str | os.PathLike[str], curves: Mapping[str, ToolCurve]) -> None:
+    """Write curves, in their order, in a file for :func:`read_tool_curves`; an old file is replaced as a whole."""
     entries = {
         tool: {"betas": list(curve.betas), "raw_range": list(curve.raw_range), "fitted_on": curve.fitted_on}
         for tool, curve in curves.items()
@@ -104,31 +104,31 @@ def write_profile(path: str | os.PathLike[str], curves: Mapping[str, Calibration
 
 
 @lru_cache(maxsize=8)
-def _parsed(name: str, text: str) -> Mapping[str, Calibration]:
+def _parsed(name: str, text: str) -> Mapping[str, ToolCurve]:
     try:
         return {tool: _curve(tool, entry) for tool, entry in read_yaml(text)["tools"].items()}
     except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise ToolError(f"calibration profile {name!r} is invalid: {' '.join(str(error).split())}") from error
+        raise ToolError(f"tool curves {name!r} are invalid: {' '.join(str(error).split())}") from error
 
 
-def _curve(tool: str, entry: Mapping[str, Any]) -> Calibration:
-    """Return one entry of a profile. Raises ValueError, TypeError or KeyError for an incomplete or invalid one."""
+def _curve(tool: str, entry: Mapping[str, Any]) -> ToolCurve:
+    """Return one entry of a file. Raises ValueError, TypeError or KeyError for an incomplete or invalid one."""
     b1, b2, b3, b4, b5 = map(float, entry["betas"])
     low, high = map(float, entry["raw_range"])
     if not (np.isfinite([b1, b2, b3, b4, b5, low, high]).all() and low < high):
         raise ValueError(
             f"{tool}: expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
         )
-    return Calibration((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
+    return ToolCurve((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
 
 
-def usable(tool: str, profile: str) -> Calibration:
-    """Return the tool's curve in a profile. Raises ToolError when it has none or one that is not monotone."""
-    curves = load_profile(profile)
+def usable(tool: str, name_or_path: str) -> ToolCurve:
+    """Return the tool's curve in a set of curves. Raises ToolError when it has none or one that is not monotone."""
+    curves = read_tool_curves(name_or_path)
     if tool not in curves:
-        raise ToolError(f"calibration profile {profile!r} has no curve for {tool}; it has {', '.join(curves)}")
+        raise ToolError(f"tool curves {name_or_path!r}: no curve for {tool}, only for {', '.join(curves)}")
     if not curves[tool].is_monotone():
         raise ToolError(
-            f"calibration profile {profile!r}: the curve of {tool} is not monotone over {curves[tool].raw_range}"
+            f"tool curves {name_or_path!r}: the curve of {tool} is not monotone over {curves[tool].raw_range}"
         )
     return curves[tool]

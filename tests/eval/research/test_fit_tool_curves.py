@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.research import tool_curves
+from agenticiqa.eval.research import fit_tool_curves
 from agenticiqa.programs.tools import TOOLS
-from agenticiqa.programs.tools.calibration import load_profile, usable
+from agenticiqa.programs.tools.tool_curves import read_tool_curves, usable
 from support.distortion_levels import ALL_LEVELS, AT_LEVEL, scene
 
 pytestmark = pytest.mark.slow
@@ -35,14 +35,14 @@ def test_full_reference_curves_have_end_points_and_other_curves_are_fitted_to_di
 ) -> None:
     first, out = tmp_path / "first.yaml", tmp_path / "new.yaml"
     labels = [str(tmp_path / "labels.csv"), "--mos-range", "0", "100", "--name", "blurred"]
-    assert tool_curves.main([*labels, "--tool", "SSIM", "--out", str(first)]) == 0
+    assert fit_tool_curves.main([*labels, "--tool", "SSIM", "--out", str(first)]) == 0
     command = [str(photos), "--tool", "NOISE-SIGMA", "BLOCKINESS", "--base", str(first), "--out", str(out)]
-    assert tool_curves.main(command) == 0
+    assert fit_tool_curves.main(command) == 0
     ssim, noise, blocks = (usable(name, str(out)) for name in ("SSIM", "NOISE-SIGMA", "BLOCKINESS"))
     assert "blurred, with 4 undistorted references and their extreme distortions (gaussian_blur" in ssim.fitted_on
     assert ssim(1.0) == pytest.approx(5, abs=1e-4)
     assert noise(TOOLS["NOISE-SIGMA"].measure(AT_LEVEL["noise"](5, scene(96, 128, 9)))) <= 2 < 4.5 <= noise(0.0)
     assert "(jpeg)" in blocks.fitted_on, "other compression hardly changes its grid"
-    assert load_profile(str(out))["GMSD"] == load_profile("default")["GMSD"]
+    assert read_tool_curves(str(out))["GMSD"] == read_tool_curves("default")["GMSD"]
     with Image.open(tmp_path / "new.png") as picture:
         assert picture.width > picture.height, "a panel for each tool"

@@ -1,4 +1,4 @@
-"""The shipped calibration: full-reference tools agree at both ends; those for one distortion give no false alarms."""
+"""The shipped tool curves: full-reference tools agree at both ends; those for one distortion give no false alarms."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.images import load
 from agenticiqa.programs.tools import TOOLS, toolbox
-from agenticiqa.programs.tools.calibration import usable
+from agenticiqa.programs.tools.tool_curves import usable
 from agenticiqa.signatures.types import OVERALL
 
 pytestmark = pytest.mark.slow
@@ -25,9 +25,9 @@ FULL_REFERENCE = [name for name, card in TOOLS.items() if card.kind == "FR"]
 @pytest.mark.parametrize("name", FULL_REFERENCE)
 def test_full_reference_tools_of_the_shipped_profile_agree_at_both_ends(name, crops):
     card = toolbox()[name]
-    assert all(card.calibration(card.measure(photo, photo)) >= 4.5 for photo in crops)
+    assert all(card.curve(card.measure(photo, photo)) >= 4.5 for photo in crops)
     worst = [
-        np.mean([card.calibration(card.measure(distort(photo, kind, 5), photo)) for photo in crops])
+        np.mean([card.curve(card.measure(distort(photo, kind, 5), photo)) for photo in crops])
         for kind in ("gaussian_blur", "white_noise", "jpeg")
     ]
     assert min(worst) <= 2.1

@@ -1,7 +1,7 @@
-"""Fit the shipped curves of tools, from each tool's own scale to 1..5 (``configs/calibration/default.yaml``).
+"""Fit the shipped curves of tools, from each tool's own scale to 1..5 (``configs/tool_curves/default.yaml``).
 
-    python -m agenticiqa.eval.research.tool_curves LABELS.csv --tool SSIM --name SET --out NEW.yaml
-    python -m agenticiqa.eval.research.tool_curves PHOTOS --tool NOISE-SIGMA --out NEW.yaml
+    python -m agenticiqa.eval.research.fit_tool_curves LABELS.csv --tool SSIM --name SET --out NEW.yaml
+    python -m agenticiqa.eval.research.fit_tool_curves PHOTOS --tool NOISE-SIGMA --out NEW.yaml
 
 Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``agenticiqa calibrate`` does
 not have: references undistorted (quality 5) and at the worst level of the distortions that the tool is good at (at most
@@ -17,7 +17,7 @@ from statistics import median
 
 import numpy as np
 
-from agenticiqa.eval.calibrate.calibration_fit import Points
+from agenticiqa.eval.calibrate.curve_fit import Points
 from agenticiqa.eval.commands.calibrate_tools import fitted, write_curves
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.labels.reading import read_labels
@@ -30,8 +30,8 @@ from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
 from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
-from agenticiqa.programs.tools.calibration import load_profile
 from agenticiqa.programs.tools.tool import raw_value
+from agenticiqa.programs.tools.tool_curves import read_tool_curves
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL
 
@@ -180,14 +180,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--tool", nargs="+", required=True, metavar="NAME", help="the tools")
     parser.add_argument("--split", help="only the rows of this split")
     parser.add_argument("--mos-range", nargs=2, type=float, metavar=("LOW", "HIGH"), help=MOS_RANGE_HELP)
-    parser.add_argument("--name", help="name of the data in the profile (default: its folder)")
-    parser.add_argument("--base", default="default", help="profile of the other curves (default: %(default)s)")
-    parser.add_argument("--out", type=Path, required=True, help="the profile to write")
+    parser.add_argument("--name", help="name of the data in the file (default: its folder)")
+    parser.add_argument("--base", default="default", help="source of the other curves (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
     return run_command(parser, _run, argv)
 
 
 def _run(args: argparse.Namespace) -> None:
-    base, outcomes = load_profile(args.base), []
+    base, outcomes = read_tool_curves(args.base), []
     is_folder = args.data.is_dir()
     photos = find_images([args.data]) if is_folder else []
     items = [] if is_folder else read_labels(args.data, args.split)

@@ -1,6 +1,6 @@
-"""Fit a tool's calibration to 1..5, and refuse data without a monotone relation.
+"""Fit a tool's curve to 1..5, and refuse data without a monotone relation.
 
-The curve is the five-parameter logistic of ``agenticiqa.programs.tools.calibration``. It is fitted as a function of u,
+The curve is the five-parameter logistic of ``agenticiqa.programs.tools.tool_curves``. It is fitted as a function of u,
 the raw value scaled to 0..1 with the better end at 1::
 
     f(u) = a / (1 + exp(-k (u - m))) + b u + c      with a, b >= 0 and k > 0,
@@ -23,8 +23,8 @@ from agenticiqa.eval.intervals import COMPLETE, FEWEST_CONTENTS, Interval, inter
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import load_pair
-from agenticiqa.programs.tools.calibration import Betas, Calibration, logistic5
 from agenticiqa.programs.tools.tool import Tool, raw_value
+from agenticiqa.programs.tools.tool_curves import Betas, ToolCurve, logistic5
 
 MIN_POINTS = 20
 CEILING, FLOOR = 5.0, 2.0
@@ -40,7 +40,7 @@ class Points:
 
     ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one content are
     not independent. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
-    for at most 2. ``origin`` describes the data in words, for the profile.
+    for at most 2. ``origin`` describes the data in words, for the file.
     """
 
     raw: Numbers
@@ -59,7 +59,7 @@ class CurveFit:
     the RMSE on the fitted points, on 1..5.
     """
 
-    curve: Calibration
+    curve: ToolCurve
     srcc: Interval
     residual: float
 
@@ -73,14 +73,14 @@ def raw_of(tool: Tool, item: LabeledImage) -> float:
     return raw_value(tool, image.pixels, reference.pixels if reference else None)
 
 
-def fit_calibration(points: Points, tool: Tool) -> CurveFit:
-    """Return the calibration of a tool, monotone over ``tool.raw_range`` and in the tool's direction.
+def fit_curve(points: Points, tool: Tool) -> CurveFit:
+    """Return the curve of a tool, monotone over ``tool.raw_range`` and in the tool's direction.
 
     Raises ToolError, in one line, if the data do not support a curve: under 20 points, constant values or qualities, no
     correlation (the interval of SRCC contains 0), or a relation that reverses or runs against the tool's direction.
     """
     found = _checked_srcc(points, tool)
-    curve = Calibration(_betas(points, tool), tool.raw_range, "")
+    curve = ToolCurve(_betas(points, tool), tool.raw_range, "")
     residual = root_mean_square_error(curve, points)
     provenance = (
         f"{points.origin}, n={len(points.raw)}, {date.today().isoformat()}, residual {residual:.2f}, "
@@ -94,7 +94,7 @@ def fit_calibration(points: Points, tool: Tool) -> CurveFit:
     return CurveFit(curve, found, residual)
 
 
-def root_mean_square_error(curve: Calibration, points: Points) -> float:
+def root_mean_square_error(curve: ToolCurve, points: Points) -> float:
     """Return the RMSE of a curve on the rated images, on 1..5."""
     return float(np.sqrt(np.mean(([*map(curve, points.raw)] - points.quality) ** 2)))
 
