@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
-from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import assessing
 from agenticiqa.programs.images import name_of
@@ -306,7 +306,7 @@ def _refuse_other_limits(limit: object) -> None:
 def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[AgenticIQA]:
     """Yield the program of this run, with the logs and the DSPy history of a direct call of the program."""
     program, (_, path) = _program(config), query_and_path(state)
-    with assessing(name_of(path)) as assessed, keeping(history=program.keep_history):
+    with assessing(name_of(path)) as assessed, recorded_usage(history=program.keep_history):
         assessed.iteration = state.get("iteration_count", 0)
         yield program
 

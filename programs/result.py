@@ -11,7 +11,8 @@ from typing import Any, Literal, TypeVar
 import dspy
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.ledger import by_model, keeping
+from agenticiqa.programs.backends.run_context import recorded_usage
+from agenticiqa.programs.backends.usage import by_model
 from agenticiqa.programs.errors import ended_unanswered
 from agenticiqa.programs.events import assessing
 from agenticiqa.programs.fusion.formula import level_name
@@ -100,10 +101,10 @@ class Assessment(dspy.Prediction):
         rejected_answers: By stage, why answers of models were rejected.
         is_unscored: Whether there is neither a score nor an answer because the model gave no usable answer.
         usage: The tokens by model.
-        usage_by_stage: The calls, tokens and USD by stage (see ``backends.ledger``).
+        usage_by_stage: The calls, tokens and USD by stage (see ``backends.usage``).
         answered_by: The models that answered each stage, including cached answers.
         answer_notes: By stage, the parts of a model's answers that were dropped or read as something else.
-        capabilities: The features used of each model (see ``ledger.AskedFor``).
+        capabilities: The features used of each model (see ``capabilities.RequestFeatures``).
         timings_ms: The wall time of each stage in milliseconds.
         image: The loaded image, not a copy.
         image_sha256: The SHA-256 of the image.
@@ -206,14 +207,14 @@ def bookkeeping(image: ImageSource, keep_history: bool) -> Iterator[Callable[[As
     """Record model usage and tag log records with this image; the yielded function adds the usage to the result."""
     with (
         assessing(name_of(image)) as assessed,
-        dspy.track_usage() as usage,
-        keeping(history=keep_history) as ledger,
+        dspy.track_usage() as tokens,
+        recorded_usage(history=keep_history) as usage,
     ):
 
         def finish(result: Assessment) -> Assessment:
-            result.usage, result.usage_by_stage = by_model(usage.get_total_tokens()), ledger.to_json()
-            result.answered_by, result.answer_notes = ledger.answered_by, ledger.answer_notes
-            result.capabilities = ledger.capabilities()
+            result.usage, result.usage_by_stage = by_model(tokens.get_total_tokens()), usage.to_json()
+            result.answered_by, result.answer_notes = usage.answered_by, usage.answer_notes
+            result.capabilities = usage.capabilities()
             add_derived_fields(result)
             progress.done(result, assessed.seconds)
             return result

@@ -44,7 +44,7 @@ class FusionInRow(BaseModel):
 
 
 class SpentInRow(BaseModel):
-    """The usage of one stage, as ``ledger.Spent``."""
+    """The usage of one stage, as ``usage.Spent``."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -13,7 +13,7 @@ from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.cost import estimate
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text

@@ -28,7 +28,8 @@ from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
 from agenticiqa.eval.tasks.reading import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.ledger import Limits, within
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.cli import render

@@ -10,7 +10,7 @@ from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
 from agenticiqa.eval.questions.task import QuestionTask, asked_of, items_sha256, read_items
 from agenticiqa.eval.report.questions import choice_figures, question_report
 from agenticiqa.eval.runs import about_run, default_folder, made_with, pin, prompts_named
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import settings_from

@@ -24,7 +24,7 @@ from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
 from agenticiqa.eval.runs import made_with, pin
 from agenticiqa.programs.backends.connect import connect, require_address
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import config_from, limits_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED

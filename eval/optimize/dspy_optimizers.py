@@ -21,7 +21,8 @@ from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.reflection import broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.errors import NoScore, Unanswered, UserError
 from agenticiqa.programs.saving import prompts_of
 from agenticiqa.programs.stages.ask import complete_examples

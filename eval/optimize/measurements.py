@@ -8,7 +8,7 @@ import dspy
 
 from agenticiqa.eval.optimize.items import Assessed, Stage, TuningQuestion, assessed_of, options_of
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import ResultsFile, kept_rows

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
 SHOWN = 12  # number of answers in one reflection

@@ -40,7 +40,8 @@ from agenticiqa.eval.optimize.search import (
 )
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, current
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
@@ -95,7 +96,7 @@ def optimize(
         stage: The stage to tune.
         reflection: The model that writes instructions for "reflect" and "gepa".
         budget: The most assessments of images, without those of the comparison. The search also ends at the limits of
-            calls and USD that ``ledger.within`` sets.
+            calls and USD that ``run_context.within`` sets.
         starts: How many first proposals "reflect" tries, continuing with the best.
         optimizer: "reflect", the search of this package, "gepa", DSPy's, or an optimizer of DSPy that you made, such as
             ``dspy.BootstrapFewShot(metric)``. Its examples are those of ``examples_of``; what its metric raises is
@@ -125,7 +126,7 @@ def optimize(
     questions = questions_of(labels, stage, scale)
     pool, comparison_set = split_by_content(questions, held_out=held_out, seed=seed)
     fusion_places = sorted(first_places(random.Random(seed), len(pool))[:budget])
-    limits = current()
+    limits = current().limits
     with ExitStack() as files:
         kept_answers, kept_proposals = (
             files.enter_context(ResultsFile(folder / name)) if folder else None

@@ -5,7 +5,7 @@ from typing import Any
 
 from agenticiqa.eval.questions.task import AskedItem, digest_of
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.batch.results_file import Identity, ResultsFile, Row, resume

@@ -7,7 +7,7 @@ from pathlib import Path
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import Failure, assess_many, run_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failure_text

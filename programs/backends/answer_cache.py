@@ -7,13 +7,12 @@ because later runs would get them again.
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dspy
 from dspy.clients import DISK_CACHE_DIR, DISK_CACHE_LIMIT, Cache
 from dspy.clients.execution import IGNORED_CACHE_KEYS, prepare
 
-from agenticiqa.programs.backends.turn import CachedCall
 from agenticiqa.programs.images.files import make_private
 
 if TYPE_CHECKING:
@@ -23,6 +22,13 @@ logger = logging.getLogger(__name__)
 
 ENTRIES_IN_MEMORY = 1000  # DSPy's own limit is a million; all entries are on disk
 CUT_OFF = "agenticiqa.cut_off"  # replaces the name of a function in the keys of notes
+
+
+class CachedCall(NamedTuple):
+    """A call of a DSPy model: the model and its inputs (``prompt``, ``messages``, ``kwargs``)."""
+
+    lm: dspy.BaseLM
+    inputs: Mapping[str, Any]
 
 
 class AnswerCache(Cache):

@@ -22,11 +22,10 @@ import dspy
 from dspy import lm15
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.answer_cache import is_cached
+from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.held_images import held_image_at
-from agenticiqa.programs.backends.ledger import OtherModels, current_ledger
-from agenticiqa.programs.backends.turn import CachedCall, Turn, current_turn
+from agenticiqa.programs.backends.run_context import OtherModels, Turn, current
 from agenticiqa.programs.errors import excerpt
 from agenticiqa.programs.events import event
 
@@ -58,7 +57,7 @@ def logging_settings() -> dict[str, Any]:
 def note_response(response: lm15.Response) -> None:
     """Record two facts about a response that DSPy drops: why it ended, and what lm15 changed in its request."""
     adaptations = [str(adaptation) for adaptation in response.adaptations]
-    current_turn().answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
+    current().turn.answered.append({"finish_reason": response.finish_reason, "adaptations": adaptations})
 
 
 @dataclass
@@ -73,7 +72,7 @@ class CallLog(OtherModels):
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         """Called before a request to a model or its cache."""
         super().on_lm_start(call_id, instance, inputs)
-        turn, call, logs = current_turn(), CachedCall(instance, inputs), logger.isEnabledFor(logging.DEBUG)
+        turn, call, logs = current().turn, CachedCall(instance, inputs), logger.isEnabledFor(logging.DEBUG)
         turn.asked.append(call)
         self.begun[call_id] = instance, len(turn.answered), logs and is_cached(call)
         if logs:
@@ -82,7 +81,7 @@ class CallLog(OtherModels):
     def on_lm_end(self, call_id: str, outputs: list[Any] | None, exception: BaseException | None = None) -> None:
         """Called after the answer."""
         instance, answered, from_cache = self.begun.pop(call_id)
-        turn = current_turn()
+        turn = current().turn
         texts = [_text_of(output) for output in outputs or ()]
         thoughts = [_text_of(output, "reasoning_content") for output in outputs or ()]
         turn.model, turn.cache = instance.model, bool(getattr(instance, "cache", False))
@@ -169,7 +168,7 @@ def _secrets_of(lm: Any) -> tuple[str, ...]:
 def history_settings() -> dict[str, Any]:
     """Return DSPy's settings for its history during a question."""
     # With a limit of 0, DSPy still fills its global history, and the images in it could not be removed.
-    kept = bool(current_ledger().history and dspy.settings.max_history_size)
+    kept = bool(current().history and dspy.settings.max_history_size)
     if not (kept or dspy.settings.disable_history):
         explain_empty_history()
     return {"disable_history": not kept}
@@ -187,7 +186,7 @@ def leave_out_images(lm: dspy.BaseLM) -> None:
 
     DSPy's other histories share these entries.
     """
-    for entry in lm.history[-NEWEST:] if current_ledger().history else ():
+    for entry in lm.history[-NEWEST:] if current().history else ():
         _without_images(entry.get("messages") or ())
 
 

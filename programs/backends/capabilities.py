@@ -14,7 +14,6 @@ from typing import Any, Literal
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.ledger import AskedFor
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.programs.events import event
 
@@ -29,11 +28,25 @@ NAMES_FORM = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class RequestFeatures:
+    """The features of a model that a question requests: the form of JSON, log-probabilities, image formats.
+
+    ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
+    token (0: none), ``image_formats`` the formats that are sent unconverted. All are ``None`` for a model that the
+    caller gave to DSPy; ``form`` is also ``None`` with an adapter of the caller.
+    """
+
+    form: Form | None = None
+    logprobs: int | None = None
+    image_formats: tuple[str, ...] | None = None
+
+
 @dataclass
 class Known:
     """The features of one backend that this process has found out.
 
-    ``fewer`` has the values to request instead of refused ones, by the name of the field of ``AskedFor``.
+    ``fewer`` has the values to request instead of refused ones, by the name of the field of ``RequestFeatures``.
     ``accepted`` has the forms and the numbers of log-probabilities that the server has answered.
     """
 
@@ -80,7 +93,7 @@ class ModelFeatures:
         fewer: int = self._of_backend.fewer.get("logprobs", self.first_logprobs)
         return fewer if self.logprobs == "auto" else self.first_logprobs
 
-    def without_refused(self, asked: AskedFor, error: dspy.LMError) -> dict[str, Any] | None:
+    def without_refused(self, asked: RequestFeatures, error: dspy.LMError) -> dict[str, Any] | None:
         """Return a change to ``asked`` that avoids what the server refused; ``None`` if the error names no feature.
 
         A feature that the server has accepted before is not the cause and is kept.

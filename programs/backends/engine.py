@@ -14,13 +14,14 @@ from dspy import lm15
 from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.call_log import note_response
-from agenticiqa.programs.backends.capabilities import ModelFeatures
+from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight
-from agenticiqa.programs.backends.ledger import AskedFor, Limits, current_run
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
-from agenticiqa.programs.backends.turn import Spent, spend
+from agenticiqa.programs.backends.run_context import current, spend
+from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.signatures.answers.tokens import level_token_only
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Model:
     errors. ``in_flight`` is shared by the models of one server. ``stage`` is the model's section of the configuration.
     """
 
-    counts_requests: ClassVar[bool] = True  # see ``ledger.OtherModels``
+    counts_requests: ClassVar[bool] = True  # see ``run_context.OtherModels``
 
     name: str
     wire_model: str
@@ -56,18 +57,18 @@ class Model:
     most_input: int = 0  # tokens of the largest request so far
     most_output: int = 0  # tokens of the longest answer; some servers do not count reasoning towards max_tokens
 
-    def asked_for(self, *, by_form: bool, reads_tokens: bool) -> AskedFor:
+    def asked_for(self, *, by_form: bool, reads_tokens: bool) -> RequestFeatures:
         """Return the capabilities that a question uses; without ``by_form``, another adapter decides on JSON."""
         formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
         asked = self.features
-        return AskedFor(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
+        return RequestFeatures(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, with retries, and return the response. Raises lm15's errors, LimitReached or Halted.
 
         If the run has its own way to send requests (``Run.send``), the response comes from it.
         """
-        ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current_run()
+        ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current()
         if run.send is not None:
             response = run.send(self, ready)
         else:

@@ -19,7 +19,7 @@ from typing import Any
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.turn import current_turn
+from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.images.loaded import LoadedImage
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
@@ -41,12 +41,12 @@ def address(image: LoadedImage) -> str:
 
 def hold(images: Mapping[str, LoadedImage]) -> dict[str, dspy.Image]:
     """Hold images, by the name of their input, for the current question; return their addresses for the prompt."""
-    current_turn().images = {address(image): image for image in images.values()}
+    current().turn.images = {address(image): image for image in images.values()}
     return {name: dspy.Image(address(image)) for name, image in images.items()}
 
 
 def _held() -> Mapping[str, LoadedImage]:
-    return current_turn().images
+    return current().turn.images
 
 
 def held_image_at(place: str) -> LoadedImage | None:

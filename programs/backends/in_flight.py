@@ -13,7 +13,7 @@ from time import monotonic
 
 from dspy import lm15
 
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.retries import is_retryable
 
 BUSY = frozenset({429, 503, 529})

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from dspy import lm15
 
 from agenticiqa.programs.backends.failures import causes
-from agenticiqa.programs.backends.ledger import Limits, current
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.run_context import current
 
 if TYPE_CHECKING:
     import tenacity
@@ -76,7 +77,7 @@ def log_retry(name: str) -> "Callable[[tenacity.RetryCallState], None]":
     """Return a callback that logs each wait: the model, the failure, and the seconds until the next attempt."""
 
     def log(state: "tenacity.RetryCallState") -> None:
-        if current().halted.is_set():
+        if current().limits.halted.is_set():
             return
         seconds, why, number = state.upcoming_sleep, brief(_failure(state)), state.attempt_number + 1
         fields = {"event": "retry", "server": name, "wait_s": round(seconds, 2)}

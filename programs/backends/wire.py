@@ -14,9 +14,9 @@ from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.json_schema import without_bounds
-from agenticiqa.programs.backends.ledger import billed_output
 from agenticiqa.programs.backends.providers import Provider
 from agenticiqa.programs.backends.transport import Transport, largest_answer
+from agenticiqa.programs.backends.usage import billed_output
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
 
 # The headers of the openai client that are sent. Headers about this machine, cookies, and values that the client reads

@@ -22,7 +22,7 @@ import dspy
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
-from agenticiqa.programs.backends.ledger import OtherModels, current_run
+from agenticiqa.programs.backends.run_context import OtherModels, current
 from agenticiqa.programs.batch.in_threads import Failure, in_threads, never
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.worker import NotStarted, Worker, WorkerStopped
@@ -97,7 +97,7 @@ def assess_many(
         yield from run_many(assess, jobs, workers, stop_when, computes=True)
         return
     several = partial(in_threads, workers=workers, waiting_message=WAITING_FOR_MODEL)
-    if (assess_otherwise := current_run().assess) is not None:
+    if (assess_otherwise := current().assess) is not None:
         yield from assess_otherwise(assess, map(as_job, jobs), several, stop_when, stages_to_forget)
     else:
         yield from several(assess, map(as_job, jobs), stop_when)

@@ -10,7 +10,8 @@ from typing import TypeAlias, TypeVar
 
 import dspy
 
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, current, within
+from agenticiqa.programs.backends.limits import Halted, LimitReached
+from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.errors import AgenticIQAError
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ def in_threads(
     waiting: dict[Future[T | Failure], J] = {}
     finished: SimpleQueue[Future[T | Failure]] = SimpleQueue()  # concurrent.futures.wait would check all each time
     pool = ThreadPoolExecutor(workers)
-    limits, context = current(), contextvars.copy_context()
+    limits, context = current().limits, contextvars.copy_context()
 
     lock = Lock()
     stopped_by: list[T | Failure] = []  # empty, or the outcome that ended the run

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import dspy
 
 from agenticiqa.programs.backends.failures import NOT_THERE
-from agenticiqa.programs.backends.ledger import Halted, LimitReached
+from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
 FAILURES_IN_A_ROW = 5  # model failures, beyond those of images under way, after which a model counts as unreachable

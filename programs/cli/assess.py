@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.find_jobs import STDIN, find_jobs, read_jobs
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row

@@ -5,7 +5,7 @@ from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest
 from agenticiqa.programs.cli.batching import batches_beside

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agenticiqa.configs import STAGES, Config, Price, StageConfig
 from agenticiqa.programs.backends.connect import refuse_without_batches, stage_models
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
 from agenticiqa.programs.batch.cost import estimate

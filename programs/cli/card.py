@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.panel import Panel
 from rich.text import Text
 
-from agenticiqa.programs.backends.ledger import total
+from agenticiqa.programs.backends.usage import total
 from agenticiqa.programs.cli.printable import all_printable
 from agenticiqa.programs.cli.render import COLORS, bar, plain_table, stdout_console, tabbed
 from agenticiqa.programs.fusion.formula import interval_text

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.plan_run import plan_run
 from agenticiqa.programs.batch.results_file import Row

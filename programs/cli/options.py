@@ -7,7 +7,7 @@ from agenticiqa.configs import Config, FusionConfig, load_config
 from agenticiqa.configs.options import KEYS, Options, flat
 from agenticiqa.programs.backends.choice import AMBIENT
 from agenticiqa.programs.backends.cores import WORKERS, available_cores
-from agenticiqa.programs.backends.ledger import IN_FLIGHT, Limits
+from agenticiqa.programs.backends.limits import IN_FLIGHT, Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import read_fusion_profile
 from agenticiqa.programs.tools.metrics.learned_iqa import adapter_in

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from agenticiqa.configs import Config, FusionConfig
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import WORKERS
-from agenticiqa.programs.backends.ledger import within
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from

@@ -5,7 +5,7 @@ from collections import defaultdict
 from threading import Thread
 from typing import Any
 
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, Limits
+from agenticiqa.programs.backends.limits import Halted, LimitReached, Limits
 
 GO, WAIT, HALTED = "go", "wait", "halted"
 ASK_AGAIN = (0.02, 1.0)  # seconds between two calls of the actor, at first and at most

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from agenticiqa.programs.backends.cores import available_cores
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.limits import ClusterLimits, LimitActor
 from agenticiqa.programs.scale.shard_assessor import Engine, PlannedShard, ShardAssessor, ShardOutcome, ShardRun

@@ -12,7 +12,8 @@ import orjson
 from agenticiqa.configs import Config
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.answer_cache import install
-from agenticiqa.programs.backends.ledger import Limits, current, within
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.run_context import current, within
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job, failed_row, failure_text
@@ -99,13 +100,13 @@ class _PlacedJob(Job):
 class ShardAssessor:
     """A callable that loads the program once and writes the file of each given shard.
 
-    ``limits`` returns the limits of requests to models, by default those of the context.
+    ``limits`` makes the limits of requests to models; by default those of the context apply.
     """
 
-    def __init__(self, run: ShardRun, limits: Callable[[], Limits] = current) -> None:
+    def __init__(self, run: ShardRun, limits: Callable[[], Limits] | None = None) -> None:
         if run.folder:
             os.chdir(run.folder)
-        self.run, self.limits = run, limits()
+        self.run, self.limits = run, limits() if limits else current().limits
         self.folder = ShardFolder(run.output)
         self._program: AgenticIQA | None = None
 
@@ -155,7 +156,7 @@ class ShardAssessor:
             begun = {*state.rows}
             try:
                 for place, job in enumerate(jobs_of(shard, self.run.question)):
-                    if current().halted.is_set():
+                    if current().limits.halted.is_set():
                         return
                     if place not in begun:
                         state.jobs += 1

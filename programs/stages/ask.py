@@ -21,16 +21,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from agenticiqa.programs.backends.adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
+from agenticiqa.programs.backends.capabilities import RequestFeatures
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
-from agenticiqa.programs.backends.ledger import (
-    AskedFor,
-    asking,
-    current_ledger,
-    spending_of,
-)
-from agenticiqa.programs.backends.turn import Turn, current_turn
+from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
 from agenticiqa.programs.errors import ImageError, StateError, Unanswered, excerpt
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages import progress
@@ -82,7 +77,7 @@ class CheckedPredict(StageModule, Generic[A]):
     It wraps one ``dspy.Predict``, so an optimizer finds exactly this predictor, and only the accepted answer in its
     trace. ``predict`` may be replaced by a module around one predictor, such as ``dspy.ChainOfThought``,
     ``dspy.BestOfN`` or ``dspy.Refine``. The signature has one output field, a pydantic model. ``stage`` names the
-    question in logs, in the ledger and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
+    question in logs, in the usage and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
     ``reads_tokens`` requests log-probabilities if the model supports them. ``adapter`` formats and parses this
     question instead of DSPy's adapter. After a rejected answer without anything ``worth_correcting`` in its text, there
     are no further attempts.
@@ -170,7 +165,7 @@ class CheckedPredict(StageModule, Generic[A]):
                     progress.answered(self.stage, attempt, turn.spent, time.perf_counter() - started)
                     if trace is not None:
                         trace.append(self._traced(fixed, prediction))
-                    current_ledger().note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
+                    current().usage.note_parsing(self.stage, parsed.notes if isinstance(parsed, ModelAnswer) else ())
                     rejected = {self.stage: reasons} if reasons else {}
                     return Reply(parsed, prediction.get("logprobs"), rejected, model)
                 reasons[-1] = excerpt(reasons[-1])
@@ -215,7 +210,7 @@ class CheckedPredict(StageModule, Generic[A]):
         """Make one attempt; return the answer and its model, a fallback if the first model is unreachable.
 
         If a server rejects an unsupported feature, the request is sent again without it. ``fewer`` has the reduced
-        features by field of ``AskedFor``.
+        features by field of ``RequestFeatures``.
         """
         models = [*self.models]
         fewer: dict[str, Any] = {}
@@ -226,7 +221,7 @@ class CheckedPredict(StageModule, Generic[A]):
             try:
                 with dspy.context(lm=lm, **settings), spending_of(lm) if engine is None else nullcontext():
                     prediction = self.predict(**inputs)
-                failed = current_turn().error
+                failed = current().turn.error
                 if prediction is None and isinstance(failed, dspy.LMError):  # dspy.BestOfN and dspy.Refine print it
                     raise failed
                 break
@@ -252,12 +247,12 @@ class CheckedPredict(StageModule, Generic[A]):
         if prediction is None:  # from dspy.BestOfN and dspy.Refine, which skip answers that cannot be parsed
             raise Rejected("no answer could be parsed")
         model = without_place(lm.model)
-        current_ledger().note_answer(self.stage, model, asked_for)
+        current().usage.note_answer(self.stage, model, asked_for)
         return prediction, model
 
     def _prepared(
         self, request: dict[str, Any], engine: Model | None, fewer: Mapping[str, Any]
-    ) -> tuple[AskedFor, dict[str, Any], dict[str, Any]]:
+    ) -> tuple[RequestFeatures, dict[str, Any], dict[str, Any]]:
         """Return the features that a question uses, DSPy's settings for it, and its inputs.
 
         The engines of this package receive image bytes separately from the prompt.
@@ -271,7 +266,7 @@ class CheckedPredict(StageModule, Generic[A]):
             inputs["demos"] = shown_examples(self.predictor)
         images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
         if engine is None:
-            return AskedFor(), settings, inputs | {name: image.to_dspy() for name, image in images.items()}
+            return RequestFeatures(), settings, inputs | {name: image.to_dspy() for name, image in images.items()}
         by_form = isinstance(adapter, SteadyAdapter)
         asked_for = replace(engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
         if isinstance(adapter, SteadyAdapter):

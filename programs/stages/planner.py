@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.ledger import current_ledger
+from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.errors import Unanswered, excerpt
 from agenticiqa.programs.events import event
 from agenticiqa.programs.images import LoadedImage, prompt_inputs
@@ -82,7 +82,7 @@ class Planner(StageModule):
                 rates=detect_query_type(query) is QueryType.SCORING,
             )
             note_set_by_rules(answer, plan)
-            current_ledger().note_parsing(self.ask.stage, not_named(answer.required_tool, named))
+            current().usage.note_parsing(self.ask.stage, not_named(answer.required_tool, named))
             return Planned(plan, rejected)
 
         inputs = {

@@ -6,8 +6,7 @@ from typing import Any
 
 import dspy
 
-from agenticiqa.programs.backends.ledger import total
-from agenticiqa.programs.backends.turn import Spent
+from agenticiqa.programs.backends.usage import Spent, total
 from agenticiqa.programs.events import event
 from agenticiqa.programs.fusion.formula import level_name
 from agenticiqa.programs.images.loaded import LoadedImage

@@ -8,7 +8,7 @@ from typing import Any
 from agenticiqa.configs.reading import json_value
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
-from agenticiqa.programs.backends.turn import Spent
+from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path
 from agenticiqa.programs.page.entry import Entry, entry_of

@@ -22,8 +22,7 @@ from agenticiqa.eval.report.model import Report, ReportTable
 from agenticiqa.eval.report.page.kept_run import KeptRun, Point
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import shown_path
-from agenticiqa.programs.backends.ledger import total
-from agenticiqa.programs.backends.turn import COUNTS
+from agenticiqa.programs.backends.usage import COUNTS, total
 from agenticiqa.programs.errors import UserError
 
 WORST, BEST = 6, 3  # images of the largest and of the smallest residuals that are shown

@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.addresses import secrets_in, without_login
 from agenticiqa.programs.backends.connect import server_of
 from agenticiqa.programs.backends.failures import masked
 from agenticiqa.programs.backends.held_images import with_held_images
-from agenticiqa.programs.backends.ledger import LimitReached, Limits
+from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.manifest import ALL, Batch, Manifest, Request
 from agenticiqa.programs.backends.provider_batches.openai_files import BatchAnswer, OpenAIFiles, ServiceError, framed
 from agenticiqa.programs.errors import BackendError, ImageError

@@ -16,10 +16,10 @@ import dspy
 import httpx
 from dspy import lm15
 
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
+from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.provider_batches.driver import Batches
 from agenticiqa.programs.backends.provider_batches.manifest import Request
-from agenticiqa.programs.backends.turn import current_turn
+from agenticiqa.programs.backends.run_context import current, within
 
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.engine import Model
@@ -70,14 +70,14 @@ class ImageRequests:
             finally:
                 if kept is not None:
                     batches.settle(kept, 0.0 if (kept.status or 0) >= 400 else spent.usd)
-                    given = self.given.setdefault(current_turn().stage, [])
+                    given = self.given.setdefault(current().turn.stage, [])
                     if kept.id in given:  # the image got this answer before, so it counts as cached
                         spent.calls, spent.input_tokens, spent.output_tokens, spent.usd = 0, 0, 0, None
                     given.append(kept.id)
 
     def _stored_answer(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
         """Return the request with this body and its answer. Raises Pending until there is one."""
-        turn = current_turn()
+        turn = current().turn
         digest = hashlib.sha256(model.name.encode() + b" " + body).hexdigest()[:32]
         id = f"{turn.stage}-{turn.attempt}-{digest}"
         kept = self.batches.answered(id)

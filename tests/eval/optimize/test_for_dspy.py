@@ -16,7 +16,7 @@ from agenticiqa.eval.optimize import examples_of, freeze, metric, optimize
 from agenticiqa.eval.optimize.dspy_optimizers import SPENT, Count, Student, _watched
 from agenticiqa.eval.optimize.measurements import Measurements, Traced
 from agenticiqa.eval.questions.task import Item
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from support.dspy_matrix import Model

@@ -7,7 +7,7 @@ from typing import Any
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from support.simulated_judge import COPY_TOOLS, HELPFUL, SEED, assessed_by, photos
 
 ALL = " | ".join([SEED, *HELPFUL])

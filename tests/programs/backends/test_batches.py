@@ -14,7 +14,7 @@ from dspy import lm15
 from agenticiqa.configs import StageConfig
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches import driver
 from agenticiqa.programs.backends.provider_batches.manifest import Manifest
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles

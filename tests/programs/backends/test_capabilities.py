@@ -14,9 +14,10 @@ import pytest
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends import capabilities as module
-from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS
+from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, RequestFeatures
 from agenticiqa.programs.backends.connect import features_of
-from agenticiqa.programs.backends.ledger import AskedFor, LimitReached, Limits, within
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import within
 from support.fake_server import Server, fake_server, server_error
 from support.loopback import Body, Reply, error_reply, spoken
 from support.scripted_answers import ASSESSMENT
@@ -126,7 +127,7 @@ TEXTS = {  # of real servers: the words, and what they refuse
 
 @pytest.mark.parametrize("said", TEXTS)
 def test_the_message_of_an_error_names_the_refused_feature(said: str) -> None:
-    change = features_of(stage()).without_refused(AskedFor(*BOTH), dspy.LMInvalidRequestError(said, status=400))
+    change = features_of(stage()).without_refused(RequestFeatures(*BOTH), dspy.LMInvalidRequestError(said, status=400))
     assert [*(change or ())] == ([TEXTS[said]] if TEXTS[said] else [])
 
 

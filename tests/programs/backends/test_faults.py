@@ -21,7 +21,9 @@ from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import choice, retries
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, Spent, keeping, within
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import recorded_usage, within
+from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.answerer import Answerer
@@ -154,11 +156,11 @@ def asked_of(server: ProviderServer, **changes: Any) -> StageConfig:
 def spent() -> Iterator[Spent]:
     """Record the usage of the one question in the block."""
     found = Spent()
-    with keeping() as ledger:
+    with recorded_usage() as usage:
         try:
             yield found
         finally:
-            for each in ledger.stages.values():
+            for each in usage.stages.values():
                 found.add(each)
 
 

@@ -16,7 +16,7 @@ from agenticiqa.programs.backends.held_images import (
     marked,
     with_held_images,
 )
-from agenticiqa.programs.backends.ledger import asking
+from agenticiqa.programs.backends.run_context import asking
 from agenticiqa.programs.images import load
 from agenticiqa.signatures.summarizer import ScoreQuality
 

@@ -15,7 +15,8 @@ from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.connect import connect
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import InFlight, in_flight_at
-from agenticiqa.programs.backends.ledger import Halted, Limits, within
+from agenticiqa.programs.backends.limits import Halted, Limits
+from agenticiqa.programs.backends.run_context import within
 
 BUSY = lm15.ServerError("busy", status=503)
 ONE = Limits(in_flight=1)

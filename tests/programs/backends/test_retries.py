@@ -10,7 +10,8 @@ from dspy import lm15
 
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.in_flight import is_refused_for_now
-from agenticiqa.programs.backends.ledger import Limits, within
+from agenticiqa.programs.backends.limits import Limits
+from agenticiqa.programs.backends.run_context import within
 
 
 def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:

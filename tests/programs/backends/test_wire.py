@@ -13,7 +13,7 @@ from PIL import Image
 from agenticiqa.configs import Config, PlannerConfig, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import BackendError
 from agenticiqa.programs.fusion.formula import softmax
 from agenticiqa.programs.images import load, prompt_inputs
@@ -210,7 +210,7 @@ def test_json_is_requested_in_the_providers_form(dialect: Dialect, form: Form, p
 def test_a_rating_has_a_strict_schema_and_the_key_only_in_its_header(dialect: Dialect, photo: Path) -> None:
     """The usage in the answer is recorded."""
     reply = Reply(json.dumps({"assessment": ASSESSMENT}), usage=(1234, 56))
-    with server_of(dialect, reply) as server, keeping() as ledger:
+    with server_of(dialect, reply) as server, recorded_usage() as usage:
         score(server, photo)
     seen = only(server)
     name, value = HEADERS[dialect]
@@ -218,7 +218,7 @@ def test_a_rating_has_a_strict_schema_and_the_key_only_in_its_header(dialect: Di
     assert [other for other, given in seen.headers.items() if KEY in given] == [name]
     assert KEY not in seen.path
     assert KEY.encode() not in seen.arrived.raw
-    (spent,) = ledger.stages.values()
+    (spent,) = usage.stages.values()
     assert (spent.calls, spent.input_tokens, spent.output_tokens) == (1, 1234, 56)
     schema = seen.schema
     assert schema is not None

@@ -10,7 +10,8 @@ from queue import SimpleQueue
 import dspy
 import pytest
 
-from agenticiqa.programs.backends.ledger import Halted, LimitReached, current
+from agenticiqa.programs.backends.limits import Halted, LimitReached
+from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageNotFound, NoScore, Unanswered, Unforeseen, UserError
@@ -207,7 +208,7 @@ def test_an_outcome_can_end_the_run_after_the_jobs_under_way() -> None:
             return "enough"
         if image.stem == "1":
             both_begun.wait()
-            assert current().halted.wait(10), "the others must send nothing more"
+            assert current().limits.halted.wait(10), "the others must send nothing more"
             ended.set()
         return image.stem
 
@@ -225,7 +226,7 @@ def test_outcomes_that_only_report_the_stop_are_not_yielded() -> None:
         both_begun.wait()
         if image.stem == "0":
             raise LimitReached("no more")
-        current().halted.wait(10)
+        current().limits.halted.wait(10)
         raise Halted("interrupted")
 
     outcomes = list(

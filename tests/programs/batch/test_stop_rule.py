@@ -13,7 +13,7 @@ import dspy
 import pytest
 
 from agenticiqa.programs.backends.failures import NOT_THERE
-from agenticiqa.programs.backends.ledger import LimitReached
+from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
 from agenticiqa.programs.errors import ImageError, NoScore, Unanswered, UserError

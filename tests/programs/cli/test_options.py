@@ -8,7 +8,7 @@ import pytest
 
 from agenticiqa.configs import Config, PlannerConfig, Price, StageConfig
 from agenticiqa.configs.options import KEYS, Option, flat
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.cli.commands import COMMANDS
 from agenticiqa.programs.cli.options import config_from, limits_from
 from agenticiqa.programs.cli.parser import parse

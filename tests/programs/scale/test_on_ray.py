@@ -11,7 +11,7 @@ import pytest
 from agenticiqa.configs import Config
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import Limits
+from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.scale.limits import GO, HALTED, WAIT, LimitActor
 from agenticiqa.programs.scale.run_shards import NO_FILE, RunOfShards, run_shards
 from agenticiqa.programs.scale.shard_assessor import ShardRun

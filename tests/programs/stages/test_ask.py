@@ -12,7 +12,7 @@ from dspy import lm15
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.programs.backends.choice import Backend
-from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected
 from support.engine import ScriptedEngine, scripted_backend, scripted_lm
@@ -180,9 +180,9 @@ def test_the_whole_prompt_is_logged_for_debugging_but_no_image(caplog: pytest.Lo
 def test_every_request_to_a_foreign_engine_counts_as_a_call() -> None:
     """Such an engine does not report its requests, so no answer may count as one from the cache."""
     backend, _ = scripted_backend(["nonsense", say(3)])
-    with keeping() as ledger:
+    with recorded_usage() as usage:
         asked(backend)(about())
-    assert (ledger.stages["judging"].calls, ledger.stages["judging"].cached) == (2, 0)
+    assert (usage.stages["judging"].calls, usage.stages["judging"].cached) == (2, 0)
 
 
 def refuse_even(verdict: Verdict) -> None:

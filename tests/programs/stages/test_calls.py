@@ -15,7 +15,8 @@ from PIL import Image
 
 from agenticiqa.configs import STAGES, Config, Price
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.ledger import LimitReached, Limits, within
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages import side_by_side

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agenticiqa.configs import Config, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.connect import connect
-from agenticiqa.programs.backends.ledger import keeping
+from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.fusion.formula import ScoreFusion, softmax
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.protocols import Scored
@@ -61,10 +61,10 @@ def test_token_probabilities_take_precedence_over_written_ones(photo: Path) -> N
 
 
 def test_a_cached_answer_gives_the_same_probabilities_as_the_live_one(photo: Path) -> None:
-    with fake_server(reply({"Fair": 0.6, "Poor": 0.3, "Nice": 0.1})) as server, keeping() as ledger:
+    with fake_server(reply({"Fair": 0.6, "Poor": 0.3, "Nice": 0.1})) as server, recorded_usage() as usage:
         live, cached = score(server, photo), score(server, photo)
     assert len(server.requests) == 1
-    assert (ledger.stages["scoring"].calls, ledger.stages["scoring"].cached) == (1, 1)
+    assert (usage.stages["scoring"].calls, usage.stages["scoring"].cached) == (1, 1)
     assert cached == live
     assert live.source == "logprobs"
 
