@@ -17,8 +17,8 @@ SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
 CONTRADICTED = 0.5  # minimum probability of the stated level, relative to the most probable one
 
 
-# The prompt contains the name of this class, as of every answer class; the program's result has the same name.
-class Assessment(ModelAnswer):
+# Prompts and schemas contain the name of this class, as of every answer class.
+class ScoredAnswer(ModelAnswer):
     """A quality rating: the most likely level, how probable each level is, and the reason."""
 
     other_names: ClassVar[Mapping[str, str]] = {
@@ -41,7 +41,7 @@ class Assessment(ModelAnswer):
         return written if level is None else written | {"quality_level": _name(level)}
 
     @classmethod
-    def checked(cls, answer: "Assessment", surplus: Mapping[str, Any]) -> list[str]:
+    def checked(cls, answer: "ScoredAnswer", surplus: Mapping[str, Any]) -> list[str]:
         """Return a note if the level is not quite the most probable one.
 
         Raises ValueError if the answer also has a score from 1 to 5 that contradicts the level.
@@ -57,7 +57,7 @@ class Assessment(ModelAnswer):
         return [f"quality_level is {answer.quality_level}, a little less probable than {_name(best)}"]
 
     @model_validator(mode="after")
-    def _level_is_probable(self) -> "Assessment":
+    def _level_is_probable(self) -> "ScoredAnswer":
         shares = self.quality_probs.probabilities()
         stated, best = LEVELS[self.quality_level], self.quality_probs.most_probable
         if shares[stated] < CONTRADICTED * shares[best]:
@@ -77,7 +77,7 @@ class ScoreQuality(dspy.Signature):
     image: dspy.Image = dspy.InputField(desc=IMAGE)
     query: str = dspy.InputField(desc=QUERY)
     evidence: str = dspy.InputField(desc=EVIDENCE)
-    assessment: Assessment = dspy.OutputField(
+    assessment: ScoredAnswer = dspy.OutputField(
         desc="the rating\n"
         "  - quality_level: the level that fits best. 5, Excellent: no visible distortion; 4, Good: minor distortions "
         "that hardly matter; 3, Fair: moderate, noticeable distortions; 2, Poor: severe distortions that matter much; "

@@ -62,7 +62,6 @@ MOST_FILES = {"programs": 8, "eval": 9}
 MOST_LINES = 420  # of code
 MOST_DEPTH = 15
 EQUAL_NAMES = {
-    "Assessment": "one is written into the prompt, users import the other from the result",
     "Scorer": "one is a stage of the program, the other is measured by evaluate; users import both",
 }
 NOT_FOR_A_METRIC = ("dspy", "httpx", "onnxruntime")

@@ -18,7 +18,7 @@ from agenticiqa.signatures.answers.json_text import ends_in_thoughts, without_th
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
 from agenticiqa.signatures.answers.reading import begun_answer
-from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, Assessment
+from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, ScoredAnswer
 from agenticiqa.signatures.types import ProbabilitySource
 
 NO_REASON = "The model gave no reason."
@@ -34,7 +34,7 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
     equal probabilities, so the tools decide.
     """
     for text in reversed(gave_up.outputs):
-        written = begun_answer(text, "assessment", Assessment)
+        written = begun_answer(text, "assessment", ScoredAnswer)
         reasoning = _text(written, "quality_reasoning")
         shares, level = _shares(written), stated_level(written.get("quality_level"))
         if shares and (level is None or shares[level] >= CONTRADICTED * max(shares.values())):
@@ -44,7 +44,7 @@ def salvaged_score(gave_up: Unanswered, fusion: ScoreFusion) -> Scored | None:
         words = reasoning if written else _words(text)
         if level_named(words):
             return _scored(gave_up, *fusion.probabilities_and_source(words), words)
-    last_reasoning = _text(begun_answer(gave_up.outputs[-1], "assessment", Assessment), "quality_reasoning")
+    last_reasoning = _text(begun_answer(gave_up.outputs[-1], "assessment", ScoredAnswer), "quality_reasoning")
     if not last_reasoning:
         return None
     return _scored(gave_up, *fusion.probabilities_and_source(last_reasoning), last_reasoning)

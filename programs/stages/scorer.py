@@ -13,7 +13,7 @@ from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.salvage import salvaged_score
 from agenticiqa.programs.stages.side_by_side import StageModule
 from agenticiqa.signatures.answers.tokens import level_in_tokens, level_probabilities_from_tokens
-from agenticiqa.signatures.summarizer import Assessment, ScoreQuality
+from agenticiqa.signatures.summarizer import ScoredAnswer, ScoreQuality
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS
 
@@ -35,7 +35,7 @@ class Scorer(StageModule):
         strict: bool = False,
     ) -> None:
         super().__init__()
-        self.ask: CheckedPredict[Assessment] = CheckedPredict(
+        self.ask: CheckedPredict[ScoredAnswer] = CheckedPredict(
             ScoreQuality, stage="scoring", backend=backend, attempts=attempts, reads_tokens=True
         )
         self.fusion = fusion or ScoreFusion()
@@ -65,7 +65,7 @@ class Scorer(StageModule):
         )
 
 
-def refuse_other_level(assessment: Assessment, logprobs: Any) -> None:
+def refuse_other_level(assessment: ScoredAnswer, logprobs: Any) -> None:
     """Raise Rejected if the tokens with the log-probabilities spell another level than the text."""
     spelled = level_in_tokens(logprobs)
     if spelled is not None and spelled != LEVELS[assessment.quality_level]:

@@ -23,7 +23,7 @@ from agenticiqa.signatures.executor import (
 )
 from agenticiqa.signatures.planner import Plan, PlanAnswer, plan_signature
 from agenticiqa.signatures.replan import DecideReplan, Decision
-from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, Assessment, ScoreQuality
+from agenticiqa.signatures.summarizer import Answer, AnswerQuestion, ScoredAnswer, ScoreQuality
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS, LEVELS, SEVERITIES, Level
 
 SIGNATURES: dict[str, type[dspy.Signature]] = {
@@ -265,7 +265,7 @@ def test_a_malformed_plan_is_a_validation_error(wrong: Any) -> None:
 def test_invalid_log_probabilities_of_levels_are_refused(key: str, bad: Any) -> None:
     probs = {**VALID["assessment"]["quality_probs"], key: bad}
     with pytest.raises(ValidationError, match="quality_probs"):
-        Assessment.model_validate({**VALID["assessment"], "quality_probs": probs})
+        ScoredAnswer.model_validate({**VALID["assessment"], "quality_probs": probs})
 
 
 @pytest.mark.parametrize("log", [-1e300, -1000.0, float("-inf"), 0.0])
@@ -279,12 +279,12 @@ def test_zero_probability_for_every_level_is_refused(log: float) -> None:
 def test_the_case_of_a_level_does_not_matter(said: str, level: Level) -> None:
     probs = {number: 0.9 if LEVELS[level] == int(number) else 0.025 for number in "12345"}
     said_so = {**VALID["assessment"], "quality_level": said, "quality_probs": probs}
-    assert Assessment.model_validate(said_so).quality_level == level
+    assert ScoredAnswer.model_validate(said_so).quality_level == level
 
 
 def test_a_level_that_is_nearly_the_most_probable_is_accepted_with_a_note() -> None:
     probs = {"1": 0.0, "2": 0.05, "3": 0.45, "4": 0.4, "5": 0.1}
-    answer = Assessment.model_validate({**VALID["assessment"], "quality_level": "Good", "quality_probs": probs})
+    answer = ScoredAnswer.model_validate({**VALID["assessment"], "quality_level": "Good", "quality_probs": probs})
     assert answer.notes == ["quality_level is Good, a little less probable than Fair"]
 
 

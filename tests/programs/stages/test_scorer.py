@@ -17,7 +17,7 @@ from agenticiqa.programs.fusion.formula import ScoreFusion, softmax
 from agenticiqa.programs.images import load
 from agenticiqa.programs.stages.protocols import Scored
 from agenticiqa.programs.stages.scorer import Scorer
-from agenticiqa.signatures.summarizer import Assessment
+from agenticiqa.signatures.summarizer import ScoredAnswer
 from agenticiqa.signatures.types import ExecutorOutput
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 from support.fake_server import Server, by_stage, fake_server
@@ -102,7 +102,7 @@ def test_a_level_given_as_a_number_is_read(photo: Path, level: Any, name: Level)
 def test_an_unknown_level_is_rejected(level: Any) -> None:
     said = {"quality_level": level, "quality_probs": LOGS, "quality_reasoning": "Soft."}
     with pytest.raises(ValidationError, match="quality_level"):
-        Assessment.model_validate(said)
+        ScoredAnswer.model_validate(said)
 
 
 def test_tokens_that_spell_another_level_than_the_text_are_rejected(photo: Path) -> None:

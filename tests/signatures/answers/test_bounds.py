@@ -23,7 +23,7 @@ from agenticiqa.signatures.answers.json_text import (
 from agenticiqa.signatures.answers.letters import letter_of
 from agenticiqa.signatures.answers.reading import begun_answer, read_answer, read_fields
 from agenticiqa.signatures.executor import Detection
-from agenticiqa.signatures.summarizer import Answer, Assessment
+from agenticiqa.signatures.summarizer import Answer, ScoredAnswer
 
 ANSWER = json.dumps({"final_answer": "the sky", "quality_reasoning": "seen"})
 LEVEL = '{"quality_level": 4, "quality_probs": {"4": %s}, "quality_reasoning": "seen"}'
@@ -44,7 +44,7 @@ TOO_MUCH = {
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_texts_beyond_the_limits_are_refused_with_a_short_reason(name: str) -> None:
     text, why = TOO_MUCH[name]
-    field, model = ("assessment", Assessment) if "level" in text else ("answer", Answer)
+    field, model = ("assessment", ScoredAnswer) if "level" in text else ("answer", Answer)
     with pytest.raises(Unreadable, match=why) as caught:
         read_answer(text, field, model)
     assert len(str(caught.value)) < 120
@@ -89,8 +89,8 @@ def test_no_other_parser_gets_a_text_beyond_the_limits() -> None:
 )
 def test_exceptions_of_parsers_are_converted(text: str) -> None:
     with pytest.raises(Unreadable):
-        read_answer(text, "assessment", Assessment)
-    begun_answer(text, "assessment", Assessment)
+        read_answer(text, "assessment", ScoredAnswer)
+    begun_answer(text, "assessment", ScoredAnswer)
 
 
 UNITS = [
@@ -135,7 +135,7 @@ def test_no_text_within_the_limits_takes_long(unit: str, length: int, limit: flo
     for around in AROUND:
         text = filled(unit, around, length)
         for work in (
-            lambda text=text: with_suppressed(read_answer, text, "assessment", Assessment),
+            lambda text=text: with_suppressed(read_answer, text, "assessment", ScoredAnswer),
             lambda text=text: with_suppressed(read_answer, text, "detection", Detection),
             lambda text=text: salvaged_score(Unanswered("any", ["why"], outputs=[text]), ScoreFusion()),
             lambda text=text: [
