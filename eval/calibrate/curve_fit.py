@@ -40,7 +40,8 @@ class Points:
 
     ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one content are
     not independent. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
-    for at most 2. ``origin`` describes the data in words, for the file.
+    for at most 2. ``origin`` describes the data in words, and ``fitted_to`` has the shipped sets that contain images
+    of it (see ``ToolCurve``).
     """
 
     raw: Numbers
@@ -49,6 +50,7 @@ class Points:
     perfect: float | None = None
     worst: tuple[float, ...] = ()
     origin: str = "unnamed images"
+    fitted_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def fit_curve(points: Points, tool: Tool) -> CurveFit:
         f"{points.origin}, n={len(points.raw)}, {date.today().isoformat()}, residual {residual:.2f}, "
         f"SRCC {found.value:.3f}"
     )
-    curve = replace(curve, fitted_on=provenance)
+    curve = replace(curve, fitted_on=provenance, residual=round(residual, 2) or None, fitted_to=points.fitted_to)
     if not curve.is_monotone():
         raise ToolError(
             f"the fitted curve is not monotone over {tool.raw_range}: check the plot for outliers, or exclude the tool"

@@ -22,7 +22,7 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, write_tool_curves
-from agenticiqa.programs.tools.training_images import trained_on_count
+from agenticiqa.programs.tools.training_images import parts_named, trained_on_count
 
 
 def run(args: Namespace, labels: Path) -> int:
@@ -68,7 +68,7 @@ def measured_points(tool: Tool, data: LabeledSet, origin: str) -> Points:
         print_error(f"{tool.name}: {len(failures)} images failed, first: {failures[0]}")
     quality = np.array([data.any_scale().to_1_5(item.mos) for item in raw], dtype=float)
     values, contents = np.array([*raw.values()], dtype=float), tuple(item.content for item in raw)
-    return Points(values, quality, contents, perfect, origin=origin)
+    return Points(values, quality, contents, perfect, (), origin, parts_named(item.image for item in raw))
 
 
 def fitted(tool: Tool, points: Points, old: ToolCurve | None) -> Outcome:

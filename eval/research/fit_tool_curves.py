@@ -32,6 +32,7 @@ from agenticiqa.programs.images import find_images, load_pair
 from agenticiqa.programs.tools import TOOLS, Tool, get_tool
 from agenticiqa.programs.tools.tool import raw_value
 from agenticiqa.programs.tools.tool_curves import read_tool_curves
+from agenticiqa.programs.tools.training_images import parts_named
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, NOISE, SHARPNESS
 from agenticiqa.signatures.types import OVERALL
 
@@ -140,6 +141,7 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
         perfect=median(perfect) if perfect else None,
         worst=tuple(worst),
         origin=origin,
+        fitted_to=parts_named({sample.image for sample in rated}),
     )
 
 

@@ -9,7 +9,6 @@ monotone over the metric's range would rate a worse image higher, so it is refus
 """
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,21 +33,25 @@ HEADER = """\
 
 @dataclass(frozen=True)
 class ToolCurve:
-    """One tool's curve. ``fitted_on`` describes the fit: data set, n, date, residual, SRCC."""
+    """One tool's curve.
+
+    Attributes:
+        betas: The five parameters of the logistic.
+        raw_range: The lowest and the highest raw value of the tool.
+        fitted_on: What the curve was fitted on, for readers: data set, n, date, residual, SRCC.
+        residual: The standard deviation of MOS around the curve, in points; ``None`` if it is not known.
+        fitted_to: The shipped sets that the curve was fitted to, as "SET" or "SET/SPLIT" (see ``training_images``).
+    """
 
     betas: Betas
     raw_range: tuple[float, float]
     fitted_on: str
+    residual: float | None = None
+    fitted_to: tuple[str, ...] = ()
 
     def __call__(self, raw: float) -> float:
         """Return the score in [1, 5] of a raw value; values outside ``raw_range`` are clipped to it first."""
         return float(np.clip(logistic5(np.clip(raw, *self.raw_range), self.betas), 1.0, 5.0))
-
-    @property
-    def residual(self) -> float | None:
-        """The standard deviation of MOS around the curve, in levels, that ``fitted_on`` states; else ``None``."""
-        stated = re.search(r"residual (\d+\.\d+)", self.fitted_on)
-        return float(stated[1]) if stated and float(stated[1]) > 0 else None
 
     def is_monotone(self) -> bool:
         """Return whether the curve, before clipping, only rises or only falls over the metric's range."""
@@ -73,7 +76,8 @@ def logistic5(raw: float | np.ndarray, betas: Betas) -> float | np.ndarray:
 def read_tool_curves(name_or_path: str) -> Mapping[str, ToolCurve]:
     """Return tool curves by the name of a shipped set ("default", "table5") or the path of a YAML file.
 
-    The file maps a tool's name to ``betas`` (five numbers), ``raw_range`` (two) and ``fitted_on`` (a sentence).
+    The file maps a tool's name to ``betas`` (five numbers), ``raw_range`` (two) and ``fitted_on`` (a sentence), and
+    may have ``residual`` (a number) and ``fitted_to`` (a list), as attributes of ``ToolCurve``.
     Raises ToolError when there is no such file or an entry is incomplete; use :func:`usable` to get a curve, which
     refuses one that is not monotone.
     """
@@ -96,7 +100,7 @@ def read_tool_curves(name_or_path: str) -> Mapping[str, ToolCurve]:
 def write_tool_curves(path: str | os.PathLike[str], curves: Mapping[str, ToolCurve]) -> None:
     """Write curves, in their order, in a file for :func:`read_tool_curves`; an old file is replaced as a whole."""
     entries = {
-        tool: {"betas": list(curve.betas), "raw_range": list(curve.raw_range), "fitted_on": curve.fitted_on}
+        tool: {name: list(value) if isinstance(value, tuple) else value for name, value in vars(curve).items()}
         for tool, curve in curves.items()
     }
     text = yaml.safe_dump({"tools": entries}, sort_keys=False, default_flow_style=None, width=120, allow_unicode=True)
@@ -119,7 +123,14 @@ def _curve(tool: str, entry: Mapping[str, Any]) -> ToolCurve:
         raise ValueError(
             f"{tool}: expected five finite betas and an increasing raw_range, got {entry['betas']} and {[low, high]}"
         )
-    return ToolCurve((b1, b2, b3, b4, b5), (low, high), str(entry["fitted_on"]))
+    residual = entry.get("residual")
+    return ToolCurve(
+        (b1, b2, b3, b4, b5),
+        (low, high),
+        str(entry["fitted_on"]),
+        None if residual is None else float(residual),
+        tuple(map(str, entry.get("fitted_to", ()))),
+    )
 
 
 def usable(tool: str, name_or_path: str) -> ToolCurve:

@@ -1,7 +1,7 @@
 """Recognize images that the shipped tools were fitted on, by digests; the images do not ship.
 
 A tool is fitted on an image in two ways: its model was trained on it (``Tool.trained_on``), or its curve
-was (``ToolCurve.fitted_on``). Agreement with MOS on these images is better than on new ones. The digests are in
+was (``ToolCurve.fitted_to``). Agreement with MOS on these images is better than on new ones. The digests are in
 ``training_images.csv``, written by ``agenticiqa.eval.research.training_images``: of each image the first 4 bytes of
 the SHA-256 of its file and of its decoded pixels, so that a lossless copy in another format is also recognized. One in
 a hundred thousand other images is recognized by mistake.
@@ -11,7 +11,6 @@ The detectors of distortions and of local damage, which are not tools, were also
 import base64
 import csv
 import hashlib
-import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -26,8 +25,6 @@ from agenticiqa.programs.tools.tool_curves import ToolCurve
 FILE = Path(__file__).with_name("training_images.csv")
 DIGEST = 4  # bytes
 REFERENCE = "reference"  # the split of source images, and of all sources of synthetic levels
-TITLES = {"live_r2": "LIVE r2", "clive": "CLIVE", "biq2021": "BIQ2021", "avt_ai": "AVT-AI"}  # in ToolCurve.fitted_on
-
 ADAPTER = "adapter"  # the "set" of an image that the adapter was fitted to
 Way: TypeAlias = Literal["model", "curve", "adapter"]
 
@@ -37,6 +34,9 @@ class Part(NamedTuple):
 
     set: str
     split: str
+
+    def __str__(self) -> str:
+        return f"{self.set}/{self.split}"
 
 
 def digests_of(path: Path) -> tuple[str, bytes, bytes]:
@@ -68,20 +68,20 @@ def fitted_on(tool: Tool, parts: Collection[Part]) -> frozenset[Way]:
         ways.add("model")
     if tool.name == "LEARNED-IQA" and any(part.set == ADAPTER for part in parts):
         ways.add("adapter")
-    if isinstance(tool.curve, ToolCurve) and any(_names(tool.curve.fitted_on, part) for part in parts):
+    curve = tool.curve
+    if isinstance(curve, ToolCurve) and any({part.set, str(part)} & {*curve.fitted_to} for part in parts):
         ways.add("curve")
     return frozenset(ways)
+
+
+def parts_named(images: Iterable[Path]) -> tuple[str, ...]:
+    """Return the parts of the shipped sets that contain any of these images, as "SET/SPLIT", sorted."""
+    return tuple(sorted({str(part) for image in images for part in parts_of(image)}))
 
 
 def trained_on_count(tool: Tool, images: Iterable[Path]) -> int:
     """Return how many of these images a tool's model was trained on."""
     return sum("model" in fitted_on(tool, parts_of(image)) for image in images) if tool.trained_on else 0
-
-
-def _names(sentence: str, part: Part) -> bool:
-    names = "|".join(re.escape(name) for name in {part.set, TITLES.get(part.set, part.set)})
-    splits = [REFERENCE] if sentence.startswith("synthetic") else re.findall(r"\bsplit (\w+)", sentence)
-    return bool(re.search(rf"(?<!\w)(?:{names})(?!\w)", sentence)) and (not splits or part.split in splits)
 
 
 def _size(sides: tuple[int, ...]) -> str:

@@ -106,7 +106,7 @@ def test_a_model_sees_the_tool_and_can_select_it(photo: Path) -> None:
 def test_the_program_chooses_a_tool_for_a_rating_if_its_curve_states_a_smaller_error(
     program: AgenticIQA, photo: Path
 ) -> None:
-    fitted = ToolCurve((0.0, 0.0, 0.0, 0.3, 1.0), (1.0, 12.0), "mine, n=400, 2026-11-20, residual 0.20, SRCC 0.97")
+    fitted = ToolCurve((0.0, 0.0, 0.0, 0.3, 1.0), (1.0, 12.0), "mine, n=400, 2026-11-20, SRCC 0.97", residual=0.2)
     add_tool(program, "MY-EDGES", edges, fitted)
     calls = program(photo).executor_evidence.tool_log
     assert next(call.weight for call in calls if call.tool == "MY-EDGES") > 0.5

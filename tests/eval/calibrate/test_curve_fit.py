@@ -35,6 +35,7 @@ def test_a_curve_follows_the_data_in_the_tools_direction(slope, card):
     assert fit.srcc.value > 0.9
     assert "made up, n=200, 20" in fit.curve.fitted_on
     assert f"residual {fit.residual:.2f}, SRCC {fit.srcc.value:.3f}" in fit.curve.fitted_on
+    assert fit.curve.residual == round(fit.residual, 2), "a field, so that the sentence can change"
 
 
 @pytest.mark.parametrize("seed", range(4))
