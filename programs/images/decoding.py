@@ -47,12 +47,14 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_SIGNATURES = {
+_RAW = {
+    rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo that Pillow cannot read",
+    rb"FUJIFILMCCD|IIR[OS]|MMOR|IIU\0|FOVb|.{4}ftypcrx": "a raw photo",
+}
+_OTHER = {
     rb"\xff\xd8\xff": "a JPEG with a damaged header",
     rb"\x89PNG": "a PNG with a damaged header",
     rb"RIFF.{4}WEBP": "a WebP with a damaged header",
-    rb"II\*\0|MM\0\*|II\+\0|MM\0\+": "a TIFF or raw photo that Pillow cannot read",
-    rb"FUJIFILMCCD|IIR[OS]|MMOR|IIU\0|FOVb|.{4}ftypcrx": "a raw photo",
     rb"%PDF": "a PDF document",
     rb".{4}ftyp": "a video",
     rb"[^\0]*<svg": "an SVG drawing",
@@ -60,6 +62,7 @@ _SIGNATURES = {
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
 _open_lock = threading.RLock()  # because warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
+INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
 XMP = ("xmp", "XML:com.adobe.xmp")  # keys in the info of an image
 
@@ -95,12 +98,13 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
         with _open_lock, warnings.catch_warnings(action="ignore"):  # of tags, which become notes in _open
             image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
         image.info[NOTES_KEY] = [*image.info.get(NOTES_KEY, ()), *filter(None, [note])]
+        image.info[INNER_KEY] = bool(note)
         return image
     except NotDecoded as error:
         refuse(name, f"expected an image in full resolution, found {error}; {CONVERTER}")
     except UnidentifiedImageError:
-        found = _described(data)
-        refuse(name, f"expected an image, found {found}; {CONVERTER if 'raw' in found else USUAL_FORMATS}")
+        content, advice = _described(data)
+        refuse(name, f"expected an image, found {content}; {advice}")
     except MissingExtra as missing:
         refuse(name, f"expected an image, found a {missing}")
     except NotImplementedError as error:
@@ -154,7 +158,7 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
     """
     _check_header(name, image, max_pixels)
     notes = [*image.info.get(NOTES_KEY, ())]
-    is_inner = any("is a thumbnail" in note for note in notes)
+    is_inner = image.info.get(INNER_KEY, False)
     try:
         conversion = conversion_of(image)
         count = getattr(image, "n_frames", 1) if frames else 1
@@ -174,19 +178,21 @@ def decode(name: str, image: Image.Image, max_pixels: int, *, frames: bool = Tru
     return Decoded(pixels, tuple(notes), mime, conversion.is_doubtful)
 
 
-def _described(data: bytes) -> str:
+def _described(data: bytes) -> tuple[str, str]:
+    """Return what a file holds that Pillow cannot open, and what its owner can do."""
     if not data:
-        return "an empty file"
+        return "an empty file", USUAL_FORMATS
     if extra := format_by_content(data):
-        return f"a damaged {extra.name}"
+        return f"a damaged {extra.name}", USUAL_FORMATS
     head = data[:1000]
-    for pattern, kind in _SIGNATURES.items():
-        if re.match(pattern, head, re.DOTALL):
-            return kind
+    for kinds, advice in ((_RAW, CONVERTER), (_OTHER, USUAL_FORMATS)):
+        for pattern, kind in kinds.items():
+            if re.match(pattern, head, re.DOTALL):
+                return kind, advice
     if re.fullmatch(_TEXT, head):
         beginning = " ".join(head.decode(errors="replace").split())[:40]
-        return f"text that begins with {beginning!r}"
-    return f"{len(data)} bytes of an unknown kind"
+        return f"text that begins with {beginning!r}", USUAL_FORMATS
+    return f"{len(data)} bytes of an unknown kind", USUAL_FORMATS
 
 
 def _words(error: Exception) -> str:

@@ -39,6 +39,6 @@ def load_assessed(
 
 def with_check(result: SummarizerOutput, check: ReferenceCheck | None) -> SummarizerOutput:
     """Append the caveats about the reference to the reasoning of a result."""
-    if check is None or not check.sentence or check.sentence in result.quality_reasoning:
+    if check is None or not check.sentence:
         return result
     return result.model_copy(update={"quality_reasoning": f"{result.quality_reasoning} {check.sentence}"})

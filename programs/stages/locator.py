@@ -16,7 +16,7 @@ from agenticiqa.signatures.executor import LocateRegions, Location
 from agenticiqa.signatures.types import Boxes
 
 COORDINATES = re.compile(r"\d\W+\d")  # two numbers in a row, as in a list or an object
-Y_FIRST_KEY = "'box_2d'"  # the key of Gemini's boxes, which have y first
+Y_FIRST_KEY = "box_2d"  # the key of Gemini's boxes, which have y first
 REPEATED = "because the model repeated them after a request for another format"
 
 
@@ -49,7 +49,7 @@ class Locator(StageModule):
             twice = [name for name, count in names.items() if count > 1]
             if twice:
                 raise Rejected(f"these regions have more than one box: {', '.join(twice)}; give one around all of it")
-            if not form.y_first and any(Y_FIRST_KEY in note for row in answer.regions for note in row.notes):
+            if not form.y_first and any(Y_FIRST_KEY in row.other_keys for row in answer.regions):
                 raise Rejected(f"a box_2d may have y first; give {form.asked}, under the key box")
             try:
                 boxes = in_pixels(answer, form, image)

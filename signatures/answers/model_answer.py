@@ -31,6 +31,12 @@ class ModelAnswer(Strict):
     other_names: ClassVar[Mapping[str, str]] = {}
     set_by_rules: ClassVar[frozenset[str]] = frozenset()
     _notes: tuple[str, ...] = PrivateAttr(default=())
+    _other_keys: frozenset[str] = PrivateAttr(default=frozenset())
+
+    @property
+    def other_keys(self) -> frozenset[str]:
+        """The keys that the model wrote and that are not the answer's own, in snake case."""
+        return self._other_keys
 
     @property
     def notes(self) -> list[str]:
@@ -59,6 +65,7 @@ class ModelAnswer(Strict):
         written, surplus, notes = under_own_keys(value, cls)
         answer = handler(cls.prepared(written))
         answer._notes = (*notes, *cls.checked(answer, surplus))
+        answer._other_keys = frozenset(map(snake, value)) - set(map(snake, wire_names(cls)))
         return answer
 
 

@@ -425,6 +425,8 @@ def test_damaged_bytes_are_either_loaded_or_refused(kind: str, length: float, da
         (b"\0\0\0\x18ftypisom\0\0\0\0", "video"),
         (b"\xff\xd8\xff\xe0", "JPEG with a damaged header"),
         (b"\x89PNG\r\n\x1a\n", "damaged header"),
+        (b"II*\0raw", "a TIFF or raw photo that Pillow cannot read; convert it"),
+        (b"raw draws", "text that begins with 'raw draws'; give a JPEG"),
         (bytes(range(32)), "32 bytes of an unknown kind"),
     ],
 )
