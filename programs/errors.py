@@ -47,7 +47,24 @@ class UserError(AgenticIQAError, ValueError):
     """A mistake in the call or its input; the message says what was expected, what was given, and what to do."""
 
 
-class ImageError(UserError):
+class OfImage(AgenticIQAError):
+    """An error that concerns one image.
+
+    Args:
+        problem: What is wrong, and what to do.
+        image: The name of the image, with which the message begins; empty for an image without a name.
+
+    Attributes:
+        problem: The message without the name.
+        image: The name of the image.
+    """
+
+    def __init__(self, problem: str, image: str = "") -> None:
+        super().__init__(f"{image}: {problem}" if image else problem)
+        self.problem, self.image = problem, image
+
+
+class ImageError(OfImage, UserError):
     """The image cannot be read, or cannot be assessed as requested; the message names it and what to do."""
 
 
@@ -122,7 +139,7 @@ class NoScore(AgenticIQAError):
     """A score was requested, but neither a tool nor a model provided one; the log says why the tools failed."""
 
 
-class Unforeseen(AgenticIQAError):
+class Unforeseen(OfImage):
     """An unexpected exception, a defect, while one of several images was assessed; the others are not affected.
 
     The traceback is logged at INFO (``-v``). Please report it.

@@ -30,8 +30,8 @@ def _written(data: bytes, where: str) -> Path:
     try:
         kind = (open_bytes(where, data).format or "").lower()
     except ImageError as error:
-        why = str(error).removeprefix(f"{where}: ")
-        raise UserError(f"{where}: the embedded image cannot be read ({why}); replace it, or remove the row") from error
+        advice = "replace it, or remove the row"
+        raise UserError(f"{where}: the embedded image cannot be read ({error.problem}); {advice}") from error
     path = folder / f"{digest}{SUFFIXES.get(kind, f'.{kind}')}"
     if not path.is_file():
         write_atomically(path, data, private=True)

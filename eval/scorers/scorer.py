@@ -49,12 +49,12 @@ class Scorer:
         try:
             return self._row(job)
         except ToolError as error:  # a metric that does not apply to this image; the run continues
-            return ImageError(f"{job.name}: {error}")
+            return ImageError(str(error), job.name)
         except AgenticIQAError as error:
             return error
         except Exception as error:  # an error in external code; only this image fails
             logger.info("%s: %s failed", job.name, self.name, exc_info=True)
-            failed = ImageError(f"{job.name}: {self.name} failed: {type(error).__name__}: {error}")
+            failed = ImageError(f"{self.name} failed: {type(error).__name__}: {error}", job.name)
             failed.__cause__ = error  # the row names it
             return failed
 
@@ -62,7 +62,7 @@ class Scorer:
         started = time.perf_counter()
         image, reference = load_pair(job.image, None if self.compares == "never" else job.reference)
         if self.compares == "always" and reference is None:
-            raise ImageError(f"{job.name}: {self.name} needs a reference, but this image has none")
+            raise ImageError(f"{self.name} needs a reference, but this image has none", job.name)
         pixels = [_scaled(each.pixels, self.shorter_side) for each in (image, reference) if each is not None]
         raw = _number(self.measure(*pixels))
         return {

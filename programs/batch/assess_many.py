@@ -171,12 +171,11 @@ def _assess(program: AgenticIQA, postprocess: Callable[[Assessment], T], job: Jo
         except (AgenticIQAError, dspy.LMError) as error:
             return error
         except MemoryError:
-            return ImageError(f"{job.name}: out of memory; {ADVICE}")
+            return ImageError(f"out of memory; {ADVICE}", job.name)
         except Exception as error:
             logger.info("%s: unexpected exception", job.name, exc_info=True)
-            return Unforeseen(
-                f"{job.name}: {type(error).__name__}: {error}; run with -v to see where, and please report it"
-            )
+            problem = f"{type(error).__name__}: {error}; run with -v to see where, and please report it"
+            return Unforeseen(problem, job.name)
         try:
             return postprocess(result)
         except (AgenticIQAError, dspy.LMError) as error:
@@ -198,7 +197,7 @@ def _processes(function: bytes, count: int) -> Iterator[Callable[[Job], Any]]:
         except AgenticIQAError as error:
             return error
         except WorkerStopped as end:
-            return ImageError(f"{job.name}: the worker process {end}; {ADVICE}")
+            return ImageError(f"the worker process {end}; {ADVICE}", job.name)
         except NotStarted as reason:
             return UserError(f"no worker process could be started ({reason}); use one worker")
         finally:

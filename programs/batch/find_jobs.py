@@ -253,9 +253,8 @@ def references_in(references: Path) -> ReferenceOf:
             return fitting[0]
         more = ", ..." if len(fitting) > MOST_LISTED else ""
         held = f"{len(fitting)}: {', '.join(map(str, fitting[:MOST_LISTED]))}{more}" if fitting else "none"
-        raise ImageError(
-            one_line(f"{name_of(image)}: expected a reference named {path.stem}.* in {references}, found {held}")
-        )
+        problem = f"expected a reference named {path.stem}.* in {references}, found {held}"
+        raise ImageError(one_line(problem), one_line(name_of(image)))
 
     return reference_of
 

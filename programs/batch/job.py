@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agenticiqa.programs.errors import OfImage
 from agenticiqa.programs.images import ImageSource, name_of, picklable
 from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.questions.options import OptionsArgument, read_options, with_options
@@ -73,4 +74,5 @@ def failed_row(text: str, image: str | None = None) -> dict[str, Any]:
 def failure_text(job: Job, error: BaseException) -> str:
     """Return a job's error in one line that begins with the name of the image, without repeating the name."""
     name, text = one_line(job.name), one_line(str(error))
-    return text if text.startswith(f"{name}:") else f"{name}: {text}"
+    begins_with_name = isinstance(error, OfImage) and one_line(error.image) == name
+    return text if begins_with_name else f"{name}: {text}"

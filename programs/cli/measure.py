@@ -100,7 +100,7 @@ def _measured(tools: Sequence[Tool], job: Job) -> Measurement:
             except ToolError as error:
                 errors.append(f"{tool.name}: {error}")
     except UserError as error:
-        errors.append(str(error))
+        return {**row, "error": failure_text(job, error)}
     except MemoryError:
         errors.append("out of memory; try again with --workers 1")
     return {**row, "error": failure_text(job, UserError("; ".join(errors)))} if errors else row

@@ -86,7 +86,7 @@ class MissingExtra(Exception):
 
 def refuse(name: str, problem: str, error: type[ImageError] = ImageError) -> NoReturn:
     """Raise ``error`` with a message of one printable line: the name of the image, then the problem."""
-    raise error(one_line(f"{name}: {problem}"))
+    raise error(one_line(problem), one_line(name))
 
 
 def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Image:

@@ -50,15 +50,15 @@ class RemoteImage:
 
     def _downloaded(self) -> bytes:
         if WEB.match(self.name):
-            raise ImageError(f"{self.name[:200]}: web addresses are not fetched; download the image first")
+            raise ImageError("web addresses are not fetched; download the image first", self.name[:200])
         fs, path = open_place(self.name)
         for attempt in range(1, TRIES + 1):
             try:
                 return bytes(fs.cat_file(path))
             except FileNotFoundError as error:
-                raise ImageError(f"{self.name}: expected an image, but there is no such file") from error
+                raise ImageError("expected an image, but there is no such file", self.name) from error
             except PermissionError as error:
-                raise ImageError(f"{self.name}: expected an image, but permission to read it was denied") from error
+                raise ImageError("expected an image, but permission to read it was denied", self.name) from error
             except Exception as error:  # each store has its own exceptions
                 if attempt == TRIES:
                     why = f"{type(error).__name__}: {error}"
@@ -75,7 +75,7 @@ class NoImage:
 
     def read(self, size: int = -1) -> bytes:
         """Raise ImageError."""
-        raise ImageError(f"{self.name}: {self.why}")
+        raise ImageError(self.why, self.name)
 
 
 def jobs_of(shard: Shard, question: SharedQuestion) -> Iterator[Job]:

@@ -93,9 +93,9 @@ def test_a_missing_reference_is_an_error(album: Path, reference: str) -> None:
 @pytest.mark.parametrize(
     ("error", "text"),
     [
-        (ImageError("a.png: broken"), "a.png: broken"),
+        (ImageError("broken", "a.png"), "a.png: broken"),
         (ToolError("no such\n  tool"), "a.png: no such tool"),
-        (ImageError("r.png: broken"), "a.png: r.png: broken"),
+        (ImageError("broken", "r.png"), "a.png: r.png: broken"),
     ],
 )
 def test_a_failure_names_its_image_once(error: Exception, text: str) -> None:

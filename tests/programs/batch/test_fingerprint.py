@@ -80,7 +80,7 @@ def test_tool_curves_count_by_their_numbers_and_not_by_the_name_of_their_file(tm
     shutil.copy(shipped, copy)
     assert fingerprint(tool_curves=str(copy)) == fingerprint()
     first = shipped.read_text().partition("betas: [")[2].partition(",")[0]
-    for old, new in ((f"betas: [{first},", f"betas: [{float(first) * 1.0001},"), ("residual 0.", "residual 1.")):
+    for old, new in ((f"betas: [{first},", f"betas: [{float(first) * 1.0001},"), ("residual: 0.", "residual: 1.")):
         copy.write_text(shipped.read_text().replace(old, new, 1))
         assert fingerprint(tool_curves=str(copy)) != fingerprint(), "a residual is the weight of a tool in the fusion"
 
