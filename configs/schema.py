@@ -351,8 +351,6 @@ def _explain(section: type[BaseModel], location: tuple[int | str, ...], kind: st
     where = ".".join(map(str, location)) or "the file"
     if kind != "extra_forbidden":
         return f"{where}: {message}"
-    if location[-1] == "projector":  # kept for one release, like its backend
-        return f"key {where!r} was removed: run llama-server with --mmproj, and use llamacpp.<model> with api_base"
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation
         for inner in (annotation, *get_args(annotation)):  # a section, or one that may be null

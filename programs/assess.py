@@ -290,7 +290,7 @@ class AgenticIQA(SavedProgram):
         with bookkeeping(image, self.keep_history) as finish:
             question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
             asked = query_for_stages(question, offered)
-            backend = asked_backend(self)  # raises when there is no model, before anything is loaded
+            backend = asked_backend(self)  # an error without a model, before anything is loaded
             pair = self.load_pair(image, reference, resize_reference, align)
             progress.log_started(pair.image, question, pair.compared, backend)
             record, history, feedback, plan, evidence = RunRecord(), list[str](), "", None, None

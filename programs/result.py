@@ -197,7 +197,7 @@ class Assessment(dspy.Prediction):
 
     def _repr_html_(self) -> str:
         """Return HTML for notebooks: a thumbnail, the score as a bar, distortions and tools. It loads no resources."""
-        from agenticiqa.programs.page.notebook import to_html  # needs jinja, which one photo does not
+        from agenticiqa.programs.page.notebook import to_html  # a late import: it needs jinja, which one photo does not
 
         return to_html(self)
 

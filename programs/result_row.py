@@ -101,7 +101,7 @@ class AssessedRow(BaseModel):
     version: StrictStr | None = None
 
 
-ALSO_SHOWN = ("map", "reference")  # in tables and on pages, beside the score, the main distortion and the answer
+ALSO_SHOWN = ("map", "reference")  # columns of tables and pages, beside the score, the main distortion and the answer
 
 
 class ResultRow(AssessedRow):

@@ -33,7 +33,7 @@ from agenticiqa.signatures.summarizer import ScoreQuality
 logger = logging.getLogger(__name__)
 
 PROGRAM = "AgenticIQA"
-PROMPTS_FILE = "prompts.json"  # in a folder that optimize writes
+PROMPTS_FILE = "prompts.json"  # the file in a folder that optimize writes
 EMBEDDED = "data:image/"  # prefix of a data URI
 _ADDRESS = re.compile(r"[A-Za-z][\w+.-]+:|[/\\]{2}")  # a Windows drive has one letter and does not match
 SCORER = "summarizer.score.ask.predict"

@@ -100,7 +100,7 @@ def _patterns(column: Iterable[tuple[T, str]]) -> dict[T, re.Pattern[str]]:
     return {value: any_of(each) for value, each in phrases.items()}
 
 
-@cache  # compiled on first use, because it takes longer than most imports
+@cache  # a pattern compiled on first use, because it takes longer than most imports
 def _categories() -> dict[Distortion, re.Pattern[str]]:
     return _patterns((row.name, words.phrases) for row in CATEGORIES for words in row.words)
 

@@ -36,7 +36,7 @@ class ScoredAnswer(ModelAnswer):
         """Write the level by its name, and take a missing one from the probabilities."""
         level, probs = stated_level(written.get("quality_level")), written.get("quality_probs")
         if level is None and written.get("quality_level") is None and probs is not None:
-            with suppress(ValidationError):  # raised again, with its reason, when the field is validated
+            with suppress(ValidationError):  # the validation of the field raises it again, with its reason
                 level = LevelProbs.model_validate(probs).most_probable
         return written if level is None else written | {"quality_level": _name(level)}
 

@@ -50,9 +50,9 @@ def _plan_word(value: Any) -> Any:
     return (closest(value, PLAN_WORDS) or value) if isinstance(value, str) else value
 
 
-Distortions = dict[str, list[Distortion]]  # by region
+Distortions = dict[str, list[Distortion]]  # distortions by region
 Box = tuple[int, int, int, int]  # left, top, right, bottom in pixels; right and bottom are just outside
-Boxes = dict[str, Box | None]  # by region; None where none was found
+Boxes = dict[str, Box | None]  # boxes by region; None where none was found
 LevelKey = Literal["1", "2", "3", "4", "5"]
 ProbabilitySource = Literal[
     "logprobs",

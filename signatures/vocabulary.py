@@ -26,7 +26,7 @@ ImageKind: TypeAlias = Literal["photo", "generated"]  # "generated" means AI-gen
 DETECTABLE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if row.is_detectable)
 TRAINED: tuple[DetectableDistortion, ...] = tuple(
     row.name for row in CATEGORIES if row.head
-)  # in the order of the networks
+)  # the order of the networks
 DISTORTIONS: tuple[Distortion, ...] = tuple(row.name for row in CATEGORIES)
 CATEGORY_OF_KIND: dict[str, Distortion] = {kind: row.name for row in CATEGORIES for kind in row.kinds}
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -63,7 +63,7 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
     if len(given) > LONGEST_WORD:
         return None
     folded = {known: known.casefold() for known in vocabulary}
-    equal = [known for known, text in folded.items() if text == given]  # nearly always: comparing takes a millisecond
+    equal = [known for known, text in folded.items() if text == given]  # the usual case; comparing takes a millisecond
     if equal:
         return equal[0] if len(equal) == 1 else None
     ratios = {known: SequenceMatcher(None, given, text).ratio() for known, text in folded.items()}

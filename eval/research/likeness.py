@@ -21,7 +21,7 @@ def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
     copies = np.empty((len(files), SIDE * SIDE), np.float32)
     for copy, file in zip(copies, files, strict=True):
         with Image.open(file) as image:
-            image.draft("L", (4 * SIDE, 4 * SIDE))  # decodes a JPEG only as far as needed
+            image.draft("L", (4 * SIDE, 4 * SIDE))  # a JPEG is decoded only as far as needed
             copy[:] = np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BOX), np.float32).ravel()
     copies -= copies.mean(axis=1, keepdims=True)
     return copies / np.maximum(np.linalg.norm(copies, axis=1, keepdims=True), 1e-6)

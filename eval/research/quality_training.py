@@ -28,7 +28,7 @@ Mask = NDArray[np.bool_]
 # Weight of a rated photo with its views in the networks' loss; in the ridge regressions it is 1. The target of the
 # networks is the first projection: with the MOS as the target, the held-out SRCC was .68 instead of .79.
 RATED_WEIGHT = 10.0
-GOOD = 3.0  # a score above this is good
+GOOD = 3.0  # points; a score above this is good
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ MOST_OF_TEMPLATES = 800
 SHORT = 2  # words of an option that names no concept, only an amount
 ANY = "any"
 OF_PART = "part"
-UNKNOWN = -1  # no label
+UNKNOWN = -1  # class number of an example without a label
 
 
 @dataclass(frozen=True)

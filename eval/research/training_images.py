@@ -24,7 +24,7 @@ from agenticiqa.programs.tools.training_images import FILE, REFERENCE, digests_o
 COLUMNS = ("set", "split", "size", "digests")
 IN_A_LINE = 1000  # images in a line; Python's csv module refuses much longer lines
 PACKAGE_PHOTOS = "package_photos"  # the set of the photos in free packages, the sources of distortion series
-Image = tuple[str, str, str, bytes, bytes]  # set, split, size, digests
+Image = tuple[str, str, str, bytes, bytes]  # its set, split, size and digests
 
 
 def images_of(labels: Path) -> list[Image]:

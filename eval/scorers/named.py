@@ -87,7 +87,7 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
             if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
-        parameters = []  # compiled code without a signature: every scorer takes at least an image
+        parameters = []  # a function without a signature: every scorer takes at least an image
     needed = sum(each.default is each.empty for each in parameters)
     if needed > 2 or (parameters and not needed):
         raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")

@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-IMAGES_PER_PROCESS = 8  # about as many photos of half a megapixel are assessed while a process starts
-LONG_SECONDS = 5.0  # of processor time: if fewer images take longer, the images are large
+IMAGES_PER_PROCESS = 8  # photos of half a megapixel that are assessed while a process starts
+LONG_SECONDS = 5.0  # seconds of processor time; if fewer images take longer, the images are large
 
 ADVICE = "assess it again with fewer workers, or assess a smaller copy of it"
 

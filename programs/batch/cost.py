@@ -53,7 +53,7 @@ SECTIONS = {  # the section of the configuration that each stage reads
     "scoring": "summarizer",
     "answering": "summarizer",
 }
-SIGNATURES: Mapping[str, Any] = {  # without the planner's, which depends on its section
+SIGNATURES: Mapping[str, Any] = {  # the planner's signature is missing, because it depends on its section
     "localization": LocateRegions,
     "distortion_detection": DetectDistortions,
     "distortion_analysis": AnalyzeDistortions,
@@ -265,7 +265,7 @@ def _tokens(
         kind = "FR" if reference else "NR"
         offers = "\n".join(tool.line_for(wanted) for tool in tools.values() if tool.kind == kind)
         found["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
-    evidence = 1  # "none"
+    evidence = 1  # characters of "none"
     if flags.any():
         evidence = 4 + 43 * len(named) + 20 * bool(unplaced) + 48 * distortions * flags.distortion_analysis
         able = [tool for tool in tools.values() if tool.kind == ("FR" if reference else "NR")]

@@ -147,7 +147,7 @@ def image_column(name: str, columns: Iterable[str]) -> str:
 
 def _rows_of(name: str, folder: Path, text: str) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     """Yield the place of each row ("line 3") and a function that reads it. Raises UserError for other files."""
-    lines = text.split("\n")  # not splitlines, because JSON may contain U+2028 and similar characters
+    lines = text.split("\n")  # splitlines would also split at U+2028, which JSON may contain
     filled = [(f"line {number}", line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip()]
     first = filled[0][1].strip() if filled else ""
     if first.startswith(("{", "[")) or not first:

@@ -28,7 +28,7 @@ from agenticiqa.signatures.types import FROM_REJECTED, GLOBAL, ExecutorOutput, Q
 Row: TypeAlias = dict[str, Any]
 
 RELIABLE_FROM = 50  # rated images; with fewer, a fit depends strongly on typical models
-ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # in a profile
+ESTIMATES = {"agreement": "from agreement", "three_way": "three-way", "labels": "from MOS"}  # words in a profile
 OTHER_KIND = "of a different image kind (photo or AI-generated) than most rows"
 ANOTHER = "with a different model, prompts or tools than most rows"
 

@@ -24,7 +24,7 @@ from agenticiqa.programs.tools.tool import SharedMeasure, Tool, raw_value
 Row: TypeAlias = dict[str, Any]
 
 LEARNED = LEARNED_IQA.name
-THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # built differently from LEARNED-IQA and from each other
+THIRD_TOOLS = ("NIQE", "EDGE-SHARPNESS")  # tools that differ in their construction from LEARNED-IQA and from each other
 
 
 def rows_with_fit_inputs(

@@ -91,7 +91,7 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
         assert isinstance(given.content, bytes)  # files and stdin
         image = open_bytes(given.source, given.content)
         _check_sides(policy, image, result)
-        tables = getattr(image, "quantization", None)  # of a JPEG
+        tables = getattr(image, "quantization", None)  # the quantization tables of a JPEG
         _reduce(policy, image)
         pixels = decode(given.source, image, MAX_PIXELS).pixels
     except ImageError as error:
@@ -159,4 +159,4 @@ def _reduce(policy: GatePolicy, image: Image.Image) -> None:
     width, height = image.size
     wanted = MARGIN * policy.min_effective_side if policy.min_effective_side else SMALLEST
     share = min(1.0, wanted / max(width, height))
-    image.draft("RGB", (round(share * width), round(share * height)))  # decodes at this size or larger
+    image.draft("RGB", (round(share * width), round(share * height)))  # JPEG is decoded at this size or larger

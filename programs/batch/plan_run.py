@@ -159,7 +159,7 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     is not an image of the jobs, from the file's folder. Therefore the file and its images can be moved together. An
     image that was moved or renamed otherwise is assessed again.
     """
-    if not results.length:  # avoids hashing every image
+    if not results.length:  # an empty file needs no hash of every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
     return resume(results.outlines(), wanted, row_identifier({each.image for each in wanted.values()}, results))

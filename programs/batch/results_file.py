@@ -213,7 +213,7 @@ class ResultsFile:
 
     def _locked(self) -> FileIO:
         """Open and lock the file."""
-        file = self.path.open("a+b", buffering=0)  # so that no data remains in a buffer after a failed write
+        file = self.path.open("a+b", buffering=0)  # no buffer, which would hold data after a failed write
         if holder := locked_by(file):
             file.close()
             raise UserError(
@@ -338,7 +338,7 @@ def latest_rows(file: Path) -> Iterator[Row]:
     A row replaces earlier rows of the same image, reference and question; an ``error`` replaces no result. The number
     of replaced rows is logged as a warning, because the file has more lines than images. Raises as ``checked_rows``.
     """
-    latest: dict[int, tuple[int, bool]] = {}  # by job, the offset of the valid row, and whether it failed
+    latest: dict[int, tuple[int, bool]] = {}  # the offset of the valid row of each job, and whether it failed
     total = 0
     for offset, row in checked_rows(file, lambda _: ("image", "query")):
         total += 1

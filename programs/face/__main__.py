@@ -12,8 +12,8 @@ def main() -> NoReturn:
 
 
 def _command_line() -> int:
-    gc.disable()  # until all modules are loaded: imports leave no garbage, and collections take long
-    from agenticiqa.eval.cli import main as command_line  # imported after the handler of Ctrl-C is set
+    gc.disable()  # imports leave no garbage, and collections take long
+    from agenticiqa.eval.cli import main as command_line  # an import after the handler of Ctrl-C is set
 
     return command_line()
 

@@ -103,6 +103,6 @@ def _mapping_of(tool: Tool) -> Any:
 
 def _made_of(function: Any) -> list[str | None]:
     """Return what identifies a user's function or object: its content as text, and a digest of its source."""
-    plain = getattr(function, "func", function)  # that of functools.partial
+    plain = getattr(function, "func", function)  # the function inside a functools.partial
     source = plain if hasattr(plain, "__qualname__") else type(plain)
     return [re.sub(r" at 0x\w+", "", repr(function)), source_digest(source)]

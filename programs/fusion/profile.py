@@ -20,7 +20,7 @@ HEADER = """\
 """
 LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
 NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance
-LARGEST_POSITION = 6.0  # a little more than position(5)
+LARGEST_POSITION = 6.0  # levels; a little more than position(5)
 # Levels. This and the share in ``fit`` were chosen with CLIVE and simulated models that obey text in images.
 UNRELATED_ERROR = 2.0
 

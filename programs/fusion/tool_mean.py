@@ -25,9 +25,9 @@ from agenticiqa.programs.tools.tool import Tool
 PlainMean: TypeAlias = Literal["never", "chosen", "always"]  # the tools that count equally
 
 WITH_REFERENCE, WITHOUT = ("reference",), ("photo", "generated", "ladder")
-USUAL_CORRELATION = 0.6  # of the errors of two tools
-LEAST_GAIN = 0.01  # relative reduction of the mean's error that justifies the time of a tool
-DIGITS = 4  # of a weight: the last ones of a solution may depend on the linear algebra library
+USUAL_CORRELATION = 0.6  # correlation of the errors of two tools
+LEAST_GAIN = 0.01  # share; the reduction of the mean's error that justifies the time of a tool
+DIGITS = 4  # digits of a weight; the last ones of a solution may depend on the linear algebra library
 
 
 def mean_weights(

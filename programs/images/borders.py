@@ -18,7 +18,7 @@ ONE_COLOR = 8  # 8-bit levels: compression changes nearly all pixels of a border
 EXACT = 2  # the same for a bar on one side only, which could belong to the scene
 NEARLY_WHITE = 245  # a bar on one side only may be a sky from this level on
 NEARLY_ALL = 0.98  # share of the pixels of a line
-THINNEST = 0.01  # of the sides
+THINNEST = 0.01  # share of the sides
 LEAST_DIFFERING = 0.9  # share of a side, within ``DEPTH`` pixels of the border, that must differ from the border
 DEPTH = 4
 RINGING = 16  # pixels of the border beside the picture, a JPEG color block, that compression changes more:
@@ -56,7 +56,7 @@ def _inside(pixels: Pixels) -> Box:
     """Return the box inside of borders of one color; the whole picture without such borders."""
     height, width = pixels.shape[:2]
     top, bottom = _ends(pixels)
-    if top + bottom >= height:  # of one color
+    if top + bottom >= height:  # an image of one color
         return 0, 0, width, height
     left, right = _ends(_turned(pixels[top : height - bottom]))
     frame = (left, top, width - right, height - bottom)

@@ -42,7 +42,7 @@ SAME_POINT = 0.005  # tolerance of x and y
 BAND = 1_000_000  # pixels that are converted at a time
 SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # Pillow mode of each ICC color space
 SHOWN = {"L": "gray"}  # names of modes in messages
-SAME = 1  # largest change of a color, of 255, by a profile that counts as sRGB
+SAME = 1  # levels of 255; the largest change by an ICC profile that counts as sRGB
 STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # sample values of each channel, for this comparison
 LONGEST = 60  # characters of a profile's name in a note
 

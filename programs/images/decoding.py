@@ -60,7 +60,7 @@ _OTHER = {
     rb"[^\0]*<svg": "an SVG drawing",
 }
 _TEXT = rb"[\t\n\r\x20-\x7e\x80-\xff]+"  # no control characters
-_open_lock = threading.RLock()  # because warnings.catch_warnings is not safe in threads
+_open_lock = threading.RLock()  # warnings.catch_warnings is not safe in threads
 NOTES_KEY = "notes from opening the file"  # notes, in the info of an image
 INNER_KEY = "not the first picture of the file"  # a bool, in the info of an image
 _XMP_ORIENTATION = re.compile(r"tiff:Orientation(?:=[\"']|>)\s*([1-8])")
@@ -95,7 +95,7 @@ def open_bytes(name: str, data: bytes, max_pixels: int = MAX_PIXELS) -> Image.Im
     If the file begins with a thumbnail, return its full-resolution picture (see ``main_picture``).
     """
     try:
-        with _open_lock, warnings.catch_warnings(action="ignore"):  # of tags, which become notes in _open
+        with _open_lock, warnings.catch_warnings(action="ignore"):  # warnings about tags, which become notes in _open
             image, note = main_picture(_open(data, max_pixels), data, lambda changed: _open(changed, max_pixels))
         image.info[NOTES_KEY] = [*image.info.get(NOTES_KEY, ()), *filter(None, [note])]
         image.info[INNER_KEY] = bool(note)
@@ -255,7 +255,7 @@ def _orientation(image: Image.Image) -> int:
         if image.format is None and not {"exif", *XMP} & {*image.info}:  # made in memory
             return int(image.getexif().get(ExifTag.Orientation, 1))
         exif, raw = Image.Exif(), image.info.get("exif")
-        if raw is None:  # as ImageMagick writes it to a PNG
+        if raw is None:  # the profile that ImageMagick writes to a PNG
             raw = bytes.fromhex("".join(image.info.get("Raw profile type exif", "").split("\n")[3:]))
         exif.load(raw)
         return int(exif.get(ExifTag.Orientation, 1))

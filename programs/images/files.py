@@ -14,7 +14,7 @@ from typing import Any
 from platformdirs import user_cache_path
 
 CACHE_VARIABLE = "AGENTICIQA_CACHE"
-HEX_DIGITS = 16  # of a digest
+HEX_DIGITS = 16  # hex digits of a digest
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")  # os.fsdecode makes one of each byte that is not UTF-8

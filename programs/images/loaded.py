@@ -62,7 +62,7 @@ class LoadedImage:
         return f"<LoadedImage {self.source!r}: {self.width}x{self.height}, {self.mime}, {len(self.data)} bytes>"
 
     def __getstate__(self) -> dict[str, object]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached base64 and PNG
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # no cached base64 and PNG
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -135,7 +135,7 @@ class LoadedImage:
         Returns:
             The ``dspy.Image``.
         """
-        import dspy  # here, so that the metrics load without DSPy
+        import dspy  # a late import, so that the metrics load without DSPy
 
         return dspy.Image(f"data:{self.mime};base64,{self.base64.decode('ascii')}")
 

@@ -16,7 +16,7 @@ SUB_IFDS = 330
 REDUCED, IS_MASK = 1, 4  # bits of NewSubfileType
 TWICE, SAME_SHAPE = 2.0, 0.02  # least ratio of the sides to a thumbnail's, largest difference of both ratios
 MAY_BEGIN_SMALL = {"TIFF", "HEIF"}
-MOST_PAGES = 1000  # that are examined
+MOST_PAGES = 1000  # pages that are examined
 CONVERTER = "convert it to a JPEG or a TIFF first, with RawTherapee, darktable-cli or libraw's dcraw_emu -T"
 
 

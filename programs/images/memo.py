@@ -31,7 +31,7 @@ class Memo:
         if future is own:
             try:
                 future.set_result(compute())
-            except BaseException as error:  # also an interrupt: threads that wait for the result must not hang
+            except BaseException as error:  # even an interrupt, because threads that wait for the result must not hang
                 with self._lock:
                     del self._results[key]
                 future.set_exception(error)

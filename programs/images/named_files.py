@@ -72,7 +72,7 @@ class NamedFiles:
 
     def _fitting(self, name: str) -> list[Path]:
         """Return the files below the folder that end like a name; for an absolute name, like most of it."""
-        windows = PureWindowsPath(name)  # takes slashes, too
+        windows = PureWindowsPath(name)  # a Windows path may also have slashes
         parts = tuple(part for part in windows.parts if part not in (windows.anchor, ".."))
         if not parts:
             return []

@@ -9,7 +9,7 @@ from PIL.ExifTags import Base as ExifTag
 
 MADE_BY = "AgenticIQA"  # the Software entry of a PNG's text and of a WebP's Exif
 SUFFIXES = (".png", ".webp")
-QUALITY = 70  # of WebP, 0 to 100
+QUALITY = 70  # quality of WebP, 0 to 100
 SEARCHED = 512  # bytes at each end of a file: Pillow writes a PNG's text first, and a WebP's Exif last
 
 

@@ -69,7 +69,7 @@ def load_checked(
     if reference is None:
         return Pair(first.sent_within(max_side))
     given = first.size
-    first = _to_compare(first)  # before the other one is decoded
+    first = _to_compare(first)  # a smaller copy, before the other image is decoded
     second = load(reference, max_pixels=max_pixels)
     if given != second.size and first.size != given and not (align or resize_reference):
         wanted, got = (f"{width}x{height}" for width, height in (given, second.size))

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import dspy
 
 MAX_FILE_BYTES = 2**31  # a larger file (a video, a disk image) is refused unread
-ROUNDING_ERROR = 1e-3  # that floats may lie outside of 0..1
+ROUNDING_ERROR = 1e-3  # difference by which floats may lie outside 0..1
 CHUNK = 2**20  # bytes that are read from a file object at a time
 LONGEST_NAME = 500  # characters of a path in a message
 
@@ -221,7 +221,7 @@ def _content(source: ImageSource) -> bytes | Image.Image:
 
 
 def _is_dspy_image(source: object) -> "TypeGuard[dspy.Image]":
-    dspy = sys.modules.get("dspy")  # if it is not loaded, the source is not one of its images
+    dspy = sys.modules.get("dspy")  # a module that is not loaded has made no image
     return dspy is not None and isinstance(source, dspy.Image)
 
 
@@ -287,7 +287,7 @@ def _read_object(name: str, file: Any) -> bytes:
 
 
 FLOATS = "Floats in 0..1 were rounded to 8 bits."
-_CHANNELS = (3, 4)  # RGB, RGBA
+_CHANNELS = (3, 4)  # channels of RGB and RGBA
 
 
 def from_array(name: str, array: np.ndarray[Any, Any]) -> tuple[Image.Image, tuple[str, ...]]:

@@ -18,7 +18,7 @@ MOST_ROWS = 9
 ANSWER_WIDTH = 0.21
 DISTORTIONS = (0.25, 0.455)
 TOOLS = (0.56, 0.685, 0.835, 0.94)
-CHARACTERS_PER_INCH = 13  # of the tables' text, on average
+CHARACTERS_PER_INCH = 13  # characters of the tables' text, on average
 
 
 def rows_of(result: Assessment) -> int:

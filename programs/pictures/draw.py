@@ -34,14 +34,14 @@ SMALLEST, LARGEST = 800, 1200  # pixels of a drawn image's longer side
 # Inches. The size of the text does not depend on the pixels of the image. The text is legible if the picture is 830
 # pixels wide, as in a README.
 LONGER_SIDE = 3.4
-LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # of the canvas, for the columns of the card; of a panel, for its caption
+LEAST_WIDTH, LEAST_SLOT = 11.0, 3.4  # inches: the canvas of a card, a panel
 MARGIN, GAP, TITLE, CAPTION = 0.25, 0.3, 0.5, 1.5
 BAR_WIDTH, BAR_HEIGHT = 3.2, 0.13
 TINY = 3  # images enlarged by more than this are drawn with square pixels
 MIDDLE_GRAY = 150.0
 LONGEST_NAME = 255  # bytes, on most file systems
 LABEL = 0.24  # the height of a region's name in inches
-BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # of Okabe and Ito, without the colors of the map
+BOX_COLORS = ("#0072b2", "#009e73", "#cc79a7", "#56b4e9")  # the colors of Okabe and Ito that the map does not use
 
 
 def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
@@ -130,7 +130,7 @@ def draw_to_dict(paths: Mapping[str, Path], result: Assessment) -> dict[str, Any
     source = result.image.source
     try:
         draw_assessment(result, paths[source])
-    except Exception as error:  # of any kind: the result is kept if its picture cannot be drawn
+    except Exception as error:  # any error, because the result is kept if its picture cannot be drawn
         reason = " ".join(str(error).split())
         logger.error(
             "%s: the image was assessed, but its picture could not be drawn: %s: %s",

@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 STOPS = np.array([(255, 255, 204), (254, 217, 118), (253, 141, 60), (227, 26, 28), (128, 0, 38)], dtype=float)
 DENSEST = 0.9  # opacity of the color over the gray image at the scale's end; 0 where there is no damage
 WORKING = 1600  # pixels of the longer side at which a pair is compared; without a reference every pixel is used
-DETECTOR = "the detector"  # of distortions, instead of a tool
+DETECTOR = "the detector"  # what found the distortion, if no tool did
 SEEN = 0.5  # the least severity that is visible
-VISIBLE_SHARE = 0.15  # of a color scale, from which a color is visible on gray
+VISIBLE_SHARE = 0.15  # share of a color scale from which a color is visible on gray
 AVERAGED = 80  # the map is smoothed with a Gaussian of 1/80 of the longer side, to show areas, not pixels
 
 

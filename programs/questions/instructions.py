@@ -10,7 +10,7 @@ _QUESTION = (
     r"(?:the|this)\s+(?:(?:above|following|preceding|given|question's)\s+)?(?:multiple[- ]choice\s+)?"
     r"(?:question|problem)"
 )
-_REST = r"(?:(?!\byes\b[^.?!\n]*\bno\b)[^.?!:\n]){0,160}"  # of a sentence; "yes or no" are options
+_REST = r"(?:(?!\byes\b[^.?!\n]*\bno\b)[^.?!:\n]){0,160}"  # the rest of a sentence; "yes or no" are options
 _TO_LIST = (
     r"(?:from|among|of|between)\s+(?:the|these|those|one\s+of\s+the)\s+(?:\w+\s+){0,3}?"
     r"(?:options|choices|answers|candidates|list|above|below)\b(?:\s+(?:above|below|given|provided|listed|as\s+follows))?"

@@ -217,7 +217,7 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
     """Yield runs of markers A, B, C, ... of one style, first those at the beginning of lines."""
 
     def style(marker: re.Match[str]) -> tuple[bool, str, str, bool]:
-        bracketed = bool(marker["open"]) and marker["close"] in ")]"  # not in "[A. sharp, B. soft]"
+        bracketed = bool(marker["open"]) and marker["close"] in ")]"  # "[A. sharp, B. soft]" has one for all
         return bracketed, marker["close"], marker["bold"] or "", marker["label"].isupper()
 
     for _, group in groupby(sorted(islice(pattern.finditer(plain), MOST_MARKERS), key=style), key=style):

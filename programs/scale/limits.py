@@ -39,7 +39,7 @@ class LimitActor:
             if not self.limits.admit_now(highest):
                 if any(self._admitted.values()):
                     return WAIT
-                self.limits.admit(highest)  # raises, because no request under way may turn out cheaper
+                self.limits.admit(highest)  # an error, because no request under way may turn out cheaper
         except Halted:
             return HALTED
         except LimitReached as error:

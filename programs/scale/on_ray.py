@@ -127,7 +127,7 @@ def _until_stopped(outcomes: Iterator[ShardOutcome], halt: Callable[[], Any]) ->
             for outcome in outcomes:
                 received.put(outcome)
             received.put(None)
-        except BaseException as error:  # handled by the thread that receives it
+        except BaseException as error:  # the thread that receives the error handles it
             received.put(error)
 
     Thread(target=receive, daemon=True).start()

@@ -26,7 +26,7 @@ from agenticiqa.programs.scale.shard_assessor import (
 )
 from agenticiqa.programs.scale.table import ShardFolder, ShardStamp, shard_name
 
-TRIES = 2  # at a shard that cannot be read to its end, or that a stopped worker did not finish
+TRIES = 2  # attempts at a shard that cannot be read to its end, or that a stopped worker did not finish
 LOCK = "_lock"
 NO_FILE = (
     f"no file was written in {TRIES} attempts: the worker stopped, or does not write to this machine's disk; check its "

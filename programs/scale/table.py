@@ -29,7 +29,7 @@ STAMP = b"agenticiqa"
 READERS = 16  # footers that are read at a time
 _SHARD = re.compile(r"shard-(\d{5,})\.parquet")
 
-_ENDS = {  # by column, the probability of the interval and the index of its end
+_ENDS = {  # the probability of the interval of each column, and the index of its end
     "score_low_80": ("80", 0),
     "score_high_80": ("80", 1),
     "score_low_95": ("95", 0),

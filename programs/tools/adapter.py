@@ -41,7 +41,7 @@ class Adapter:
 
 def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, Any]) -> None:
     """Write an adapter that :func:`read_adapter` reads."""
-    from agenticiqa.programs.images.files import write_atomically  # imported here, as a metric needs neither this
+    from agenticiqa.programs.images.files import write_atomically  # late imports, because a metric needs neither this
 
     content = io.BytesIO()
     np.savez(content, weights=weights, about=np.array(json.dumps({**about, "digest": _digest(weights, about)})))

@@ -16,7 +16,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.programs.tools.tool import PYIQA, SharedMeasure, Tool, get_tool, raw_value
 
 Measured: TypeAlias = float | NDArray[np.float64]
-CHANNELS = (1, 3, 4)  # gray, RGB, RGBA
+CHANNELS = (1, 3, 4)  # channels of gray, RGB, RGBA
 REFERENCE = {
     "FR": "The pristine image: one for all images, or one for each.",
     "NR": "Must not be given; a reference raises ToolError.",
@@ -95,7 +95,7 @@ def measure(metric: str, image: Any, reference: Any = None) -> Measured:
 def metric_named(name: str) -> Tool:
     """Return an embedded metric, or one of pyiqa. Raises ToolError for an unknown one, or where pyiqa is missing."""
     if name.lower().startswith(PYIQA):
-        from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # here: it loads pydantic
+        from agenticiqa.programs.tools.pyiqa import pyiqa_metric  # a late import: it loads pydantic
 
         return pyiqa_metric(name[len(PYIQA) :].lower())
     return get_tool(name, TOOLS)
@@ -148,7 +148,7 @@ def _images_in(source: Any) -> tuple[Sequence[Any], bool]:
             raise ImageError("expected single images in a list, found a batch in it")
         return [images[0] for images, _ in found], True
     tensor = hasattr(source, "detach") and hasattr(source, "cpu")
-    if tensor:  # of torch, on any device; torch itself is not imported
+    if tensor:  # a tensor of torch, on any device; torch itself is not imported
         source = source.detach().cpu()
         source = (source.float() if "float" in str(source.dtype) else source).numpy()  # NumPy has no bfloat16
     if not isinstance(source, np.ndarray) or source.ndim < 3:

@@ -25,10 +25,10 @@ SIDE = 320  # pixels: the input size of the training, for any shape of image
 MEAN, SPREAD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # ImageNet's, of red, green, blue in 0..1
 
 SUBJECT_FROM = 0.5
-LEAST_SUBJECT = 0.005  # of the image: a smaller part is a speck
-COMPANION = 0.25  # of the largest part: a smaller part does not belong to the subject
+LEAST_SUBJECT = 0.005  # share of the image; a smaller part is a speck
+COMPANION = 0.25  # share of the largest part; a smaller part does not belong to the subject
 BACKGROUND_BELOW = 0.2
-LEAST_BACKGROUND = 0.25  # of the image
+LEAST_BACKGROUND = 0.25  # share of the image
 CELL = 8  # pixels of the mask, the grid for the search of free rectangles
 
 Mask = NDArray[np.float32]

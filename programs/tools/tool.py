@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 MOS_STD = 0.8  # levels; standard deviation of MOS in sets of photos (CLIVE 0.80, BIQ2021 0.76)
 OWN = "added by add_tool"  # the source of a tool of the user
-PYIQA = "pyiqa:"  # before the name of a metric of that package, where metrics are named
+PYIQA = "pyiqa:"  # prefix of the name of a metric of that package
 RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
 
 
@@ -285,7 +285,7 @@ class KeptCalls(Protocol):
         """Store one call."""
 
 
-_kept_calls: list[KeptCalls] = []  # by content, so that one store can serve all threads of the process
+_kept_calls: list[KeptCalls] = []  # values by content, so that one store can serve all threads of the process
 
 
 @contextmanager

@@ -25,7 +25,7 @@ _NAME = (
 _LEVEL = rf"(?:{_WORD}(?:\s+{_NOUN})?|{_NUMBER}|[1-5])"
 
 
-@cache  # compiled on first use, because it takes a tenth of the program's start time
+@cache  # a pattern compiled on first use, because it takes a tenth of the program's start time
 def _claim() -> re.Pattern[str]:
     return re.compile(
         rf"""(?:(?:and|so|thus|hence|therefore|because|since|though|although|overall|in\s+conclusion),?\s+)*(?:

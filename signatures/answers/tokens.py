@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 LEAST_MASS = 0.5
 FEWEST = 2  # alternatives; a single one would count as certain, regardless of its probability
-LEAST_OWN = 0.1  # relative to the most probable alternative; a token below was not sampled from this distribution
+LEAST_OWN = 0.1  # ratio to the most probable alternative; a token below was not sampled from this distribution
 MOST_MASS = 1.01  # a larger sum is not rounding: the values are not log-probabilities
 WORDS = {name.lower(): level for name, level in LEVELS.items()}
 NAMES = WORDS | {str(level): level for level in LEVELS.values()}
@@ -112,7 +112,7 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
     for token in tokens:
         starts.append(len(text))
         text += token.translate(_MARKS)
-    field = text.rfind(_FIELD)  # of two JSON objects the last one counts
+    field = text.rfind(_FIELD)  # the last of two JSON objects counts
     opening = _BEFORE_VALUE.match(text, field + len(_FIELD)) if field >= 0 else None
     if opening is None or opening.end() >= len(text):
         return None

@@ -1,4 +1,4 @@
-"""Find places where the program searches a sentence that it wrote itself: a reworded message would change what it does."""
+"""Find searches in sentences that the program wrote itself, because a reworded message would change what it does."""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -34,7 +34,7 @@ from agenticiqa.signatures.lexicon import terms_in
 from agenticiqa.signatures.types import GLOBAL, UNABLE
 
 _COMPARES = re.compile(r"\b(?:than|equally|same)\b", re.I)
-_COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # in an option
+_COMPARED = re.compile(r"\b(?:better|worse|identical|reference|original)\b", re.I)  # words in an option
 _BALANCE = re.compile(r"\b(?:white|colou?r)[- ]balance\b", re.I)  # a question about a color cast that does not name one
 
 

@@ -30,7 +30,7 @@ from agenticiqa.signatures.vocabulary import DETECTABLE
 
 SURE, NAMED = 0.7, 0.6  # minimum probabilities of the intent, and of the distortion
 OF_ALL = 0.7  # minimum probability that a question is about the whole image if some words may name a part of it
-OF_WHOLE = 0.85  # the same if the words do name a part of it
+OF_WHOLE = 0.85  # the same probability if the words do name a part of it
 OF_SCALE = 0.4  # minimum probability of a rating if the question states a scale and its best end
 OF_ANY = 0.8  # minimum probability of "which" if no word names a fault or quality: "Describe what they are doing"
 

@@ -30,7 +30,7 @@ from agenticiqa.signatures.vocabulary import DetectableDistortion
 
 # Below these a color distortion can be excluded without a reference; chosen on the dev photos of eval/research.
 NEUTRAL_TINT = 10.0  # CIELAB units between neutral colors of the image and gray
-USUAL_COLORFULNESS = 45.0  # on the scale of Hasler and Süsstrunk
+USUAL_COLORFULNESS = 45.0  # colorfulness by Hasler and Süsstrunk
 FADED = 0.25  # severity of desaturation
 LEAST_SHARE = 0.25  # minimum share of a part that local damage must cover to count for it
 

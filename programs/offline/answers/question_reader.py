@@ -178,7 +178,7 @@ _tokenizer = Memo()
 
 
 def _loaded() -> "Tokenizer":
-    from tokenizers import Tokenizer  # here, so that the program starts without it
+    from tokenizers import Tokenizer  # a late import, so that the program starts without it
 
     return Tokenizer.from_str(read_checked(VOCABULARY, VOCABULARY_SHA256).decode())
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy  # loads its modules on use, which is only with a reference
+import scipy  # its modules load on use, which is only with a reference
 from numpy.typing import NDArray
 
 from agenticiqa.programs.images.boxes import name_of_place
@@ -28,11 +28,11 @@ Mask = NDArray[np.bool_]
 Damage = dict[DetectableDistortion, LocalDamage]
 
 FROM = 0.6  # severity from which a patch belongs to a region
-CORE_FROM = 0.45  # of the severity that a fifth of a region exceeds
+CORE_FROM = 0.45  # share of the severity that a fifth of a region exceeds
 SQUARE = np.ones((3, 3), bool)
 FEWEST = 4  # patches of a region
-LARGEST_SHARE = 0.75  # of the image: a larger region is not local
-LEAST_SEVERITY = 0.8  # "slight"
+LARGEST_SHARE = 0.75  # share of the image; a larger region is not local
+LEAST_SEVERITY = 0.8  # points of severity: "slight"
 # Log odds, chosen on the training photos (``eval/research/train_patches.py``) so that one in sixty has a false alarm.
 # Plain skies are often mistaken for low contrast, and little is mistaken for noise.
 LEAST_CONFIDENCE: dict[DetectableDistortion, float] = {row.name: row.least_confidence for row in CATEGORIES if row.head}
@@ -44,8 +44,8 @@ FAINT, CLEAR_STEP = 0.3, 0.6  # gray levels of detail without meaning; log of a 
 # For differences from a reference:
 CHANGE_CELL = 16  # pixels
 LEAST_CHANGE = 1.0  # gray levels, the mean over a cell
-CHANGED_FROM = 0.2  # of the change that a cell in twenty exceeds
-UNCHANGED_BELOW = 0.05  # of the mean change; a local change does not affect the rest
+CHANGED_FROM = 0.2  # share of the change that a cell in twenty exceeds
+UNCHANGED_BELOW = 0.05  # share of the mean change; a local change does not affect the rest
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,7 @@ def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches
             for band in detail:
                 total += band.mean(axis=(1, 2))
         found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
-    highest, lowest = colors.max(axis=0), colors.min(axis=0)  # of bytes, several times faster
+    highest, lowest = colors.max(axis=0), colors.min(axis=0)  # maxima of bytes, which are several times faster
     clipped = _share((highest >= WHITE) | (lowest <= BLACK))
     return [*found, np.log(fine), np.log(coarse), (highest - lowest).astype(np.float32).mean(axis=(1, 2)), clipped]
 

@@ -9,7 +9,7 @@ from agenticiqa.programs.tools.statistics.parts import BAND, cell_counts, cell_s
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import COMPRESSION
 
-USUAL = 1.8  # where uncompressed photos end
+USUAL = 1.8  # highest value of uncompressed photos
 
 
 def blockiness(image: RGB) -> float:

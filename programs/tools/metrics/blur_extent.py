@@ -9,8 +9,8 @@ from agenticiqa.programs.tools.statistics.parts import CELL, cell_counts, cell_s
 from agenticiqa.programs.tools.tool import SharedMeasure, Tool
 from agenticiqa.signatures.categories import BLURS
 
-USUAL = 0.42  # where sharp photos end
-FAINT_GRADIENT = 4.0  # of Sobel's operator, half a gray level per pixel: too little to measure blur
+USUAL = 0.42  # highest value of sharp photos
+FAINT_GRADIENT = 4.0  # magnitude of Sobel's operator, half a gray level per pixel: too little to measure blur
 
 
 def blur_extent(image: RGB) -> float:

@@ -22,7 +22,7 @@ from agenticiqa.programs.tools.tool import Tool
 from agenticiqa.signatures.categories import CONTRAST
 
 SMALLEST_SIDE = 8
-T1, T2, T3 = 0.85, 160, 200  # of phase congruency, of gradients, of chroma
+T1, T2, T3 = 0.85, 160, 200  # constants of phase congruency, of gradients, of chroma
 CHROMA_EXPONENT = 0.03
 
 

@@ -10,7 +10,7 @@ from agenticiqa.programs.tools.numerics.similarity import shrink
 from agenticiqa.programs.tools.numerics.structure import MARGIN, WINDOW_SIDE, Gray, structure_losses
 from agenticiqa.programs.tools.tool import Tool
 
-WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # from the finest scale to the coarsest
+WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)  # weights from the finest scale to the coarsest
 SMALLEST_SIDE = WINDOW_SIDE * 2 ** (len(WEIGHTS) - 1)
 
 

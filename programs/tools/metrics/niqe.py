@@ -30,7 +30,7 @@ Values = NDArray[np.float64]
 SMALLEST_SIDE = 192
 BLOCK = 96
 SHA256 = "2a7c182a68c9e7f1b2e2e5ec723279d6f65d912b6fcaf37eb2bf03d7367c4296"
-USUAL_DISTANCE = 9.0  # of a block of a good photo
+USUAL_DISTANCE = 9.0  # distance of a block of a good photo
 
 
 def niqe(image: RGB) -> float:

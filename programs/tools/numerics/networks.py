@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agenticiqa.programs.images.memo import Memo
 from agenticiqa.programs.tools.numerics.weights import read_checked
 
-KEPT_PIXELS = 512 * 512  # of an input: the working memory for more of them is returned after each run
+KEPT_PIXELS = 512 * 512  # pixels of an input; the working memory for more of them is returned after each run
 
 
 def run_network(
@@ -39,7 +39,7 @@ def run_for(
     """Return several outputs, as ``run_network`` does."""
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
-    if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # for smaller ones, getting it anew takes a fifth of the time
+    if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # a fifth of the time of smaller inputs
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     session = _sessions.once((file, sha256, size), lambda: _loaded(file, sha256, size))
     found: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: given}, options)
@@ -56,7 +56,7 @@ def silent_onnxruntime() -> Any:
     return onnxruntime
 
 
-_sessions = Memo()  # not functools.cache, with which threads that begin together would each load the network
+_sessions = Memo()  # functools.cache would let threads that begin together each load the network
 
 
 def _loaded(file: Path, sha256: str, size: int | None) -> Any:

@@ -12,7 +12,7 @@ WINDOW = 128  # pixels
 MOST_PIECES = 4096
 DROP = 8.0  # dB below the middle of the spectrum, where detail ends
 MIDDLE = slice(3, 16)  # frequencies, of 64
-LEAST = 8  # of 64: lower frequencies give no result
+LEAST = 8  # frequency, of 64; lower ones give no result
 SMOOTHING = np.ones(5) / 5
 
 

@@ -15,7 +15,7 @@ from agenticiqa.programs.tools.numerics.pixels import RGB, single_luma
 
 Pixels = TypeVar("Pixels", RGB, NDArray[np.float32])
 
-MOST_PIXELS = 400_000  # of a larger image only a part in its middle, and every n-th row and column, are read
+MOST_PIXELS = 400_000  # pixels; only a part in the middle of a larger image, and every n-th row and column, are read
 BLOCK = 8  # pixels
 FLAT, SMOOTH = 2, 8  # gray levels between the darkest and the brightest pixel of a block
 EDGE, FAINT = 48, 4  # gray levels of a step between neighbors
