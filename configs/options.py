@@ -99,7 +99,7 @@ class AdapterKey:
     adapter: Annotated[
         str | None,
         Option(
-            "--adapter FILE", "adapt the offline score to your own labels, with the file that `calibrate --adapt` wrote"
+            "--adapter FILE", "adapt the offline score to your own labels, with the file that `calibrate adapter` wrote"
         ),
         MinLen(1),
     ] = None
@@ -113,8 +113,8 @@ class FusionKey:
         str | None,
         Option(
             "--fusion FILE",
-            "combine tools and model by this fusion profile, which `calibrate` wrote. With documents in place of FILE, "
-            "use equations 1 to 4 of the paper with the plain mean of all tools",
+            "combine tools and model by this fusion profile, which `calibrate fusion` wrote. With documents in place "
+            "of FILE, use equations 1 to 4 of the paper with the plain mean of all tools",
         ),
         MinLen(1),
     ] = None

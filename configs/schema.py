@@ -131,7 +131,7 @@ class FusionConfig(Section):
     chooses have weights in the mean of the tool scores. With ``mean: plain``, all tools count equally.
     ``fusion: documents`` is a short form of all three, equations 1 to 4 of the paper.
 
-    ``profile`` is a file that ``agenticiqa calibrate`` wrote for the summarizer's model. It has both errors, so it
+    ``profile`` is a file that ``calibrate fusion`` wrote for the summarizer's model. It has both errors, so it
     excludes the other keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
@@ -174,7 +174,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         fusion: How tool scores and the model's probabilities are combined.
         tool_curves: The curves from tool values to 1..5: a shipped name, or a YAML file.
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
-        adapter: A file that adapts the learned scorer to your labels, written by ``calibrate --adapt``.
+        adapter: A file that adapts the learned scorer to your labels, written by ``calibrate adapter``.
         mode: "full", or "fast" or "levels" for fewer calls (see ``in_mode``).
         max_side: The longest side of the copy that a model receives, at least 32 pixels; by default images are not
             scaled.

@@ -34,11 +34,24 @@ COMMANDS: dict[str, Command] = {
         "agenticiqa.eval.commands.datasets",
         arguments.DATASETS_EXAMPLES,
     ),
-    "calibrate": Command(
-        "fit the scores to your own images and labels",
-        arguments.CALIBRATE,
-        "agenticiqa.eval.commands.calibrate",
-        arguments.CALIBRATE_EXAMPLES,
+    "calibrate": Command("fit the scores to your own images and labels", examples=arguments.CALIBRATE_EXAMPLES),
+    "calibrate adapter": Command(
+        "correct the offline score with your own labels",
+        arguments.CALIBRATE_ADAPTER,
+        "agenticiqa.eval.commands.calibrate_adapter",
+        arguments.CALIBRATE_ADAPTER_EXAMPLES,
+    ),
+    "calibrate fusion": Command(
+        "set the weight of a model relative to the tools",
+        arguments.CALIBRATE_FUSION,
+        "agenticiqa.eval.commands.calibrate_fusion",
+        arguments.CALIBRATE_FUSION_EXAMPLES,
+    ),
+    "calibrate tool": Command(
+        "fit the curves that map the values of tools to 1..5",
+        arguments.CALIBRATE_TOOL,
+        "agenticiqa.eval.commands.calibrate_tool",
+        arguments.CALIBRATE_TOOL_EXAMPLES,
     ),
     "optimize": Command(
         "tune the prompts on labeled images",

@@ -151,7 +151,7 @@ class AgenticIQA(SavedProgram):
         """Return a program that uses no language model, regardless of any configuration.
 
         Args:
-            adapter: A file written by ``agenticiqa calibrate --adapt``; by default scores are not adapted.
+            adapter: A file written by ``agenticiqa calibrate adapter``; by default scores are not adapted.
 
         Returns:
             The program; its calls send nothing.

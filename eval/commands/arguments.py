@@ -14,10 +14,11 @@ from agenticiqa.programs.cli.arguments import (
     MODELS_FUSED,
     QUERY,
     RAW_CSV,
+    WITHOUT_MODEL,
     WORKERS_OPTION,
 )
 
-FUSION_OUT, CURVES_OUT = Path("fusion.yaml"), Path("tool_curves.yaml")
+OUT_HELP = "file to write (default: %(default)s)"
 DATA_HELP = (
     "a table (.csv, .tsv, .jsonl, .parquet) with the columns image and mos, or a folder with labels.csv or "
     "metadata.csv. Also a folder saved with save_to_disk() of Hugging Face datasets, hub:OWNER/NAME@REVISION, or the "
@@ -34,47 +35,51 @@ examples:
 exit status: 0 all images have a score, 1 some images failed, 2 wrong usage, 3 some images have no score
 """
 CALIBRATE_EXAMPLES = """\
-The command fits one of three things:
-
-  --adapt                                an adapter, which corrects the offline score
-  --backend, --config or results.jsonl   a fusion profile, which sets the weight of a model relative to the tools
-  --tool                                 tool curves, which map the values of each tool to 1..5
-
-ADAPTER: correct the offline score with your own labels. 50 to 200 labeled images are enough. No model is used.
-
-  agenticiqa calibrate mine/labels.csv --adapt --out mine.npz
+adapter and tool need labeled images. fusion needs 50 images or more, without labels.
+"""
+CALIBRATE_ADAPTER_EXAMPLES = """\
+examples:
+  agenticiqa calibrate adapter mine/labels.csv --out mine.npz
       columns image and mos; optional columns: raters or mos_std (weight of a label), content (the scene of an image)
-  agenticiqa calibrate mine/pairs.csv --adapt --out mine.npz
+  agenticiqa calibrate adapter mine/pairs.csv --out mine.npz
       pairwise comparisons: columns better and worse, with two images in each row
   agenticiqa assess album/ --adapter mine.npz
       use the adapter
 
-The adapter is tested on held-out labels and saved only if it helps there. Otherwise the exit status is 1.
+50 to 200 labeled images are enough. No model is used. The adapter is tested on held-out labels and saved only if it
+helps there.
 
-FUSION PROFILE: estimate the error of a model, and the score on 1..5 of each of its quality levels. No labels are
-needed: the estimate compares the model with several tools. Use 50 images or more; with fewer, a prior has a large
-weight.
-
-  agenticiqa calibrate --backend openai.gpt-4o photos/ --out profile.yaml
+exit status: 0 the adapter was saved, 1 it was not saved, 2 wrong usage
+"""
+CALIBRATE_FUSION_EXAMPLES = """\
+examples:
+  agenticiqa calibrate fusion photos/ --backend openai.gpt-4o --out profile.yaml
       the model rates each photo; the cost is printed first (--dry-run prints only the cost, --max-usd limits it)
-  agenticiqa calibrate scores.jsonl --out profile.yaml
+  agenticiqa calibrate fusion scores.jsonl --out profile.yaml
       use results of "assess --jsonl" or "evaluate", at no cost; MOS in them are used unless you add --no-labels
-  agenticiqa calibrate --config mine.yaml mine/labels.csv --out profile.yaml
+  agenticiqa calibrate fusion mine/labels.csv --config mine.yaml --out profile.yaml
       rate the labeled images and use their MOS; with saved results, name both files: scores.jsonl mine/labels.csv
 
+The command estimates the error of a model, and the score on 1..5 of each of its quality levels. No labels are needed:
+the estimate compares the model with several tools. With fewer than 50 images, a prior has a large weight.
 Ratings are saved beside the profile (profile.rows.jsonl). After Ctrl-C or a limit, run the same command again to
-continue. A profile is valid for one model, its prompts and the tools. Name it in a configuration:
+continue. A profile is valid for one model, its prompts and the tools. Use it with --fusion profile.yaml, or name it in
+a configuration:
 
   fusion: profile.yaml
 
-TOOL CURVES: each tool measures on its own scale, and a curve maps it to 1..5. The shipped curves were fitted to public
-data sets. Fit them to the MOS of your own images:
-
-  agenticiqa calibrate mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
+exit status: 0 the profile was saved, 1 some images were not rated, 2 wrong usage
+"""
+CALIBRATE_TOOL_EXAMPLES = """\
+examples:
+  agenticiqa calibrate tool mine/labels.csv --tool SSIM GMSD --mos-range 1 10 --out mine.yaml --force
       two tools, with scores from 1 to 10; replaces an earlier mine.yaml
-  agenticiqa calibrate mine/labels.csv --tool NIQE --split train --name "my set" --base other.yaml
+  agenticiqa calibrate tool mine/labels.csv --tool NIQE --split train --name "my set" --base other.yaml
       only rows of one split; the file calls the data "my set" and copies all other curves from other.yaml
+  agenticiqa calibrate tool kadid10k --root /data --tool SSIM --out mine.yaml
+      a public data set, by its name and its folder
 
+Each tool measures on its own scale, and a curve maps it to 1..5. The shipped curves were fitted to public data sets.
 The curve of --base is kept for a tool that measured fewer than 20 images. It is also kept if the values do not
 correlate with the MOS, or if their correlation has the wrong sign.
 A full-reference curve maps an undistorted image to 5. This can pull the middle of the curve away from the points. Check
@@ -82,13 +87,7 @@ the picture beside the file (mine.png) before you name the file in a configurati
 
   tool_curves: mine.yaml
 
-LABELS have the same forms as for "agenticiqa evaluate". In a table, the columns reference and split are optional.
-For a public data set, give its name and its folder:
-
-  agenticiqa calibrate kadid10k --root /data --tool SSIM --out mine.yaml
-
-exit status: 0 everything requested was fitted, 1 the adapter or some curves were not saved, or some images were not
-rated, 2 wrong usage
+exit status: 0 all curves were fitted, 1 some were not fitted, 2 wrong usage
 """
 OPTIMIZE_EXAMPLES = """\
 examples:
@@ -253,35 +252,45 @@ DATASETS: Options = (
     Option("NAME", "describe this data set (default: list all)", nargs="?", dest="name"),
     Option("--root DIR", "check the copy in this folder, which holds the unpacked archive", Path),
 )
-CURVES: Options = (
-    Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+"),
-    Option("--name N", "name of the data in the file (default: name of the folder)"),
-    Option(
-        "--base P",
-        "copy the curves of all other tools from this file, or from a shipped set of curves (default: the shipped set "
-        "'default')",
-    ),
+FORCE = Option("--force", "replace existing files", bool)
+CALIBRATE_ADAPTER: Options = (
+    Option("LABELS", f"{DATA_HELP}. Or a table of pairs with the columns better and worse", Path, dest="labels"),
+    Option("--out FILE", OUT_HELP, Path, Path("adapter.npz")),
+    FORCE,
+    *LABELS,
+    WITHOUT_MODEL,
 )
-FUSION: Options = (Option("--no-labels", "ignore the MOS in results of evaluate", bool),)
-CALIBRATE: Options = (
+CALIBRATE_FUSION: Options = (
     Option(
-        "DATA",
-        "a table with MOS, or photos (files or folders), or results of a finished run (.jsonl); see below what each "
-        "fit needs",
+        "PHOTOS|SCORES",
+        "photos (files or folders) to rate with a model, or results of a finished run (.jsonl, or a folder of "
+        "--parquet). You can add labels: a table with the columns image and mos, or a public data set",
         Path,
         nargs="+",
         dest="data",
     ),
-    Option("--out FILE", f"file to write (default: adapter.npz, {FUSION_OUT} or {CURVES_OUT})", Path),
-    Option("--force", "replace the file and the picture if they exist", bool),
+    Option("--out FILE", OUT_HELP, Path, Path("fusion.yaml")),
+    FORCE,
+    Option("--no-labels", "ignore the MOS in results of evaluate", bool),
     *LABELS,
-    Option("--adapt", "fit a correction (adapter) that brings the offline score closer to your labels", bool),
-    Group(CURVES, "tool curves"),
-    Group(FUSION, "fusion profile"),
     WORKERS_OPTION,
     DRY_RUN,
     BATCHED,
     MODELS,
+)
+CALIBRATE_TOOL: Options = (
+    Option("LABELS", DATA_HELP, Path, dest="labels"),
+    Option("--tool NAME", "fit the curves of these tools (`agenticiqa tools` lists them)", nargs="+", required=True),
+    Option("--out FILE", f"{OUT_HELP}; its picture is a .png beside it", Path, Path("tool_curves.yaml")),
+    FORCE,
+    Option("--name N", "name of the data in the file (default: name of the folder)"),
+    Option(
+        "--base P",
+        "copy the curves of all other tools from this file, or from shipped ones: default or table5 (default: "
+        "%(default)s)",
+        default="default",
+    ),
+    *LABELS,
 )
 OPTIMIZE: Options = (
     Option("DATA", f"labeled images: {DATA_HELP}. Or the name of a question benchmark", Path, dest="labels"),

@@ -33,7 +33,6 @@ from agenticiqa.programs.tools.adapter import write_adapter
 from agenticiqa.programs.tools.metrics.learned_iqa import SHA256, TOOL, mos_and_features, outside_training
 from agenticiqa.programs.tools.training_images import trained_on_count
 
-OUT = Path("adapter.npz")
 FEWEST_LABELS, FEWEST_CONTENTS = 15, 3
 FEWEST_GROUPS = 10  # groups of pairs that share no image; with fewer, folds are made of images
 
@@ -47,11 +46,9 @@ class Seen(NamedTuple):
     kinds: list[str]
 
 
-def run(args: Namespace, data: Path | None) -> int:
+def run(args: Namespace) -> int:
     """Fit an adapter, print its gain on held-out labels, and save it if the gain is significant."""
-    out = args.out or OUT
-    if data is None:
-        raise UserError("--adapt needs labels: name a table with the columns image and mos, or better and worse")
+    out, data = args.out, args.labels
     if out.exists() and not args.force:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
     given, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)

@@ -7,8 +7,8 @@ from datetime import date
 from pathlib import Path
 
 from agenticiqa.configs import Config
-from agenticiqa.eval.calibrate.given import Given
-from agenticiqa.eval.commands.arguments import FUSION_OUT
+from agenticiqa.eval.calibrate.fusion_data import sorted_by_kind
+from agenticiqa.eval.commands.arguments import LABELS
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
@@ -24,7 +24,7 @@ from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.expected_cost import print_estimate
-from agenticiqa.programs.cli.options import config_from, limits_from, workers_from
+from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.outputs import Appending, assess_and_write
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
@@ -34,17 +34,20 @@ from agenticiqa.programs.images.files import printable_path, sha256_of
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
 
-def run(args: Namespace, given: Given) -> int:
+def run(args: Namespace) -> int:
     """Fit the profile and write it; print on stderr the images that could not be rated."""
-    out = args.out or FUSION_OUT
+    out, source = args.out, sorted_by_kind(args.data)
+    for_labels = given(args, LABELS, but=["--mos-range"] if source.rows else [])
+    if for_labels and not source.labels:
+        raise UserError(f"{for_labels[0]} is for labels; remove it, or name a table of labels or a data set")
     if out.exists() and not args.force and not args.dry_run:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
-    data = labels_named(args, given.labels) if given.labels else None
+    data = labels_named(args, source.labels) if source.labels else None
     labels = _mos_on_1_5([(label.image, label.mos) for label in data.labels], data.any_scale()) if data else {}
-    if given.rows:
+    if source.rows:
         if args.backend or args.config or args.dry_run:
             raise UserError("results of a finished run need no model: remove --backend, --config and --dry-run")
-        rows, status = [row for file in given.rows for row in _read(file)], OK
+        rows, status = [row for file in source.rows for row in _read(file)], OK
         if not (labels or args.no_labels):
             labels = _labels_in(rows, args.mos_range)
     else:
@@ -54,7 +57,7 @@ def run(args: Namespace, given: Given) -> int:
                 "the configuration has no model for scores: name one with --backend, or in the section summarizer of "
                 "the configuration"
             )
-        jobs, problems = _jobs(given.photos, data.labels if data else [])
+        jobs, problems = _jobs(source.photos, data.labels if data else [])
         config = check_batches(args, config, limits_from(args, config), jobs)
         if args.dry_run:
             print_expected(args, config, jobs)

@@ -3,8 +3,8 @@
     python -m agenticiqa.eval.research.fit_tool_curves LABELS.csv --tool SSIM --name SET --out NEW.yaml
     python -m agenticiqa.eval.research.fit_tool_curves PHOTOS --tool NOISE-SIGMA --out NEW.yaml
 
-Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``agenticiqa calibrate`` does
-not have: references undistorted (quality 5) and at the worst level of the distortions that the tool is good at (at most
+Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``calibrate tool`` does not
+have: references undistorted (quality 5) and at the worst strength of the distortions that the tool is good at (at most
 2). Tools for a single distortion were fitted to pristine photos, which the command distorts; their quality is 5 - 0.8
 level. NEW.yaml has all curves of ``--base``, and NEW.png shows the fit.
 """

@@ -14,12 +14,13 @@ from agenticiqa.programs.cli import arguments
 class Command:
     """A command: one line of help, its options, examples, and the module with its ``run``.
 
-    A ``light`` command asks no model: it has no options for logging and starts without DSPy.
+    A ``light`` command asks no model: it has no options for logging and starts without DSPy. A command without a module
+    is a group of commands, and their names begin with its own, such as ``calibrate fusion`` for ``calibrate``.
     """
 
     help: str
-    options: Options
-    module: str
+    options: Options = ()
+    module: str = ""
     examples: str = ""
     light: bool = False
 

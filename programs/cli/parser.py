@@ -72,13 +72,15 @@ def parse(argv: Sequence[str], commands: Mapping[str, Command]) -> argparse.Name
 
     Exit for --help, --version and wrong usage. Raises UserError for a number that is too small.
     """
-    chosen = [word for word in argv if word in commands][:1]
-    parser, subparsers = _parsers(commands, loaded=chosen)
+    parser, subparsers = _parsers(commands, loaded=[name for name in commands if {*name.split()} <= {*argv}])
     for word in itertools.takewhile("--".__ne__, argv):
         if word.startswith("-") and "." in word and os.path.exists(word):
             parser.error(f"{word} is a file, but its name begins with a dash like an option: write ./{word}")
-    if argv and not argv[0].startswith("-") and argv[0] not in commands:
-        parser.error(_no_command(argv, commands))
+    if argv and not argv[0].startswith("-"):
+        if argv[0] not in commands:
+            parser.error(_no_command(argv, commands))
+        if not commands[argv[0]].module and not {*argv[1:2]} & {"-h", "--help"}:
+            _check_second_word(argv, commands, subparsers[argv[0]])
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         if unknown:
@@ -106,7 +108,20 @@ def _no_command(argv: Sequence[str], commands: Collection[str]) -> str:
     """Return the message for a first word that is no command."""
     if os.path.exists(argv[0]) or _IMAGE.search(argv[0]):
         return f"{argv[0]} is not a command; to assess it, run: {PROGRAM} assess {shlex.join(argv)}"
-    return f"unknown command {argv[0]!r}{did_you_mean(argv[0], commands)}: expected {', '.join(commands)}"
+    names = [name for name in commands if " " not in name]
+    return f"unknown command {argv[0]!r}{did_you_mean(argv[0], names)}: expected {', '.join(names)}"
+
+
+def _check_second_word(argv: Sequence[str], commands: Collection[str], group: argparse.ArgumentParser) -> None:
+    """Exit with a one-line message if the second word names no command of the group that the first word names."""
+    names = [name.removeprefix(f"{argv[0]} ") for name in commands if name.startswith(f"{argv[0]} ")]
+    word = " ".join(argv[1:2])
+    if word not in names:
+        expected = f"{', '.join(names[:-1])} or {names[-1]}"
+        hint = did_you_mean(word, names)
+        group.error(
+            f"unknown command {word!r}{hint}: expected {expected}" if hint else f"name what to {argv[0]}: {expected}"
+        )
 
 
 def _unexpected(words: Sequence[str], known: Sequence[str]) -> str:
@@ -141,7 +156,7 @@ class _Print(argparse.Action):
 
 # Shell completions of values, by their placeholders in the help.
 COMPLETED = {
-    **dict.fromkeys(("FILE", "IMAGE", "DATA", "TASK", "RESULTS"), shtab.FILE),
+    **dict.fromkeys(("FILE", "IMAGE", "DATA", "LABELS", "PHOTOS", "TASK", "RESULTS"), shtab.FILE),
     **dict.fromkeys(("DIR", "RUN"), shtab.DIRECTORY),
 }
 QUIETLY = Option("-q --quiet", "print only results and errors, without progress and notes", bool)
@@ -185,30 +200,35 @@ def _parsers(
         help=f"print a completion script for {', '.join(shtab.SUPPORTED_SHELLS)}. "
         'To use it in bash, run: eval "$(agenticiqa --print-completion bash)"',
     )
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    found: dict[str, argparse.ArgumentParser] = {}
+    parser.set_defaults(command=None)
+    groups = {"": parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)}
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for name, command in commands.items():
-        found[name] = subparsers.add_parser(
-            name,
+        group, _, word = name.rpartition(" ")
+        parsers[name] = groups[group].add_parser(
+            word,
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + ".",
             epilog=command.examples or None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if name in loaded:
-            add_options(found[name], _options_of(command))
-    return parser, found
+        parsers[name].set_defaults(command=name)
+        if not command.module:
+            groups[name] = parsers[name].add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
+        elif name in loaded:
+            add_options(parsers[name], _options_of(command))
+    return parser, parsers
 
 
 def add_options(parser: Any, options: Options) -> None:
     """Add options to a parser or to a group of a parser."""
-    for each in options:
-        if isinstance(each, Option):
-            _add_option(parser, each)
-        elif each.one_of:
-            add_options(parser.add_mutually_exclusive_group(required=each.required), each.options)
+    for item in options:
+        if isinstance(item, Option):
+            _add_option(parser, item)
+        elif item.one_of:
+            add_options(parser.add_mutually_exclusive_group(required=item.required), item.options)
         else:
-            add_options(parser.add_argument_group(each.title, each.about), each.options)
+            add_options(parser.add_argument_group(item.title, item.about), item.options)
 
 
 def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
@@ -226,27 +246,27 @@ def _one_of(choices: Sequence[str]) -> Callable[[str], str]:
 
 def _add_option(parser: Any, option: Option) -> None:
     names = option.flags or (option.name,)
-    given: dict[str, Any] = {"help": option.help, "default": option.unset}
+    settings: dict[str, Any] = {"help": option.help, "default": option.unset}
     if option.flags:
-        given |= {"dest": option.name, "required": option.required}
+        settings |= {"dest": option.name, "required": option.required}
     if option.type is argparse.BooleanOptionalAction:
-        given["action"] = option.type
+        settings["action"] = option.type
     elif option.type is not bool:
         words = tuple(option.metavar.split()) if option.flags else (option.metavar,)
-        shown = words[0] if len(words) == 1 else words or None
+        metavar = words[0] if len(words) == 1 else words or None
         several = len(words) if len(words) > 1 else None
-        given |= {
+        settings |= {
             "type": _one_of(option.choices) if option.choices else option.type,
             "choices": option.choices or None,
-            "metavar": shown,
+            "metavar": metavar,
             "nargs": option.nargs or several,
             "action": "append" if option.several else "store",
         }
     elif option.key:
-        given |= {"action": "store_const", "const": not names[0].startswith("--no-")}
+        settings |= {"action": "store_const", "const": not names[0].startswith("--no-")}
     else:
-        given["action"] = "count" if option.several else "store_true"
-    added = parser.add_argument(*names, **given)
+        settings["action"] = "count" if option.several else "store_true"
+    action = parser.add_argument(*names, **settings)
     for word in re.findall(r"\w+", option.metavar):
         if word in COMPLETED:
-            added.complete = COMPLETED[word]
+            action.complete = COMPLETED[word]

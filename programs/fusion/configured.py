@@ -18,7 +18,7 @@ from agenticiqa.programs.tools.tool_curves import ToolCurve
 
 logger = logging.getLogger(__name__)
 
-AGAIN = "fit one with 'agenticiqa calibrate', or remove fusion from the configuration"
+AGAIN = "fit one with 'agenticiqa calibrate fusion', or remove fusion from the configuration"
 
 
 def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None) -> ScoreFusion:
@@ -72,7 +72,7 @@ def warn_of_other_prompts(config: Config, prompts: str) -> None:
     if profile and profile.prompts and profile.prompts != prompts and not profile.tuned:
         logger.warning(
             "fusion profile %s: fitted with other prompts (%s, now %s), but still used; to fit it again, run "
-            "'agenticiqa calibrate'",
+            "'agenticiqa calibrate fusion'",
             *(name, profile.prompts, prompts),
         )
 

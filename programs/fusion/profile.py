@@ -15,8 +15,8 @@ from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.signatures.vocabulary import ImageKind
 
 HEADER = """\
-# A fusion profile, written by "agenticiqa calibrate": the errors of the tools and of one model, in levels, and the
-# mapping of the model's expected level to the scale. To use it, write "fusion: THIS_FILE" in a configuration.
+# A fusion profile, written by "agenticiqa calibrate fusion": the errors of the tools and of one model, in levels, and
+# the mapping of the model's expected level to the scale. To use it, write "fusion: THIS_FILE" in a configuration.
 """
 LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
 NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance

@@ -65,9 +65,9 @@ def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
         raise UserError(f"{shown}: cannot be read ({error.strerror or error}); name another file") from error
     except (ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         why = " ".join(str(error).split())
-        raise UserError(f"{shown}: damaged, or not an adapter ({why}); fit one with calibrate --adapt") from error
+        raise UserError(f"{shown}: damaged, or not an adapter ({why}); fit one with calibrate adapter") from error
     if about["scorer"] != scorer:
-        raise UserError(f"{shown}: fitted to the scorer of another version; fit it again with calibrate --adapt")
+        raise UserError(f"{shown}: fitted to the scorer of another version; fit it again with calibrate adapter")
     return Adapter(Path(file).stem, weights, about)
 
 

@@ -30,7 +30,7 @@ def toolbox(curves: str = "default", pyiqa: Sequence[str] = (), adapter: str | N
     Args:
         curves: The tool curves: a shipped name, or a YAML file.
         pyiqa: Names of metrics of that package to add; embedded ones are refused.
-        adapter: A file that adapts the learned scorer, written by ``agenticiqa calibrate --adapt``.
+        adapter: A file that adapts the learned scorer, written by ``agenticiqa calibrate adapter``.
 
     Returns:
         The tools by name, in the order of preference.

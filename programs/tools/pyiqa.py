@@ -99,7 +99,7 @@ def _curve(name: str, curves: str, score_range: str, higher_is_better: bool) -> 
     if low is None or high is None:
         raise ToolError(
             f"{name} has no curve in the tool curves {curves!r} and no finite range of its own; fit a curve "
-            "with 'agenticiqa calibrate'"
+            "with 'agenticiqa calibrate tool'"
         )
     slope = 4 / (high - low) * (1 if higher_is_better else -1)
     middle = 3 - slope * (low + high) / 2

@@ -99,7 +99,7 @@ def messages() -> dict[str, list[str]]:
 def helps() -> dict[str, str]:
     """Return what the program and each command print for --help in a terminal of 90 columns."""
     found = {}
-    for words in (["--help"], *([name, "--help"] for name in COMMANDS)):
+    for words in (["--help"], *([*name.split(), "--help"] for name in COMMANDS)):
         with redirect_stdout(io.StringIO()) as out, suppress(SystemExit), patch.dict(os.environ, COLUMNS="90"):
             main(words)
         found[" ".join(["agenticiqa", *words])] = out.getvalue()

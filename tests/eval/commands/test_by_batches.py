@@ -1,4 +1,4 @@
-"""``evaluate --batch`` and ``calibrate --batch``: the same rows as without, and no synchronous requests."""
+"""``evaluate --batch`` and ``calibrate fusion --batch``: the same rows as without, and no synchronous requests."""
 
 import json
 from collections.abc import Iterator
@@ -102,7 +102,16 @@ def test_a_profile_is_fitted_to_answers_of_batches(server: BatchServer, tmp_path
     for number in range(10):  # the minimum for a profile
         Image.fromarray(blur(1, scene(seed=number))).resize((128, 96)).save(tmp_path / f"{number}.png")
     config, out = configuration(tmp_path, server.url), tmp_path / "fusion.yaml"
-    command = ["calibrate", *map(str, tmp_path.glob("*.png")), "--config", str(config), "--out", str(out), "--batch"]
+    command = [
+        "calibrate",
+        "fusion",
+        *map(str, tmp_path.glob("*.png")),
+        "--config",
+        str(config),
+        "--out",
+        str(out),
+        "--batch",
+    ]
     assert main(command) == 0
     assert not server.at_once
     assert len(rows(tmp_path / "fusion.rows.jsonl")) == 10

@@ -1,4 +1,4 @@
-"""``calibrate --adapt``: a helpful adapter is saved and used everywhere; others and damaged files are refused."""
+"""``calibrate adapter``: a helpful adapter is saved and used everywhere; others and damaged files are refused."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ def album(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fitted(album: Path) -> Path:
     """An adapter that was fitted to these labels."""
-    assert main(["calibrate", str(album / "labels.csv"), "--adapt", "--out", str(album / "mine.npz")]) == OK
+    assert main(["calibrate", "adapter", str(album / "labels.csv"), "--out", str(album / "mine.npz")]) == OK
     return album / "mine.npz"
 
 
@@ -121,7 +121,7 @@ def test_labels_that_do_not_help_are_refused(album: Path, kind: str, capsys: pyt
     rows = {"shuffled": zip(labels, mos, strict=True), "constant": ((n, 50) for n in labels)}.get(kind)
     chosen = [[*row] for row in rows or [*labels.items()][:9]]
     file, out = written(album / f"{kind}.csv", "image,mos", chosen), album / f"{kind}.npz"
-    words = ["calibrate", str(file), "--adapt", "--out", str(out), "--mos-range", "0", "100"]
+    words = ["calibrate", "adapter", str(file), "--out", str(out), "--mos-range", "0", "100"]
     assert main(words) == SOME_FAILED
     assert "Not saved" in capsys.readouterr().out
     assert not out.exists()
@@ -138,7 +138,7 @@ def test_pairwise_comparisons_are_accepted_as_labels(album: Path, shared: bool, 
     )
     rows = [sorted(pair, key=labels.__getitem__, reverse=True) for pair in chosen]
     file, out = written(album / f"pairs{shared}.csv", "better,worse", rows), album / f"pairs{shared}.npz"
-    assert main(["calibrate", str(file), "--adapt", "--out", str(out)]) == OK
+    assert main(["calibrate", "adapter", str(file), "--out", str(out)]) == OK
     assert "pairs ranked correctly" in capsys.readouterr().out
     shown = AgenticIQA.offline(adapter=out)
     best, worst = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
@@ -148,19 +148,19 @@ def test_pairwise_comparisons_are_accepted_as_labels(album: Path, shared: bool, 
         "better,worse",
         [[row[number % 2], row[1 - number % 2]] for number, row in enumerate(rows)],
     )
-    assert main(["calibrate", str(turned), "--adapt", "--out", str(out), "--force"]) == SOME_FAILED
+    assert main(["calibrate", "adapter", str(turned), "--out", str(out), "--force"]) == SOME_FAILED
 
 
 def test_more_labels_cost_only_the_new_images(album: Path, fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from agenticiqa.eval.commands import calibrate_adapter
 
-    words = ["--adapt", "--out", str(album / "more.npz"), "--force"]
-    assert main(["calibrate", str(album / "labels.csv"), *words]) == OK
+    words = ["--out", str(album / "more.npz"), "--force"]
+    assert main(["calibrate", "adapter", str(album / "labels.csv"), *words]) == OK
     calls, original = [], calibrate_adapter.mos_and_features
     monkeypatch.setattr(calibrate_adapter, "mos_and_features", lambda pixels: calls.append(pixels) or original(pixels))
     Image.fromarray(scene(96, 128, 77)).save(album / "one_more.png")
     file = written(album / "more.csv", "image,mos", [*map(list, labels_of(album).items()), ["one_more.png", 30]])
-    assert main(["calibrate", str(file), *words]) == OK
+    assert main(["calibrate", "adapter", str(file), *words]) == OK
     assert len(calls) == 1
 
 
@@ -214,5 +214,5 @@ def test_unusable_labels_are_reported(
     if "better" in header:
         rows = [[f"{n}.png", f"{n + 1}.png"] for n in range(1, 20)]
     file = written(album / "bad.csv", header, [*rows, [*row]])
-    assert main(["calibrate", str(file), "--adapt", "--out", str(album / "none.npz")]) == USAGE
+    assert main(["calibrate", "adapter", str(file), "--out", str(album / "none.npz")]) == USAGE
     assert message in capsys.readouterr().err

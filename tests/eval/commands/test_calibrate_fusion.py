@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate`` fits a fusion profile with a model or to the rows of a finished run."""
+"""``agenticiqa calibrate fusion`` fits a fusion profile with a model or to the rows of a finished run."""
 
 import csv
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def labels(tmp_path: Path, qualities: dict[Path, float]) -> Path:
 
 
 def calibrate(*arguments: object) -> int:
-    return main(["calibrate", *map(str, arguments)])
+    return main(["calibrate", "fusion", *map(str, arguments)])
 
 
 def numbers_of(profile: FusionProfile) -> dict[str, Any]:

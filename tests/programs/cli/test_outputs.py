@@ -68,7 +68,13 @@ def test_commands_use_files_of_other_commands_or_refuse_them_in_one_line(
     capsys.readouterr()
     fits = {("report", "run"), ("report", "scored"), ("assess --jobs", "rows.jsonl"), ("evaluate --dry-run", "album")}
     fits |= {("compare run", "scored"), ("compare run", "run"), ("report --html page.html", "run")}
-    commands = ["report", "report --html page.html", "compare run", "calibrate --out c.yaml", "evaluate --dry-run"]
+    commands = [
+        "report",
+        "report --html page.html",
+        "compare run",
+        "calibrate fusion --out c.yaml",
+        "evaluate --dry-run",
+    ]
     for command in (*commands, "assess --jobs"):
         for given in ("run", "scored", "rows.jsonl", "run/results.jsonl", "album", "gone"):
             status = main([*command.split(), given])

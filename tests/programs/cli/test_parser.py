@@ -37,9 +37,19 @@ def test_version_prints_the_version_of_the_package(option: str, capsys: pytest.C
 def test_the_help_lists_each_command_and_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = ended(capsys, "--help")
     assert status == 0
-    assert all(f"    {name} " in out for name in COMMANDS)
+    assert all(f"    {name} " in out for name in COMMANDS if " " not in name)
     examples = out[out.index("examples:") :]
     assert max(map(len, examples.splitlines())) < 100
+
+
+def test_the_help_of_a_group_lists_its_commands_and_not_their_options(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = ended(capsys, "calibrate", "--help")
+    assert status == 0
+    for name in ("adapter", "fusion", "tool"):
+        assert f"    {name} " in out
+        assert "--out FILE" in ended(capsys, "calibrate", name, "--help")[1]
+    assert len(out.splitlines()) < 20
+    assert "--out" not in out
 
 
 def test_help_and_version_load_no_model_code() -> None:
@@ -67,8 +77,8 @@ def test_python_m_works_like_the_command() -> None:
 def test_a_completion_script_has_commands_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = ended(capsys, "--print-completion", shell)
     assert (status, err) == (0, "")
-    for name in (*COMMANDS, "save-maps", "mos-range", "probe"):
-        assert name in out
+    for word in (*" ".join(COMMANDS).split(), "save-maps", "mos-range", "probe"):
+        assert word in out
 
 
 COMPLETE = """
@@ -92,7 +102,9 @@ printf '%s\\n' "${COMPREPLY[@]}"
         (["assess", "mi"], {"mine.yaml", "mimic"}),
         (["assess", "--save-maps", "mi"], {"mimic"}),
         (["evaluate", "mi"], {"mine.yaml", "mimic"}),
-        (["calibrate", "mi"], {"mine.yaml", "mimic"}),
+        (["calibrate", "fu"], {"fusion"}),
+        (["calibrate", "fusion", "mi"], {"mine.yaml", "mimic"}),
+        (["calibrate", "adapter", "--fo"], {"--force"}),
     ],
 )
 def test_bash_completes_with_the_script(

@@ -81,7 +81,7 @@ def test_a_profile_of_another_model_or_of_other_tools_is_refused(
     tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
     written(tmp_path, **changes)
-    with pytest.raises(UserError, match="agenticiqa calibrate") as refused:
+    with pytest.raises(UserError, match="agenticiqa calibrate fusion") as refused:
         AgenticIQA.from_config(configured(tmp_path))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -222,7 +222,7 @@ def test_a_large_folder_without_a_profile_ends_with_a_note_and_its_rows_suffice_
             assert main(["assess", *names, *model, "--mode", "fast", "--jsonl", out]) == 0
             assert "not fitted" not in capsys.readouterr().err
     requests = len(server.requests)
-    assert main(["calibrate", str(scores), "--out", str(profile)]) == 0, "the server has stopped"
+    assert main(["calibrate", "fusion", str(scores), "--out", str(profile)]) == 0, "the server has stopped"
     assert "fitted to 50 images, without MOS" in capsys.readouterr().out
     assert len(server.requests) == requests
     assert {row["fusion"]["third_tools"].keys() >= {"NIQE"} for row in json_lines(scores)} == {True}

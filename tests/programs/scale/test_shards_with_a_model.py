@@ -44,5 +44,5 @@ def test_a_limit_ends_the_run_and_the_next_run_sends_only_the_remaining_requests
         assert {digits(row) for row in shard_rows(out)} == expected
         assert len(expected) == IMAGES
         for name, rows in {"shards": out, "lines": lines}.items():
-            assert main(["calibrate", str(rows), "--out", str(tmp_path / f"{name}.yaml")]) == 0
+            assert main(["calibrate", "fusion", str(rows), "--out", str(tmp_path / f"{name}.yaml")]) == 0
         assert (tmp_path / "shards.yaml").read_text() == (tmp_path / "lines.yaml").read_text()

@@ -1,4 +1,4 @@
-"""``agenticiqa calibrate --tool``: a file with its picture; unusable tools are refused, the others fitted."""
+"""``agenticiqa calibrate tool``: a file of curves with its picture; unusable tools are refused, the others fitted."""
 
 import csv
 import json
@@ -52,7 +52,7 @@ def test_a_file_of_curves_and_its_picture_are_written_and_used_in_a_configuratio
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "mine.yaml"
-    arguments = ["calibrate", str(labels), "--tool", "SSIM", "MS-SSIM", "--name", "blurred", "--out", str(out)]
+    arguments = ["calibrate", "tool", str(labels), "--tool", "SSIM", "MS-SSIM", "--name", "blurred", "--out", str(out)]
     assert main(arguments) == 1, "the images are too small for MS-SSIM"
     curve, base, written = usable("SSIM", str(out)), read_tool_curves("default"), read_tool_curves(str(out))
     assert curve(1.0) == pytest.approx(5, abs=1e-4)
@@ -78,7 +78,7 @@ def test_existing_files_are_replaced_only_with_force(
     labels: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, plot = tmp_path / "mine.yaml", tmp_path / "mine.png"
-    arguments = ["calibrate", str(labels), "--tool", "PSNR", "--out", str(out)]
+    arguments = ["calibrate", "tool", str(labels), "--tool", "PSNR", "--out", str(out)]
     for present in (out, plot):
         present.write_text("precious")
         assert main(arguments) == 2
@@ -95,7 +95,7 @@ def test_scores_that_fall_with_quality_are_refused_and_no_file_is_written(
 ) -> None:
     upside_down = changed(labels, lambda row: {"mos": 100 - float(str(row["mos"]))})
     out = tmp_path / "mine.yaml"
-    arguments = ["calibrate", str(upside_down), "--tool", "PSNR", "--out", str(out)]
+    arguments = ["calibrate", "tool", str(upside_down), "--tool", "PSNR", "--out", str(out)]
     assert main(arguments) == 2
     assert "low scores seem to mean good quality: SRCC between the scores and SSIM" in capsys.readouterr().err
     assert main([*arguments, "--no-lower-is-better"]) == 1
@@ -115,6 +115,6 @@ def test_labels_in_another_form_and_mirrored_ones_give_the_same_curve(labels: Pa
     given = {"a": [labels], "b": [tmp_path / "labels.tsv"], "c": [tmp_path / "dmos.jsonl", "--lower-is-better"]}
     for name, data in given.items():
         out = ["--tool", "GMSD", "--name", "scenes", "--out", str(tmp_path / f"{name}.yaml")]
-        assert main(["calibrate", *map(str, data), *out]) == 0
+        assert main(["calibrate", "tool", *map(str, data), *out]) == 0
     first, second, third = ((tmp_path / f"{name}.yaml").read_text() for name in "abc")
     assert first == second == third

@@ -1,11 +1,11 @@
-"""The kind of data named to calibrate is recognized by name, form and, for JSON lines, by the first one."""
+"""The kind of data for ``calibrate fusion`` is recognized by name, form and, for JSON lines, by the first one."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from agenticiqa.eval.calibrate.given import sorted_by_kind
+from agenticiqa.eval.calibrate.fusion_data import sorted_by_kind
 from agenticiqa.programs.errors import UserError
 
 ROW = {"image": "a.png", "query": "Rate it.", "image_sha256": "0", "quality_score": 3.0}

@@ -1,4 +1,4 @@
-"""Fit the curves of tools (to 1..5) to the user's MOS, and write them with a picture."""
+"""Fit the curves of tools (to 1..5) to the user's MOS, and write them into a file with a picture."""
 
 import sys
 from argparse import Namespace
@@ -9,7 +9,6 @@ import numpy as np
 
 from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, raw_of, root_mean_square_error
 from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
-from agenticiqa.eval.commands.arguments import CURVES_OUT
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.tasks.reading import LabeledSet
@@ -25,15 +24,15 @@ from agenticiqa.programs.tools.tool_curves import ToolCurve, read_tool_curves, w
 from agenticiqa.programs.tools.training_images import parts_named, trained_on_count
 
 
-def run(args: Namespace, labels: Path) -> int:
-    """Measure the labeled images, fit the curves, and write the curves and the picture."""
-    out, base_name = args.out or CURVES_OUT, args.base or "default"
+def run(args: Namespace) -> int:
+    """Measure the labeled images, fit the curves, and write their file and the picture."""
+    out = args.out
     for file in (out, out.with_suffix(".png")):
         if file.exists() and not args.force:
             raise UserError(f"{file} already exists: name another file, or add --force to replace it")
-    base = read_tool_curves(base_name)
+    base = read_tool_curves(args.base)
     tools = [get_tool(name, TOOLS) for name in dict.fromkeys(args.tool)]
-    data = labels_named(args, labels)
+    data = labels_named(args, args.labels)
     scale, has_references = data.any_scale(), any(label.reference for label in data.labels)
     for tool in tools:
         if tool.kind == "FR" and not has_references:
@@ -46,7 +45,7 @@ def run(args: Namespace, labels: Path) -> int:
         if trained := trained_on_count(tool, {label.image for label in data.labels}):
             print_error(f"{tool.name} was trained on {trained} of these images: on new images it is less accurate")
         outcomes.append(fitted(tool, points, base.get(tool.name)))
-    return write_curves(outcomes, base, base_name, out)
+    return write_curves(outcomes, base, args.base, out)
 
 
 def measured_points(tool: Tool, data: LabeledSet, origin: str) -> Points:

@@ -1,4 +1,4 @@
-"""Sort the data that a calibration is given by kind: labels, results of a finished run, or photos."""
+"""Sort the data to which a fusion is fitted by kind: labels, results of a finished run, or photos."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from agenticiqa.programs.scale.names import is_shard_folder
 OF_A_ROW = {"image", "query"}  # keys that every row of a finished run has, and labels never have
 
 
-class Given(NamedTuple):
+class FusionData(NamedTuple):
     """The data by kind; ``labels`` has a form that ``labeled_images`` reads."""
 
     labels: Path | None
@@ -20,7 +20,7 @@ class Given(NamedTuple):
     photos: list[Path]
 
 
-def sorted_by_kind(data: Sequence[Path]) -> Given:
+def sorted_by_kind(data: Sequence[Path]) -> FusionData:
     """Sort the data by kind; the first line of a ``.jsonl`` file decides. A folder of shards holds rows.
 
     Raises UserError for two or more files of labels.
@@ -31,7 +31,7 @@ def sorted_by_kind(data: Sequence[Path]) -> Given:
     if len(labels) > 1:
         raise UserError(f"expected one labels file, got {len(labels)}: join them into one")
     photos = [path for path in data if path not in rows and path not in labels]
-    return Given(labels[0] if labels else None, rows, photos)
+    return FusionData(labels[0] if labels else None, rows, photos)
 
 
 def _has_labels(file: Path) -> bool:
