@@ -114,14 +114,12 @@ WORKERS_OPTION = Option(
 )
 WITHOUT_MODEL = replace(WORKERS_OPTION, help="process N images in parallel (default: one per processor core)")
 DRY_RUN = Option("--dry-run", "print the expected calls, tokens and (if --config has a price) USD; send nothing", bool)
-BATCHED = Option(
-    "--batch",
+SUBMIT = (
     "submit the requests to a Batch API (half the price, answers within 24 hours). It works with openai, and with "
-    "other servers that have the same API. "
-    "To continue, also after Ctrl-C or a crash, run the same command again. `agenticiqa batches` lists the batches",
-    bool,
+    "other servers that have the same API. To continue, also after Ctrl-C or a crash, "
 )
-RESUMED = replace(BATCHED, help=BATCHED.help.replace("run the same command again", "add --resume to the same command"))
+BATCHED = Option("--batch", f"{SUBMIT}run the same command again. `agenticiqa batches` lists the batches", bool)
+RESUMED = replace(BATCHED, help=f"{SUBMIT}add --resume to the same command. `agenticiqa batches` lists the batches")
 RAW_CSV = Option(
     "--raw-csv",
     "write texts to CSV unchanged. By default, an apostrophe is put before a text that a spreadsheet could run as a "
