@@ -75,7 +75,7 @@ def _ends(lines: Pixels) -> tuple[int, int]:
     first, last = _flat(lines, ONE_COLOR), _flat(back, ONE_COLOR)
     if first and last:
         return first, last
-    first, last = (_flat(each, EXACT) if each[0].max() < NEARLY_WHITE else 0 for each in (lines, back))
+    first, last = (_flat(part, EXACT) if part[0].max() < NEARLY_WHITE else 0 for part in (lines, back))
     return first, last
 
 

@@ -148,8 +148,8 @@ def _by_code(mode: str, primaries: int, transfer: int, where: str) -> Conversion
     if primaries in {1, UNSPECIFIED, 5, 6} and transfer in SRGB_LIKE:  # the colors of NTSC and PAL are nearly the same
         return Conversion(mode)
     if transfer not in KNOWN or primaries not in {*PRIMARIES, UNSPECIFIED}:
-        found = f"primaries {primaries}, transfer characteristics {transfer}"
-        note = f"The colors ({where}: {found}) could not be converted and were read as sRGB."
+        codes = f"primaries {primaries}, transfer characteristics {transfer}"
+        note = f"The colors ({where}: {codes}) could not be converted and were read as sRGB."
         return Conversion(mode, note=note, is_doubtful=True)
     primaries = 1 if primaries == UNSPECIFIED else primaries
     name = NAMES[primaries]
@@ -198,8 +198,8 @@ def _cicp(image: Image.Image) -> tuple[int, int] | None:
 def _nclx(image: Image.Image) -> tuple[int, int] | None:
     """Return primaries and transfer of the primary item's box colr of type nclx (ISO/IEC 14496-12, 12.1.5)."""
     if image.format == "HEIF":
-        found = image.info.get("nclx_profile")
-        return (int(found["color_primaries"]), int(found["transfer_characteristics"])) if found else None
+        codes = image.info.get("nclx_profile")
+        return (int(codes["color_primaries"]), int(codes["transfer_characteristics"])) if codes else None
     meta = dict(read_boxes(dict(read_boxes(_bytes_of(image))).get(b"meta", b"")[4:]))
     properties = dict(read_boxes(meta.get(b"iprp", b"")))
     listed = list(read_boxes(properties.get(b"ipco", b"")))[::-1]
@@ -231,8 +231,8 @@ def _to_xyz(primaries: int) -> NDArray[np.float64]:
     """Return the matrix from linear light of these primaries, with D65 as white, to CIE XYZ (SMPTE RP 177)."""
     columns = np.array([(x / y, 1, (1 - x - y) / y) for x, y in PRIMARIES[primaries]]).T
     x, y = WHITE
-    found: NDArray[np.float64] = columns * np.linalg.solve(columns, (x / y, 1, (1 - x - y) / y))
-    return found
+    matrix: NDArray[np.float64] = columns * np.linalg.solve(columns, (x / y, 1, (1 - x - y) / y))
+    return matrix
 
 
 def _srgb_signal(light: Values) -> Values:
@@ -259,9 +259,9 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
     from PIL import ImageCms
 
     try:
-        given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        space = given.profile.xcolor_space.strip()
-        name = ImageCms.getProfileDescription(given).strip()[:LONGEST]
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        space = source.profile.xcolor_space.strip()
+        name = ImageCms.getProfileDescription(source).strip()[:LONGEST]
         if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
             return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
         if SPACES.get(space) != mode:
@@ -269,9 +269,11 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
                 f"it is for {space or 'an unknown color space'}, but the pixels are {SHOWN.get(mode, mode)}"
             )
         intent, flags = ImageCms.Intent.RELATIVE_COLORIMETRIC, ImageCms.Flags.BLACKPOINTCOMPENSATION
-        transform = ImageCms.buildTransform(given, ImageCms.createProfile("sRGB"), mode, "RGB", intent, flags)
-        found = Conversion(mode, transform, f"The colors were converted from the profile {name} to sRGB for measuring.")
-        return Conversion(mode) if _changes_nothing(found) else found
+        transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB", intent, flags)
+        change = Conversion(
+            mode, transform, f"The colors were converted from the profile {name} to sRGB for measuring."
+        )
+        return Conversion(mode) if _changes_nothing(change) else change
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
         why = str(error) or type(error).__name__
         used = "converted without a profile" if mode == "CMYK" else "read as sRGB"

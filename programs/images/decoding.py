@@ -126,7 +126,7 @@ def _open(data: bytes, max_pixels: int) -> Image.Image:
             if image.format == "JPEG2000":
                 refuse_misread(data)
             about_size = Image.DecompressionBombWarning  # the bound on pixels is this module's
-            texts = [str(each.message).strip(" .") for each in warned if not issubclass(each.category, about_size)]
+            texts = [str(note.message).strip(" .") for note in warned if not issubclass(note.category, about_size)]
             image.info[NOTES_KEY] = [one_line(f"Pillow warns: {text}.") for text in dict.fromkeys(texts)]
             return image
         except UnidentifiedImageError:
@@ -203,15 +203,15 @@ def _check_header(name: str, image: Image.Image, max_pixels: int) -> None:
     width, height = image.size
     share = SHARE_OF_MOST.get(str(image.format), 1.0)
     if not 0 < width * height <= max_pixels * share:
-        found, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
+        size, most = f"{width}x{height} = {width * height}", int(max_pixels * share)
         kind = f" in a {image.format}" if share < 1 else ""
         needed = f"set max_pixels to {math.ceil(width * height / share)} ({IN_CONFIG})"
-        refuse(name, f"expected 1 to {most} pixels{kind}, found {found}; scale the image, or {needed}")
+        refuse(name, f"expected 1 to {most} pixels{kind}, found {size}; scale the image, or {needed}")
     if image.format in {"EPS", "WMF", "XBM"}:
         refuse(name, f"expected an image, found a drawing ({image.format}); convert it to PNG")
     if (image.mode in {"I", "F"} and not _is_16_bit_gray(image)) or "I;12" in str(_layout(image)):
-        found = f"mode {image.mode} of unknown range"
-        refuse(name, f"expected 8 or 16 bits per channel, found {found}; save it with 8 bits")
+        layout = f"mode {image.mode} of unknown range"
+        refuse(name, f"expected 8 or 16 bits per channel, found {layout}; save it with 8 bits")
     if image.format == "TIFF" and _has_odd_planes(image):
         refuse(name, "expected interleaved channels, found a TIFF with planes that Pillow misreads; save it as PNG")
 
@@ -280,7 +280,7 @@ def _upright(image: Image.Image, notes: list[str]) -> tuple[Image.Image, int]:
     turn = declared if declared in _UPRIGHT else left if left in _UPRIGHT else 1
     if turn != 1:
         notes.append(f"EXIF orientation {turn} was applied.")
-    by_xmp = [int(found[1]) for text in xmp.values() if (found := _XMP_ORIENTATION.search(_as_text(text)))]
+    by_xmp = [int(match[1]) for text in xmp.values() if (match := _XMP_ORIENTATION.search(_as_text(text)))]
     if by_xmp and by_xmp[0] != turn and image.format in {*_MIME, "TIFF"}:
         notes.append(f"The orientation {by_xmp[0]} in the XMP data was ignored; viewers use only EXIF.")
     if is_inverted:

@@ -56,9 +56,9 @@ EXTRA_FORMATS = (
 
 def format_by_suffix(suffix: str) -> ExtraFormat | None:
     """Return the format with this suffix (in lower case)."""
-    return next((each for each in EXTRA_FORMATS if suffix in each.suffixes), None)
+    return next((extra for extra in EXTRA_FORMATS if suffix in extra.suffixes), None)
 
 
 def format_by_content(data: bytes) -> ExtraFormat | None:
     """Return the format of a file that begins with these bytes."""
-    return next((each for each in EXTRA_FORMATS if re.match(each.signature, data, re.DOTALL)), None)
+    return next((extra for extra in EXTRA_FORMATS if re.match(extra.signature, data, re.DOTALL)), None)

@@ -93,7 +93,7 @@ def write_atomically(
 
 def make_private(folder: Path) -> None:
     """Make a folder and its missing parents, private to their owner; existing ones are unchanged."""
-    for missing in [each for each in (folder, *folder.parents) if not each.exists()][::-1]:
+    for missing in [parent for parent in (folder, *folder.parents) if not parent.exists()][::-1]:
         missing.mkdir(mode=0o700, exist_ok=True)
 
 
@@ -121,6 +121,6 @@ def one_line(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"\\u{code:04x}"

@@ -72,12 +72,12 @@ def find_images(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
         ImageNotFound: There is no such file or folder.
         ImageError: A folder has no images, or a name is a web address.
     """
-    found = search_images(names)
-    if found.problems:
-        raise found.problems[0]
-    if found.skipped:
-        logger.warning("skipped %s", skipped_text(found.skipped))
-    return found.images
+    search = search_images(names)
+    if search.problems:
+        raise search.problems[0]
+    if search.skipped:
+        logger.warning("skipped %s", skipped_text(search.skipped))
+    return search.images
 
 
 def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
@@ -94,18 +94,18 @@ def search_images(names: Iterable[str | os.PathLike[str]]) -> Found:
         The paths in the order of the names, those of a folder sorted. A bad name raises nothing: see
         ``Found.problems``.
     """
-    found = Found()
+    search = Found()
     for name in names:
         try:
             path = local_path(name)
             if path.is_dir():
-                found.images += _images_below(path, found.skipped)
+                search.images += _images_below(path, search.skipped)
             else:
-                found.images.append(path)
+                search.images.append(path)
         except ImageError as error:
-            found.problems.append(error)
-    found.images = list(dict.fromkeys(found.images))
-    return found
+            search.problems.append(error)
+    search.images = list(dict.fromkeys(search.images))
+    return search
 
 
 def expanded(name: str) -> list[str]:
@@ -121,7 +121,7 @@ def skipped_text(skipped: Counter[str]) -> str:
 def _images_below(folder: Path, skipped: Counter[str]) -> list[Path]:
     images: list[Path] = []
     here: Counter[str] = Counter()
-    installed = [each for each in EXTRA_FORMATS if each.is_installed()]
+    installed = [extra for extra in EXTRA_FORMATS if extra.is_installed()]
     for path, suffix in files_below(folder, here):
         extra = format_by_suffix(suffix)
         is_read = READ.fullmatch(suffix) or extra in installed

@@ -21,7 +21,7 @@ def refuse_misread(data: bytes) -> None:
 
 def read_boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield type and content of the boxes of a file or a superbox, in reverse: in a dict, the first of a type wins."""
-    found, at = [], 0
+    boxes, at = [], 0
     while at + 8 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
         start = at + 8
@@ -31,6 +31,6 @@ def read_boxes(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         if end < start:
             break
         if kind != b"jp2c":
-            found.append((kind, data[start:end]))
+            boxes.append((kind, data[start:end]))
         at = end
-    yield from reversed(found)
+    yield from reversed(boxes)

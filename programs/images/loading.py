@@ -53,14 +53,14 @@ def load(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> LoadedImage:
     """
     if isinstance(source, LoadedImage):
         return source
-    given, image = _opened(source, max_pixels)
-    content = given.content
-    found = decode(given.source, image, max_pixels, frames=isinstance(content, bytes))
-    notes, digest, file = (*given.notes, *found.notes), "", None
+    opened, image = _opened(source, max_pixels)
+    content = opened.content
+    decoded = decode(opened.source, image, max_pixels, frames=isinstance(content, bytes))
+    notes, digest, file = (*opened.notes, *decoded.notes), "", None
     if isinstance(content, bytes):
-        digest, file = hashlib.sha256(content).hexdigest(), content if found.mime else None
-    mime, doubtful = found.mime if file else "image/png", found.has_doubtful_colors
-    return LoadedImage(given.source, found.pixels, notes, digest, file, mime, has_doubtful_colors=doubtful)
+        digest, file = hashlib.sha256(content).hexdigest(), content if decoded.mime else None
+    mime, doubtful = decoded.mime if file else "image/png", decoded.has_doubtful_colors
+    return LoadedImage(opened.source, decoded.pixels, notes, digest, file, mime, has_doubtful_colors=doubtful)
 
 
 def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.ndarray:
@@ -69,10 +69,10 @@ def load_pixels(source: ImageSource, *, draft_side: int | None = None) -> np.nda
     With ``draft_side`` a JPEG may be decoded at a fraction of its size, but no side below this: for small copies.
     Raises as ``load`` does.
     """
-    given, image = _opened(source, MAX_PIXELS)
+    opened, image = _opened(source, MAX_PIXELS)
     if draft_side is not None:
         image.draft("RGB", (draft_side, draft_side))
-    return decode(given.source, image, MAX_PIXELS).pixels
+    return decode(opened.source, image, MAX_PIXELS).pixels
 
 
 def size_of(source: ImageSource) -> tuple[int, int]:
@@ -90,9 +90,9 @@ def size_of(source: ImageSource) -> tuple[int, int]:
 
 
 def _opened(source: ImageSource, max_pixels: int) -> tuple[UndecodedImage, Image.Image]:
-    given = read_source(source)
-    content = given.content
-    return given, open_bytes(given.source, content, max_pixels) if isinstance(content, bytes) else content
+    opened = read_source(source)
+    content = opened.content
+    return opened, open_bytes(opened.source, content, max_pixels) if isinstance(content, bytes) else content
 
 
 def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[LoadedImage, LoadedImage | None]:
@@ -111,8 +111,8 @@ def load_pair(image: ImageSource, reference: ImageSource | None) -> tuple[Loaded
     """
     loaded, pristine = load(image), None if reference is None else load(reference)
     if pristine and pristine.size != loaded.size:
-        wanted, found = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
-        problem = f"expected a reference of the image's size {wanted}, got {found}; give one of that size"
+        wanted, got = (f"{width}x{height}" for width, height in (loaded.size, pristine.size))
+        problem = f"expected a reference of the image's size {wanted}, got {got}; give one of that size"
         refuse(pristine.source, problem)
     return loaded, pristine
 

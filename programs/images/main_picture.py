@@ -57,15 +57,15 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
     if not chain:
         return image, ""
     first = chain[0]
-    whole = [each for each in (*chain[1:], *beside) if not each.is_reduced and each.width and each.height]
+    whole = [page for page in (*chain[1:], *beside) if not page.is_reduced and page.width and page.height]
     if not first.is_reduced:
-        larger = [each for each in beside if each in whole and each.width * each.height > first.width * first.height]
-        whole = larger or [each for each in whole if first.is_thumbnail_of(each)]
+        larger = [page for page in beside if page in whole and page.width * page.height > first.width * first.height]
+        whole = larger or [page for page in whole if first.is_thumbnail_of(page)]
         if not whole:
             return image, ""
     elif not whole:
         raise NotDecoded(f"only a reduced copy ({first.size})")
-    main = max(whole, key=lambda each: each.width * each.height)
+    main = max(whole, key=lambda page: page.width * page.height)
     note = f"The first picture in the file ({first.size}) is a thumbnail; the full one ({main.size}) was measured."
     if image.format == "HEIF":
         image.seek(main.place)
@@ -80,12 +80,12 @@ def main_picture(image: Image.Image, data: bytes, reopened: Callable[[bytes], Im
 def _of_heif(image: Image.Image) -> list[Picture]:
     """Return the pictures of a HEIC or HEIF file, the primary one first."""
     primary = image.tell()
-    found = []
+    pictures = []
     for number in range(image.n_frames):  # type: ignore[attr-defined]
         image.seek(number)
-        found.append(Picture(number, *image.size))
+        pictures.append(Picture(number, *image.size))
     image.seek(primary)
-    return [found[primary], *found[:primary], *found[primary + 1 :]]
+    return [pictures[primary], *pictures[:primary], *pictures[primary + 1 :]]
 
 
 def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
@@ -93,7 +93,7 @@ def _of_tiff(data: bytes) -> tuple[list[Picture], list[Picture]]:
     chain, beside = list[Picture](), list[Picture]()
     for page, inner in _directories(data):
         chain.append(page)
-        beside += [each for place in inner for each, _ in _directories(data, place)]
+        beside += [page for place in inner for page, _ in _directories(data, place)]
     return chain, beside
 
 

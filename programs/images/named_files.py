@@ -41,10 +41,10 @@ class NamedFiles:
         if not os.path.isfile(path):
             fitting = self._fitting(name)
             if len(fitting) > 1:
-                shown = " and ".join(map(str, fitting[:SHOWN]))
+                examples = " and ".join(map(str, fitting[:SHOWN]))
                 raise UserError(
                     f"{self.title}: {name} is not in {self.folder}, but {len(fitting)} files of this name are in its "
-                    f"subfolders, such as {shown}; write the subfolder into the table, or name it with --root"
+                    f"subfolders, such as {examples}; write the subfolder into the table, or name it with --root"
                 )
             if fitting:
                 path = self.searched[name] = fitting[0]
@@ -82,7 +82,7 @@ class NamedFiles:
                 self._below.setdefault(path.name, []).append(path)
         least = 1 if windows.anchor else len(parts)
         for length in range(len(parts), least - 1, -1):
-            found = [path for path in self._below.get(parts[-1], []) if path.parts[-length:] == parts[-length:]]
-            if found:
-                return found
+            files = [path for path in self._below.get(parts[-1], []) if path.parts[-length:] == parts[-length:]]
+            if files:
+                return files
         return []

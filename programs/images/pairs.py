@@ -68,11 +68,11 @@ def load_checked(
     first = load(image, max_pixels=max_pixels)
     if reference is None:
         return Pair(first.sent_within(max_side))
-    given = first.size
+    size = first.size
     first = _to_compare(first)  # a smaller copy, before the other image is decoded
     second = load(reference, max_pixels=max_pixels)
-    if given != second.size and first.size != given and not (align or resize_reference):
-        wanted, got = (f"{width}x{height}" for width, height in (given, second.size))
+    if size != second.size and first.size != size and not (align or resize_reference):
+        wanted, got = (f"{width}x{height}" for width, height in (size, second.size))
         refuse(second.source, f"expected a reference of the image's size {wanted}, got {got}; give one of that size")
     second = _to_compare(second)
     first, second, check = _compared(first, second, align, resize_reference)
@@ -112,8 +112,8 @@ def _to_compare(image: LoadedImage) -> LoadedImage:
     pixels = reduced(image.pixels, factor)
     pixels.setflags(write=False)
     note = REDUCED.format(width, height, *pixels.shape[1::-1], factor, factor)
-    shown = image.pixels if image.shown is None else image.shown  # a model receives the given image
-    return replace(image, pixels=pixels, shown=shown, notes=(*image.notes, note))
+    sent = image.pixels if image.shown is None else image.shown  # a model receives the given image
+    return replace(image, pixels=pixels, shown=sent, notes=(*image.notes, note))
 
 
 def _aligned(

@@ -99,12 +99,12 @@ def recolored(image: LoadedImage, reference: LoadedImage, match: Match | None = 
 def checked_reference(relation: Relation, reference: LoadedImage, how: str = "") -> ReferenceCheck:
     """Return the check with its sentence; ``how`` describes the alignment, by default none."""
     kind, match = relation.kind, relation.match
-    found: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
+    values: dict[str, Any] = {"similarity": 1.0, "confidence": 1.0} if kind == "identical" else {}
     sentences = []
     if relation.colors:
         sentences.append(f"Compared with the reference, {relation.colors}; this lowers the score.")
     if match:
-        found["similarity"] = round(match.similarity, 4)
+        values["similarity"] = round(match.similarity, 4)
     if match and kind == "another picture":
         shows = f"shows the image {relation.turn}" if relation.turn else "shows another picture"
         sentences.append(
@@ -112,16 +112,16 @@ def checked_reference(relation: Relation, reference: LoadedImage, how: str = "")
             "was not used for the score. Only tools that the question names compare the image with it."
         )
     elif match:
-        found["confidence"] = round(match.confidence, 4)
+        values["confidence"] = round(match.confidence, 4)
         if kind == "shifted":
-            found["shift"] = [round(offset, 2) + 0.0 for offset in match.shift.tolist()]
+            values["shift"] = [round(offset, 2) + 0.0 for offset in match.shift.tolist()]
         elif kind in ("part", "scaled"):
-            found |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
+            values |= {"scale": round(float(match.scale.mean()), 4), "box": _box(match)}
         if kind in ("shifted", "part") or how:
             effect = how or f"without alignment, this lowers the score; {ADVICE}"
             sentences.append(f"{place_in_words(kind, match)}: {effect}.")
     sentence = one_line(" ".join(sentences))
-    return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **found)
+    return ReferenceCheck(relation=kind, colors=relation.colors, aligned=bool(how), sentence=sentence, **values)
 
 
 def refusal_of_size(relation: Relation, image: Size, reference: Size) -> str:

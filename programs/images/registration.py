@@ -131,15 +131,15 @@ def find_match(image: Pixels, reference: Pixels) -> Match | None:
     gray, pristine = Image.fromarray(image).convert("L"), Image.fromarray(reference).convert("L")
     if min(*gray.size, *pristine.size) < SMALLEST_SIDE:
         return None
-    found = _search(_as_it_is(gray, pristine))
-    return found and _final(found)
+    match = _search(_as_it_is(gray, pristine))
+    return match and _final(match)
 
 
-def find_turn(found: Match) -> str:
+def find_turn(match: Match) -> str:
     """Describe how a reference shows the image rotated or mirrored; return "" if it does not show the image."""
-    small = structure(_copy(found.image, max(1.0, max(found.image.size) / COARSE)))
+    small = structure(_copy(match.image, max(1.0, max(match.image.size) / COARSE)))
     for turn, words in TURNS.items():
-        turned = structure(_resized(found.reference.transpose(turn), (small.shape[1], small.shape[0])))
+        turned = structure(_resized(match.reference.transpose(turn), (small.shape[1], small.shape[0])))
         if correlation(small, turned) >= SAME_ELSEWHERE:
             return words
     return ""
@@ -194,36 +194,36 @@ def _placed(match: Match, small: Plane, factor: float, scale: float) -> Match:
     return replace(match, scale=np.full(2, scale), origin=origin, similarity=float(surface[row, column]))
 
 
-def _final(found: Match) -> Match:
+def _final(match: Match) -> Match:
     """Return the match at full resolution, with its similarity and confidence."""
-    simplest, found = _measured(_simplest(_refined(found))), _measured(found)
-    best = found if found.similarity > simplest.similarity + CLEARLY_BETTER else simplest
+    simplest, match = _measured(_simplest(_refined(match))), _measured(match)
+    best = match if match.similarity > simplest.similarity + CLEARLY_BETTER else simplest
     if best.shows_same or not best.one_size:
         return best
-    in_place = _measured(_as_it_is(found.image, found.reference))
+    in_place = _measured(_as_it_is(match.image, match.reference))
     return in_place if in_place.similarity >= SAME_IN_PLACE else best
 
 
-def _refined(found: Match) -> Match:
+def _refined(match: Match) -> Match:
     """Return the match refined by phase correlation in windows, of copies that grow up to full resolution."""
-    factor = max(1.0, max(found.image.size) / COARSE)
+    factor = max(1.0, max(match.image.size) / COARSE)
     while True:
         factor = max(1.0, factor / PYRAMID)
         points = []
-        for here, planes in _windows(found, factor):
+        for here, planes in _windows(match, factor):
             shift, peak = phase_shift(*planes)
             if peak >= CLEAR_PEAK:
-                there = found.in_reference(here).mean(0) - shift * factor * found.scale
+                there = match.in_reference(here).mean(0) - shift * factor * match.scale
                 points.append((here.mean(0), there, peak))
         if points:
-            found = _fitted(found, *map(np.array, zip(*points, strict=True)))
+            match = _fitted(match, *map(np.array, zip(*points, strict=True)))
         if factor == 1:
-            return found
+            return match
 
 
-def _fitted(found: Match, here: Plane, there: Plane, weight: Plane) -> Match:
+def _fitted(match: Match, here: Plane, there: Plane, weight: Plane) -> Match:
     """Return the match that fits best to points of the image and where the reference shows them, both (N, 2)."""
-    scale, side = found.scale, max(found.image.size)
+    scale, side = match.scale, max(match.image.size)
     origin = _median(there - scale * here, weight)
     near = np.hypot(*(there - scale * here - origin).T) < 0.03 * side * max(scale[0], 1)
     if near.sum() >= 4 and np.ptp(here[near], axis=0).all():
@@ -237,7 +237,7 @@ def _fitted(found: Match, here: Plane, there: Plane, weight: Plane) -> Match:
             scale = np.ones(2)
         origin = _median(there - scale * here, weight)
     confidence = min(1.0, float(_median(weight[:, None], weight)[0]))
-    return replace(found, scale=scale, origin=origin, confidence=confidence)
+    return replace(match, scale=scale, origin=origin, confidence=confidence)
 
 
 def _median(values: Plane, weight: Plane) -> Plane:
@@ -250,29 +250,29 @@ def _median(values: Plane, weight: Plane) -> Plane:
     return np.array(medians)
 
 
-def _simplest(found: Match) -> Match:
-    """Return the simplest match that agrees about as well as ``found``: in place, at one scale, or ``found``."""
-    as_it_is = replace(_as_it_is(found.image, found.reference), confidence=found.confidence)
-    if np.abs(found.in_reference() - as_it_is.in_reference()).max() < 0.25:
+def _simplest(match: Match) -> Match:
+    """Return the simplest match that agrees about as well as ``match``: in place, at one scale, or ``match``."""
+    as_it_is = replace(_as_it_is(match.image, match.reference), confidence=match.confidence)
+    if np.abs(match.in_reference() - as_it_is.in_reference()).max() < 0.25:
         return as_it_is
-    at_one_scale = replace(found, scale=np.ones(2), origin=found.origin + (found.scale - 1) * found.overlap.mean(0))
-    best = _agreement(found)
-    for simpler in (as_it_is,) if found.one_scale else (as_it_is, at_one_scale):
+    at_one_scale = replace(match, scale=np.ones(2), origin=match.origin + (match.scale - 1) * match.overlap.mean(0))
+    best = _agreement(match)
+    for simpler in (as_it_is,) if match.one_scale else (as_it_is, at_one_scale):
         agreement = _agreement(simpler)
         if best - agreement < LEAST_EXPLAINED * (1 - agreement):
             return simpler
-    return found
+    return match
 
 
-def _agreement(found: Match) -> float:
+def _agreement(match: Match) -> float:
     """Return the correlation of structure at full resolution, in windows; -1 without any."""
-    pairs = [[structure(plane) for plane in planes] for _, planes in _windows(found, 1.0)]
+    pairs = [[structure(plane) for plane in planes] for _, planes in _windows(match, 1.0)]
     return correlation(*map(np.stack, zip(*pairs, strict=True))) if pairs else -1.0
 
 
-def _windows(found: Match, factor: float) -> Iterator[tuple[Span, tuple[Plane, Plane]]]:
+def _windows(match: Match, factor: float) -> Iterator[tuple[Span, tuple[Plane, Plane]]]:
     """Yield spans of the overlap, and both pictures there in copies smaller by ``factor``."""
-    start, end = found.overlap
+    start, end = match.overlap
     width, height = sides = [min(WINDOW, math.floor(length / factor)) for length in end - start]
     if min(sides) < SMALLEST_SIDE / 2:
         return
@@ -280,22 +280,22 @@ def _windows(found: Match, factor: float) -> Iterator[tuple[Span, tuple[Plane, P
     for down, across in product(GRID, repeat=2):
         corner = start + (end - start - size) * (across, down)
         here = np.array([corner, corner + size])
-        yield here, _planes(found, here, (width, height))
+        yield here, _planes(match, here, (width, height))
 
 
-def _measured(found: Match) -> Match:
+def _measured(match: Match) -> Match:
     """Return the match with its similarity over all of the overlap, on small copies; -1 without any."""
-    here = found.overlap
+    here = match.overlap
     sides = here[1] - here[0]
     if sides.min() < 1:
-        return replace(found, similarity=-1.0)
+        return replace(match, similarity=-1.0)
     width, height = (max(1, round(side / max(1.0, sides.max() / COARSE))) for side in sides)
-    return replace(found, similarity=correlation(*map(structure, _planes(found, here, (width, height)))))
+    return replace(match, similarity=correlation(*map(structure, _planes(match, here, (width, height)))))
 
 
-def _planes(found: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
+def _planes(match: Match, here: Span, size: Size) -> tuple[Plane, Plane]:
     """Return a span of the image, and its counterpart in the reference, at this size."""
-    return _resized(found.image, size, here), _resized(found.reference, size, found.within_reference(here))
+    return _resized(match.image, size, here), _resized(match.reference, size, match.within_reference(here))
 
 
 def _copy(picture: Image.Image, factor: float) -> Plane:

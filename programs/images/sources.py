@@ -138,8 +138,8 @@ def name_of(source: object) -> str:
     if _is_dspy_image(source):
         return "<dspy.Image>"
     if hasattr(source, "read"):
-        given = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
-        return printable_path(given) if isinstance(given, str) and given else "<file object>"
+        path = getattr(source, "name", None)  # a number for a file that was opened by its descriptor
+        return printable_path(path) if isinstance(path, str) and path else "<file object>"
     return f"<{type(source).__name__}>"
 
 
@@ -195,10 +195,10 @@ def local_path(source: str | os.PathLike[str]) -> Path:
     elif _ADDRESS.match(name):
         _refuse_address(name[:60])
     if not os.path.exists(name):
-        shown = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
+        label = name if len(name) <= LONGEST_NAME else f"{name[:60]}... ({len(name)} characters)"
         is_question = " " in name and name.rstrip().endswith("?")
         advice = "give a question as the query (--query)" if is_question else "check the path"
-        refuse(shown or "(empty path)", f"expected an image, but there is no such file; {advice}", ImageNotFound)
+        refuse(label or "(empty path)", f"expected an image, but there is no such file; {advice}", ImageNotFound)
     return Path(name)
 
 
@@ -277,8 +277,8 @@ def _read_object(name: str, file: Any) -> bytes:
         while len(content) <= MAX_FILE_BYTES and (chunk := file.read(CHUNK)):
             content.extend(memoryview(chunk))
     except TypeError:  # a memory view of text
-        found = f"read() returns {type(chunk).__name__}"
-        refuse(name, f"expected a file object opened in binary mode, but its {found}; open it with mode 'rb'")
+        problem = f"read() returns {type(chunk).__name__}"
+        refuse(name, f"expected a file object opened in binary mode, but its {problem}; open it with mode 'rb'")
     except (OSError, ValueError) as error:
         refuse(name, f"expected an image, but the file object cannot be read ({error}); open it again")
     if len(content) > MAX_FILE_BYTES:
