@@ -88,7 +88,7 @@ def parse_options(query: str) -> dict[str, str]:
     return dict(offer.options) if offer else {}
 
 
-def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
+def lists_letters(query: str, options: Mapping[str, str] | None) -> bool:
     """Return whether the options have letters for the caller: passed as options, or lettered in the text.
 
     "Choose from: sharp, soft" has no letters and does not request one.
@@ -97,7 +97,7 @@ def lists_letters(query: str, given: Mapping[str, str] | None) -> bool:
     (True, False)
     """
     offer = _offer(without_instructions(query))
-    return given is not None or (offer is not None and (offer.lettered or bool(_WANTS_LETTER.search(query))))
+    return options is not None or (offer is not None and (offer.lettered or bool(_WANTS_LETTER.search(query))))
 
 
 def question_part(query: str) -> str:
@@ -106,14 +106,14 @@ def question_part(query: str) -> str:
     >>> question_part("Is the sky noisy? A. Yes B. No")
     'Is the sky noisy?'
     """
-    asked = without_instructions(query)
-    offer = _offer(asked)
+    question = without_instructions(query)
+    offer = _offer(question)
     if not offer:
-        return asked
-    before = _LEAD_IN.sub(lambda match: "" if match.end() == offer.start else match[0], asked[: offer.start])
+        return question
+    before = _LEAD_IN.sub(lambda match: "" if match.end() == offer.start else match[0], question[: offer.start])
     before = without_trailing(before.rstrip(" \n\t([-*•"))
-    after = without_leading(asked[offer.end :].lstrip(" \n\t.:;]-–—"))
-    return f"{before} {after}".strip() or asked
+    after = without_leading(question[offer.end :].lstrip(" \n\t.:;]-–—"))
+    return f"{before} {after}".strip() or question
 
 
 def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
@@ -127,22 +127,22 @@ def read_options(options: OptionsArgument | None) -> dict[str, str] | None:
         return None
     if isinstance(options, str) or not isinstance(options, Sequence | Mapping):
         raise UserError(f"options must be a list or a mapping of letters to texts, not {type(options).__name__}")
-    given = list(options.items()) if isinstance(options, Mapping) else list(zip(ascii_uppercase, options, strict=False))
+    items = list(options.items()) if isinstance(options, Mapping) else list(zip(ascii_uppercase, options, strict=False))
     if not FEWEST <= len(options) <= MOST:
         raise UserError(f"the number of options is {len(options)}: give {FEWEST} to {MOST}")
-    for letter, text in given:
+    for letter, text in items:
         if not isinstance(letter, str) or len(letter) != 1 or letter.upper() not in ascii_uppercase:
             raise UserError(f"option key {letter!r} must be one letter from A to Z")
         if not isinstance(text, str) or not text.strip():
             what = "is empty" if isinstance(text, str) else f"is a {type(text).__name__}"
             raise UserError(f"option {letter.upper()} {what}: give each option as text")
-    texts = [" ".join(well_formed(text).split()) for _, text in given]
+    texts = [" ".join(well_formed(text).split()) for _, text in items]
     if not isinstance(options, Mapping):
         texts = _without_letters(texts)
     if sum(map(len, texts)) > LONGEST:
         raise UserError(f"the options have {sum(map(len, texts))} characters: shorten them to {LONGEST} in all")
-    read = {letter.upper(): text for (letter, _), text in zip(given, texts, strict=True)}
-    if len(read) < len(given) or len({text.casefold() for text in texts}) < len(texts):
+    read = {letter.upper(): text for (letter, _), text in zip(items, texts, strict=True)}
+    if len(read) < len(items) or len({text.casefold() for text in texts}) < len(texts):
         raise UserError("two options have the same letter or text: give each only once")
     return read
 
@@ -222,9 +222,9 @@ def _runs(plain: str, pattern: re.Pattern[str]) -> Iterator[list[re.Match[str]]]
 
     for _, group in groupby(sorted(islice(pattern.finditer(plain), MOST_MARKERS), key=style), key=style):
         markers = list(group)
-        begin_lines = [each for each in markers if _begins_line(plain, each.start())]
+        begin_lines = [marker for marker in markers if _begins_line(plain, marker.start())]
         for some in (begin_lines, markers):
-            places = [ascii_uppercase.find(each["label"].upper()) + 1 for each in some]
+            places = [ascii_uppercase.find(marker["label"].upper()) + 1 for marker in some]
             starts = [index for index, place in enumerate(places) if place == 1]
             for start, end in pairwise([*starts, len(places)]):
                 if FEWEST <= end - start <= MOST and places[start:end] == list(range(1, end - start + 1)):
@@ -249,8 +249,8 @@ def _letters_answers(plain: str, run: list[re.Match[str]]) -> bool:
     ):
         return False
     said = first[0].lower().startswith(("option", "choice", "answer")) or _ASKS_FOR_LETTER.search(plain)
-    named = any(not re.match(r"\s*[a-z]", plain[marker.end() :]) or marker["label"].islower() for marker in run)
-    return bool(first["open"] or len(run) > FEWEST or said or not named)
+    continues = any(not re.match(r"\s*[a-z]", plain[marker.end() :]) or marker["label"].islower() for marker in run)
+    return bool(first["open"] or len(run) > FEWEST or said or not continues)
 
 
 def _options_of_run(query: str, run: list[re.Match[str]]) -> _Listed | None:

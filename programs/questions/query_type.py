@@ -67,10 +67,10 @@ def rates_property(query: str) -> bool:
     if not request or re.search(r"\bquality\b", query, re.I):
         return False
     plain = _OWNER.sub(lambda match: " " * len(match[0]), query)
-    named = [term for term in terms_in(plain) if term.meaning.subject not in ("any", "quality")]
-    if not named:
+    terms = [term for term in terms_in(plain) if term.meaning.subject not in ("any", "quality")]
+    if not terms:
         return False
-    after = [term.start for term in named if term.start > request.start()] or [named[0].start]
+    after = [term.start for term in terms if term.start > request.start()] or [terms[0].start]
     whole = _WHOLE.search(plain, request.start())
     return (
         whole is None
