@@ -123,8 +123,8 @@ def drawable(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    text = "".join(" " if category(each) in BLANK and each != "\n" else each for each in text)
-    return "".join(each if each.isascii() or _has(each) else "?" for each in text)
+    text = "".join(" " if category(char) in BLANK and char != "\n" else char for char in text)
+    return "".join(char if char.isascii() or _has(char) else "?" for char in text)
 
 
 @cache

@@ -90,26 +90,26 @@ def draw_assessment(result: Assessment, path: str | PathLike[str]) -> None:
 
 
 def drawing_into(
-    folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()
+    folder: Path, images: Iterable[ImageSource], inputs: Iterable[str] = ()
 ) -> Callable[[Assessment], dict[str, Any]]:
-    """Return :func:`draw_to_dict` for these images and a folder; ``named`` are the paths that led to the images.
+    """Return :func:`draw_to_dict` for these images and a folder; ``inputs`` are the paths that led to the images.
 
     Raises UserError if a file in the folder that is no drawn picture would be overwritten.
     """
-    return partial(draw_to_dict, picture_paths(folder, images, named))
+    return partial(draw_to_dict, picture_paths(folder, images, inputs))
 
 
-def picture_paths(folder: Path, images: Iterable[ImageSource], named: Iterable[str] = ()) -> dict[str, Path]:
+def picture_paths(folder: Path, images: Iterable[ImageSource], inputs: Iterable[str] = ()) -> dict[str, Path]:
     """Return the file for each image's picture, by the image's name; subfolders are repeated below ``folder``.
 
     An image below the current folder keeps its relative path: the picture of ``album/a.jpg`` is ``album/a.png``. The
-    path of any other image starts at the folder in ``named`` that contains it, else at its own folder. An image without
-    a path is named by its kind, as in bytes.png. The picture of another image, of this or an earlier run, is not
-    overwritten: the next name is a-2.png. A name has at most 255 bytes.
+    path of any other image starts at the folder in ``inputs`` that contains it, else at its own folder. An image
+    without a path is named by its kind, as in bytes.png. The picture of another image, of this or an earlier run, is
+    not overwritten: the next name is a-2.png. A name has at most 255 bytes.
 
     Raises UserError if a file that is no drawn picture (one of the images, say) would be overwritten.
     """
-    roots = [os.path.abspath(name) for name in named]
+    roots = [os.path.abspath(name) for name in inputs]
     paths: dict[str, Path] = {}
     taken: set[str] = set()
     for source in dict.fromkeys(map(name_of, images)):
@@ -149,7 +149,7 @@ def _place(source: str, roots: Iterable[str]) -> PurePath:
     path = Path(os.path.abspath(source))
     if path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
-    root = next((root for each in roots if (root := Path(each)) in path.parents), path.parent)
+    root = next((root for name in roots if (root := Path(name)) in path.parents), path.parent)
     return PurePath(root.name, path.relative_to(root))
 
 
@@ -209,8 +209,8 @@ def _boxes(evidence: ExecutorOutput) -> dict[str, Box]:
     for part in chain.from_iterable((evidence.local_damage or {}).values()):
         parts.setdefault(part.box, []).append(part.type)
     damaged = {", ".join(dict.fromkeys(types)): box for box, types in parts.items()}
-    named = {**measured, **(evidence.boxes or {})}
-    return {region: box for region, box in named.items() if box and region != GLOBAL} | damaged
+    regions = {**measured, **(evidence.boxes or {})}
+    return {region: box for region, box in regions.items() if box and region != GLOBAL} | damaged
 
 
 def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int, int]) -> None:
@@ -219,7 +219,7 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
 
     width, height = size
     step = LABEL * height / place[3]
-    named: list[tuple[float, float]] = []
+    places: list[tuple[float, float]] = []
     for number, (region, (left, top, right, bottom)) in enumerate(boxes.items()):
         color = BOX_COLORS[number % len(BOX_COLORS)]
         for edge, thickness in (("white", 4.0), (color, 2.2)):
@@ -227,9 +227,9 @@ def _frame(axes: "Axes", place: Place, boxes: Mapping[str, Box], size: tuple[int
             sides.set_clip_on(False)  # the outer half of a frame at the image's border
             axes.add_patch(sides)
         y = float(top)
-        while any(abs(y - other) < step and abs(left - x) < width / 3 for x, other in named):
+        while any(abs(y - other) < step and abs(left - x) < width / 3 for x, other in places):
             y += step
-        named.append((left, y))
+        places.append((left, y))
         axes.annotate(
             drawable(shorten(region, 30, placeholder="...")),
             (left, y),

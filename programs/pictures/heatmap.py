@@ -60,22 +60,22 @@ def heatmaps(result: Assessment) -> list[Heatmap]:
     evidence, image, reference = result.executor_evidence, result.image, result.reference
     kind = "FR" if reference is not None else "NR"
     with_map = {name: tool for name, tool in toolbox().items() if tool.map and _fits(tool, image, kind)}
-    found: dict[str, Heatmap] = {}
+    maps: dict[str, Heatmap] = {}
     for subject in filter(None, (OVERALL, main_distortion(evidence))):
         used = _chosen(evidence, subject)
         tool = with_map.get(used or "") or best_for(subject, [*with_map.values()])
-        if tool is not None and tool.name in found:
-            tool = _more_specific(subject, [other for name, other in with_map.items() if name not in found], kind)
+        if tool is not None and tool.name in maps:
+            tool = _more_specific(subject, [other for name, other in with_map.items() if name not in maps], kind)
         if tool and (heatmap := _heatmap(tool, subject, image, reference, chosen=tool.name == used)):
-            found[tool.name] = heatmap
+            maps[tool.name] = heatmap
     main = main_finding(evidence)
     if main and reference is None:
-        shown = next((heatmap for heatmap in found.values() if heatmap.subject == main.type), None)
-        if main.type in _local_types(evidence) or shown is None or not _shows_anything(shown):
-            found = {name: heatmap for name, heatmap in found.items() if heatmap.subject == OVERALL}
+        finding_map = next((heatmap for heatmap in maps.values() if heatmap.subject == main.type), None)
+        if main.type in _local_types(evidence) or finding_map is None or not _shows_anything(finding_map):
+            maps = {name: heatmap for name, heatmap in maps.items() if heatmap.subject == OVERALL}
             if own := _detectors_map(image, main):
-                found[DETECTOR] = own
-    return [*found.values()]
+                maps[DETECTOR] = own
+    return [*maps.values()]
 
 
 def main_distortion(evidence: ExecutorOutput) -> str | None:

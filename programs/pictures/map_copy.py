@@ -30,10 +30,10 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
     aligned = bool((row.get("reference_check") or {}).get("aligned"))
     pair = load_checked(row["image"], row.get("reference"), resize_reference=True, align=aligned)
     evidence = ExecutorOutput.model_validate(row["executor_evidence"])
-    found = heatmaps(Assessment(executor_evidence=evidence, image=pair.image, reference=pair.compared))
-    if not found:
+    maps = heatmaps(Assessment(executor_evidence=evidence, image=pair.image, reference=pair.compared))
+    if not maps:
         return None
-    heatmap = found[-1]
+    heatmap = maps[-1]
     scale = min(1.0, side / max(pair.image.size))
     width, height = (max(round(length * scale), 1) for length in pair.image.size)
     picture = Image.fromarray(paint(pair.image.pixels, heatmap, (width, height)))
