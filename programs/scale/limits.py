@@ -32,7 +32,7 @@ class LimitActor:
 
     def ask(self, worker: str, server: str, highest: float | None) -> str:
         """Return ``GO``, ``WAIT``, ``HALTED``, or one line about the limit that is reached."""
-        under_way = sum(other == server for each in self._admitted.values() for other, _ in each)
+        under_way = sum(other == server for requests in self._admitted.values() for other, _ in requests)
         if self.in_flight is not None and under_way >= self.in_flight and not self.limits.halted.is_set():
             return WAIT
         try:

@@ -102,7 +102,7 @@ def _outcomes(run: ShardRun, todo: Sequence[PlannedShard], limit_actor: Any, poo
     worker_run = replace(run, folder="" if all_remote else os.getcwd(), output=_absolute(run.output))
     # Ray deprecates two arguments without a replacement before version 2.64, which bounds the extra ``ray``.
     warnings.filterwarnings("ignore", message=".*is deprecated and will be removed in Ray")
-    items = [{"start": each.start, "end": each.end} for each in todo]
+    items = [{"start": shard.start, "end": shard.end} for shard in todo]
     assessed = ray.data.from_items(items, override_num_blocks=len(items)).map_batches(
         ShardAssessor,
         fn_constructor_args=(worker_run, partial(ClusterLimits, limit_actor)),

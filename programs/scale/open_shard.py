@@ -126,16 +126,16 @@ def _of_tar(shard: Shard, question: SharedQuestion) -> Iterator[Job]:
             if not member.isfile() or not READ.fullmatch(f".{suffix.lower()}"):
                 continue
             seen.add(f"{folder}/{key}" if folder else key)
-            shown = f"{shard.file}/{member.name}"
+            source = f"{shard.file}/{member.name}"
             if member.size > MAX_FILE_BYTES:
-                yield _job({}, question, NoImage(shown, "the file is too large"))
+                yield _job({}, question, NoImage(source, "the file is too large"))
                 continue
             content = tar.extractfile(member)
             assert content is not None  # the member is a file
             data = content.read()
             if len(data) != member.size:
                 raise tarfile.ReadError(f"cut short in {member.name}")
-            yield _job({}, question, UndecodedImage(shown, data))
+            yield _job({}, question, UndecodedImage(source, data))
         # tarfile treats a damaged header, and a cut between two members, as the end of the file.
         file.seek(tar.offset)
         if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):

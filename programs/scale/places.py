@@ -28,9 +28,9 @@ def open_place(name: str) -> tuple[AbstractFileSystem, str]:
 def matching(pattern: str) -> list[str]:
     """Return the files that match a pattern, in order."""
     if "://" not in pattern:
-        return sorted(each for each in glob.glob(pattern, recursive=True) if os.path.isfile(each))
+        return sorted(path for path in glob.glob(pattern, recursive=True) if os.path.isfile(path))
     fs, path = open_place(pattern)
-    return sorted(fs.unstrip_protocol(each) for each in fs.glob(path))
+    return sorted(fs.unstrip_protocol(address) for address in fs.glob(path))
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:

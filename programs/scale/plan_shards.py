@@ -90,34 +90,34 @@ def plan_shards(
 def _parts(name: str, question: SharedQuestion, images: int, problems: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the fields of the shards of a name."""
     if PATTERN.search(name) and not os.path.exists(name):
-        found = matching(name)
-        if not found:
+        matches = matching(name)
+        if not matches:
             problems.append(f"{name}: no file matches this pattern; check the pattern")
-        tables = [each for each in found if each.endswith((".tar", ".parquet", ".csv"))]
-        for each in tables:
-            yield from _file(each, images)
-        yield from _images([each for each in found if each not in {*tables}], question, images, problems)
+        tables = [file for file in matches if file.endswith((".tar", ".parquet", ".csv"))]
+        for table in tables:
+            yield from _file(table, images)
+        yield from _images([file for file in matches if file not in {*tables}], question, images, problems)
         return
     if name.endswith((".tar", ".parquet", ".csv")):
         yield from _file(name, images)
         return
     fs, path = open_place(name)
     try:
-        listed = {str(each).rpartition("/")[2] for each in fs.ls(path, detail=False)} if fs.isdir(path) else set()
+        listed = {str(entry).rpartition("/")[2] for entry in fs.ls(path, detail=False)} if fs.isdir(path) else set()
     except OSError as error:
         raise UserError(f"{name}: cannot be listed ({error}); check the address and your permissions") from error
     if listed & {SPLIT, SPLITS}:
         for split in splits_in(name):
             yield from _rows(split, images)
         return
-    held = [each for suffix in ("tar", "parquet") for each in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
-    held = [each for each in held if listed and not _is_index(each, {*held})]
-    if held and any(READ.fullmatch(os.path.splitext(each)[1].lower()) for each in listed):
+    held = [file for suffix in ("tar", "parquet") for file in matching(f"{name.rstrip('/')}/**/*.{suffix}")]
+    held = [file for file in held if listed and not _is_index(file, {*held})]
+    if held and any(READ.fullmatch(os.path.splitext(entry)[1].lower()) for entry in listed):
         raise UserError(
             f"{name}: contains both images and Parquet or tar files; name one kind, for example {name}/*.jpg"
         )
-    for each in held:
-        yield from _file(each, images)
+    for file in held:
+        yield from _file(file, images)
     if not held:
         yield from _images([name], question, images, problems)
 
@@ -141,7 +141,7 @@ def _file(name: str, images: int) -> Iterator[dict[str, Any]]:
 def _csv(name: str, file: Any, images: int) -> Iterator[dict[str, Any]]:
     try:
         table = read_csv(io.TextIOWrapper(file, "utf-8-sig", newline=""), name)
-        column = image_column(name, [each.lower() for each in table.columns])
+        column = image_column(name, [column.lower() for column in table.columns])
         entries = (_entry_of_line(name, place, row, column) for place, row in table.rows)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -168,20 +168,20 @@ def _images(names: list[str], question: SharedQuestion, images: int, problems: l
     local = [name for name in names if "://" not in name or name.startswith("file://")]
     entries: Iterable[dict[str, Any]] = ()
     if local:
-        found = find_jobs(local, question.query, question.reference, question.resize_reference)
-        problems += map(str, found.problems)
-        if own := found.skipped.pop(OWN, 0):
+        search = find_jobs(local, question.query, question.reference, question.resize_reference)
+        problems += map(str, search.problems)
+        if own := search.skipped.pop(OWN, 0):
             logger.warning("skipped %s", skipped_text(Counter({OWN: own})))
-        problems += [f"skipped {count} {kind}" for kind, count in found.skipped.items()]
-        entries = (_local_entry(path_of(job.image), job.reference) for job in found.jobs)
+        problems += [f"skipped {count} {kind}" for kind, count in search.skipped.items()]
+        entries = (_local_entry(path_of(job.image), job.reference) for job in search.jobs)
         yield from ({"kind": "images", "entries": part} for part in _cut(entries, images))
-    for name in (each for each in names if each not in local):
+    for name in (name for name in names if name not in local):
         if question.reference:
             raise UserError(f"{name}: --reference works for local images only; name references in a table")
         part = [*_remote_entries(name)]
         if not part:
             problems.append(f"{name}: no image found; check the address")
-        yield from ({"kind": "images", "entries": each} for each in _cut(part, images))
+        yield from ({"kind": "images", "entries": entries} for entries in _cut(part, images))
 
 
 def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
@@ -190,18 +190,18 @@ def _local_entry(path: Path | None, reference: Any) -> dict[str, Any]:
     if reference is not None:
         entry["reference"] = name_of(reference)
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:  # the image is assessed, and fails with the reason
         return entry
-    return {**entry, "size": found.st_size, "stamp": str(found.st_mtime_ns)}
+    return {**entry, "size": status.st_size, "stamp": str(status.st_mtime_ns)}
 
 
 def _remote_entries(name: str) -> Iterator[dict[str, Any]]:
     fs, path = open_place(name)
-    found = fs.find(path, detail=True)
-    for each, info in sorted(found.items()):
-        if each == path or READ.fullmatch(os.path.splitext(each)[1].lower()):
-            yield {"image": fs.unstrip_protocol(each), "size": info.get("size") or 0, "stamp": stamp_of(info)}
+    files = fs.find(path, detail=True)
+    for file, info in sorted(files.items()):
+        if file == path or READ.fullmatch(os.path.splitext(file)[1].lower()):
+            yield {"image": fs.unstrip_protocol(file), "size": info.get("size") or 0, "stamp": stamp_of(info)}
 
 
 def _cut(entries: Iterable[dict[str, Any]], images: int) -> Iterator[list[dict[str, Any]]]:

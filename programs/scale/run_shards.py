@@ -49,20 +49,20 @@ class RunOfShards:
     def todo(self) -> list[PlannedShard]:
         """The shards that have no complete file."""
         finished = {number for number, stamp in self.stamps.items() if stamp.complete}
-        return [each for each in self.planned if each.number not in finished]
+        return [shard for shard in self.planned if shard.number not in finished]
 
     @property
     def unfinished(self) -> int:
         """The number of unfinished shards, without those set aside."""
-        return sum(each.number not in self.set_aside for each in self.todo)
+        return sum(shard.number not in self.set_aside for shard in self.todo)
 
     @property
     def figures(self) -> dict[str, int]:
         """The counts over the shards that have a file, as in ``_SUCCESS``."""
         stamps = self.stamps.values()
-        images, failed = sum(each.images for each in stamps), sum(each.failed for each in stamps)
+        images, failed = sum(stamp.images for stamp in stamps), sum(stamp.failed for stamp in stamps)
         counts = {"images": images, "assessed": images - failed, "failed": failed}
-        of_the_model = {name: sum(getattr(each, name) for each in stamps) for name in ("unscored", "incomplete")}
+        of_the_model = {name: sum(getattr(stamp, name) for stamp in stamps) for name in ("unscored", "incomplete")}
         return {**counts, **of_the_model, "shards": len(stamps)}
 
 
@@ -105,7 +105,7 @@ def run_shards(
             # The written files count, not the engine's report: a worker may have stopped between the two.
             result.stamps = _files_of(folder, planned, fingerprint)
         if not result.stopped_by:
-            unwritten = [each.number for each in result.todo if each.number not in result.stamps]
+            unwritten = [shard.number for shard in result.todo if shard.number not in result.stamps]
             result.set_aside = dict.fromkeys(unwritten, NO_FILE) | result.set_aside
         if not result.todo:
             _write_success(folder, {**result.figures, "fingerprint": fingerprint})
@@ -115,19 +115,19 @@ def run_shards(
 def assess_here(run: ShardRun, todo: Sequence[PlannedShard]) -> Iterator[ShardOutcome]:
     """Run the shards on this machine, with ``assess_many``, without a pause between shards."""
     assess = ShardAssessor(run)
-    return assess.assess(Shard(**orjson.loads(assess.folder.read(PLAN, each.start, each.end))) for each in todo)
+    return assess.assess(Shard(**orjson.loads(assess.folder.read(PLAN, shard.start, shard.end))) for shard in todo)
 
 
 def _files_of(folder: ShardFolder, planned: Sequence[PlannedShard], fingerprint: str) -> dict[int, ShardStamp]:
     """Return the stamps of this run's files, by number; remove files of shards that are no longer in the plan."""
-    digests = {each.number: each.digest for each in planned}
+    digests = {shard.number: shard.digest for shard in planned}
     numbers = folder.shards()
     for number in set(numbers) - digests.keys():
         folder.remove(shard_name(number))
-    found = folder.stamps([number for number in numbers if number in digests])
+    stamps = folder.stamps([number for number in numbers if number in digests])
     return {
         number: stamp
-        for number, stamp in found.items()
+        for number, stamp in stamps.items()
         if stamp and (stamp.fingerprint, stamp.digest) == (fingerprint, digests[number])
     }
 

@@ -125,7 +125,7 @@ class ShardAssessor:
             if self.limits.halted.is_set():
                 return {"outcome": []}
             shards = (Shard(**orjson.loads(self.folder.read(PLAN, int(start), int(end)))) for start, end in lines)
-            return {"outcome": [orjson.dumps(asdict(each)).decode() for each in self.assess(shards)]}
+            return {"outcome": [orjson.dumps(asdict(outcome)).decode() for outcome in self.assess(shards)]}
 
     def assess(self, shards: Iterable[Shard]) -> Iterator[ShardOutcome]:
         """Assess shards, several images (also of different shards) at a time; yield each when its file is written.

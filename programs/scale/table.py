@@ -100,7 +100,7 @@ class ShardFolder:
         if not self._fs.isdir(self._root):
             return []
         names = (str(path).rstrip("/").rpartition("/")[2] for path in self._fs.ls(self._root, detail=False))
-        return sorted(int(found[1]) for name in names if (found := _SHARD.fullmatch(name)))
+        return sorted(int(match[1]) for name in names if (match := _SHARD.fullmatch(name)))
 
     def stamps(self, numbers: Sequence[int]) -> dict[int, ShardStamp | None]:
         """Return the footer of each file, by number; ``None`` for a foreign or damaged file."""
@@ -147,16 +147,16 @@ class ShardFolder:
     def described(self, name: str) -> dict[str, Any] | None:
         """Return the JSON object in a file; ``None`` without one."""
         try:
-            found = json.loads(self.read(name))
+            value = json.loads(self.read(name))
         except (FileNotFoundError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
 
     def _stamp(self, number: int) -> ShardStamp | None:
         try:
             with self._fs.open(self._path(shard_name(number)), "rb") as file:
-                found = pq.read_metadata(file).metadata or {}
-            return ShardStamp(**orjson.loads(found[STAMP]))
+                metadata = pq.read_metadata(file).metadata or {}
+            return ShardStamp(**orjson.loads(metadata[STAMP]))
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError):
             return None
 
@@ -219,8 +219,8 @@ def shard_name(number: int) -> str:
     return f"shard-{number:05d}.parquet"
 
 
-def _value(column: str, found: Any) -> Any:
-    return orjson.loads(found) if found is not None and column in _AS_JSON else found
+def _value(column: str, value: Any) -> Any:
+    return orjson.loads(value) if value is not None and column in _AS_JSON else value
 
 
 def _text(value: Any) -> str:
