@@ -17,7 +17,6 @@ SCORES = {"score", "quality_score", "final_score", "mos", "final_answer"}
 CONTRADICTED = 0.5  # minimum probability of the stated level, relative to the most probable one
 
 
-# Prompts and schemas contain the name of this class, as of every answer class.
 class ScoredAnswer(ModelAnswer):
     """A quality rating: the most likely level, how probable each level is, and the reason."""
 
