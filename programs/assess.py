@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TextIO
@@ -46,7 +47,7 @@ from agenticiqa.programs.stages.summarizer import Summarizer
 from agenticiqa.programs.tools import toolbox
 from agenticiqa.programs.tools.catalog import own_tool
 from agenticiqa.programs.tools.metrics.learned_iqa import TOOL, outside_training
-from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput
+from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 
 class AgenticIQA(SavedProgram):
@@ -288,52 +289,20 @@ class AgenticIQA(SavedProgram):
     ) -> Assessment:
         """Run the stages; DSPy calls this when the program is called."""
         with bookkeeping(image, self.keep_history) as finish:
-            question, offered, limit = checked(query), read_options(options), self.max_replan_iterations
-            asked = query_for_stages(question, offered)
+            question, offered = checked(query), read_options(options)
             backend = asked_backend(self)  # an error without a model, before anything is loaded
             pair = self.load_pair(image, reference, resize_reference, align)
             progress.log_started(pair.image, question, pair.compared, backend)
-            record, history, feedback, plan, evidence = RunRecord(), list[str](), "", None, None
-            while True:
-                with record.timed("planner"):
-                    planned = record.noted(
-                        self.planner(image=pair.image, query=asked, reference=pair.compared, feedback=feedback)
-                    )
-                if planned.plan == plan:
-                    progress.unchanged_plan(offline=not self.questions)
+            current = Round(self, pair, question, offered, self.max_replan_iterations)
+            while current.make_plan():
+                current.execute()
+                current.summarize()
+                if not current.decide():
                     break
-                plan, iteration = planned.plan, len(history)
-                progress.planned(plan, record.seconds["planner"])
-
-                measured = pair.reference if plan.tools else pair.compared  # a named metric compares any two images
-                with record.timed("executor"):
-                    executed = record.noted(
-                        self.executor(image=pair.image, query=asked, plan=plan, reference=measured, earlier=evidence)
-                    )
-                evidence = executed.evidence
-
-                summarized, verdict = self.summarize(pair, question, offered, plan, evidence, iteration, limit, record)
-
-                with record.timed("replan"):
-                    decided = record.noted(
-                        self.replan(
-                            plan=plan,
-                            evidence=evidence,
-                            result=summarized.result,
-                            verdict=verdict,
-                            iteration=iteration,
-                            max_iterations=limit,
-                        )
-                    )
-                result = decided.result
-                if not result.need_replan:
-                    break
-                reason = str(result.replan_reason)
-                history, feedback = remember(history, iteration + 1, reason), feedback_on(plan, reason)
-                next_round()
-            if result.need_replan:  # a replan was requested, but the plan did not change: the answer is final
-                result = as_final(result)
-            result = with_check(result, pair.check)
+            else:  # the plan did not change, so the answer is final
+                progress.unchanged_plan(offline=not self.questions)
+                current.result = as_final(current.result)
+            result, record = with_check(current.result, pair.check), current.record
             with cpu_slot():
                 outside = () if pair.compared else outside_training(pair.image.assessed)
             return finish(
@@ -341,14 +310,14 @@ class AgenticIQA(SavedProgram):
                     final_answer=result.final_answer,
                     quality_score=result.quality_score,
                     quality_reasoning=result.quality_reasoning,
-                    query_type=summarized.query_type,
-                    options=dict(summarized.options),
+                    query_type=current.summarized.query_type,
+                    options=dict(current.summarized.options),
                     outside_training=list(outside),
-                    plan=plan,
-                    executor_evidence=evidence,
+                    plan=current.plan,
+                    executor_evidence=current.evidence,
                     summarizer_result=result,
-                    iteration_count=len(history),
-                    replan_history=history,
+                    iteration_count=current.iteration,
+                    replan_history=current.history,
                     rejected_answers=record.rejected_answers,
                     timings_ms=record.timings_ms,
                     image=pair.image,
@@ -396,47 +365,109 @@ class AgenticIQA(SavedProgram):
             "align": self.align,
         }
 
-    def summarize(
-        self,
-        pair: Pair,
-        query: str,
-        options: Mapping[str, str] | None,
-        plan: PlannerOutput,
-        evidence: ExecutorOutput,
-        iteration: int,
-        limit: int,
-        record: RunRecord,
-    ) -> tuple[Summarized, ReplanVerdict]:
-        """Answer from the evidence and decide whether to replan, both in parallel.
 
-        Args:
-            pair: The loaded images.
-            query: The question.
-            options: The options by letter, or ``None``.
-            plan: The plan that was executed.
-            evidence: The evidence that was collected.
-            iteration: The number of earlier plans.
-            limit: The most further plans.
-            record: Receives the wall time and the rejected answers.
+@dataclass(repr=False)
+class Round:
+    """The current round of an assessment: each step runs a stage of the program, and stores what it returns.
 
-        Returns:
-            The answer and the replan verdict.
-        """
-        decide = None
-        if self.replan.needs_verdict(plan, evidence, iteration, limit):
-            decide = partial(self.replan.verdict, query_for_stages(query, options), plan, evidence)
-        with beside(decide) as verdict, record.timed("summarizer"):
-            summarized = record.noted(
-                self.summarizer(
-                    image=pair.image,
-                    query=query,
-                    plan=plan,
-                    evidence=evidence,
-                    reference=pair.compared,
-                    options=options,
-                )
+    ``AgenticIQA.forward`` and the nodes of ``programs.graph`` run the steps: plan, execute, summarize and decide.
+
+    Attributes:
+        program: The program.
+        pair: The loaded images.
+        query: The question.
+        options: The options by letter, or ``None``.
+        limit: The most further plans.
+        record: The wall times and the rejected answers of all rounds.
+        iteration: The number of replan requests.
+        history: The reason for each replan request.
+        feedback: Why the last evidence was insufficient, for the planner; empty in the first round.
+        plan: What the planner returned.
+        evidence: What the executor returned.
+        summarized: What the summarizer returned.
+        verdict: Whether a model asks to plan again.
+        result: The answer with the replan decision.
+    """
+
+    program: AgenticIQA
+    pair: Pair
+    query: str
+    options: Mapping[str, str] | None
+    limit: int
+    record: RunRecord = field(default_factory=RunRecord)
+    iteration: int = 0
+    history: list[str] = field(default_factory=list)
+    feedback: str = ""
+    plan: PlannerOutput = field(init=False)
+    evidence: ExecutorOutput = field(init=False)
+    summarized: Summarized = field(init=False)
+    verdict: ReplanVerdict = field(init=False)
+    result: SummarizerOutput = field(init=False)
+
+    @property
+    def query_with_options(self) -> str:
+        """The question with its options, the input of all stages except the summarizer."""
+        return query_for_stages(self.query, self.options)
+
+    def make_plan(self) -> bool:
+        """Plan, and return whether there is something new to execute; an unchanged plan gives the same evidence."""
+        image, reference = self.pair.image, self.pair.compared
+        with self.record.timed("planner"):
+            planned = self.program.planner(
+                image=image, query=self.query_with_options, reference=reference, feedback=self.feedback
             )
-        return summarized, verdict.result() if decide else ReplanVerdict()
+        self.record.noted(planned)
+        if self.feedback and planned.plan == self.plan:
+            return False
+        self.plan = planned.plan
+        progress.planned(self.plan, self.record.seconds["planner"])
+        return True
+
+    def execute(self) -> None:
+        """Collect the evidence that the plan requests."""
+        image, query, plan = self.pair.image, self.query_with_options, self.plan
+        reference = self.pair.reference if plan.tools else self.pair.compared  # a named tool compares any two images
+        earlier = self.evidence if self.feedback else None
+        with self.record.timed("executor"):
+            executed = self.program.executor(image=image, query=query, plan=plan, reference=reference, earlier=earlier)
+        self.evidence = self.record.noted(executed).evidence
+
+    def summarize(self) -> None:
+        """Answer from the evidence, while a model decides about doubts in it."""
+        replan, decide = self.program.replan, None
+        if replan.needs_verdict(self.plan, self.evidence, self.iteration, self.limit):
+            decide = partial(replan.verdict, self.query_with_options, self.plan, self.evidence)
+        with beside(decide) as verdict, self.record.timed("summarizer"):
+            self.summarized = self.program.summarizer(
+                image=self.pair.image,
+                query=self.query,
+                plan=self.plan,
+                evidence=self.evidence,
+                reference=self.pair.compared,
+                options=self.options,
+            )
+            self.record.noted(self.summarized)
+        self.verdict = verdict.result() if decide else ReplanVerdict()
+
+    def decide(self) -> bool:
+        """Decide whether to plan again, and return the decision; if so, the next round has started."""
+        with self.record.timed("replan"):
+            decided = self.program.replan(
+                plan=self.plan,
+                evidence=self.evidence,
+                result=self.summarized.result,
+                verdict=self.verdict,
+                iteration=self.iteration,
+                max_iterations=self.limit,
+            )
+        self.result = self.record.noted(decided).result
+        if self.result.need_replan:
+            reason = str(self.result.replan_reason)
+            self.iteration += 1
+            self.history = remember(self.history, self.iteration, reason)
+            self.feedback = feedback_on(self.plan, reason)
+            next_round()
+        return self.result.need_replan
 
 
 class Stages(NamedTuple):

@@ -20,20 +20,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
-from agenticiqa.programs.assess import AgenticIQA, asked_backend
+from agenticiqa.programs.assess import AgenticIQA, Round, asked_backend
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import ImageError, NoScore, UserError
 from agenticiqa.programs.events import assessing
 from agenticiqa.programs.images import name_of
-from agenticiqa.programs.images.pairs import Pair
 from agenticiqa.programs.offline.reference import with_check
-from agenticiqa.programs.questions.options import query_for_stages, read_options
+from agenticiqa.programs.questions.options import read_options
 from agenticiqa.programs.result import RunRecord
 from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.inputs import checked
 from agenticiqa.programs.stages.planner import feedback_on
-from agenticiqa.programs.stages.protocols import StageResult
-from agenticiqa.programs.stages.replan import as_final, remember
+from agenticiqa.programs.stages.replan import as_final
 from agenticiqa.signatures.types import ExecutorOutput, PlannerOutput, SummarizerOutput
 
 if TYPE_CHECKING:
@@ -105,28 +103,18 @@ def planner_node(state: AgenticIQAState, config: RunnableConfig | None = None) -
         Unanswered: No answer of the Planner's model was usable.
         dspy.LMError: The Planner's model could not be reached.
     """
-    result, plan = state.get("summarizer_result"), state.get("plan")
-    feedback = feedback_on(plan, str(result.replan_reason)) if plan and result and result.need_replan else ""
-    with _running(state, config) as program:
-        pair = _images(state, program)
-        planned = program.planner(image=pair.image, query=_asked(state), reference=pair.compared, feedback=feedback)
-    return {"plan": planned.plan, **_rejected(state, planned)}
+    with _round(state, config) as current:
+        current.make_plan()
+    return {"plan": current.plan, **_rejected(state, current)}
 
 
 def executor_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
     """Collect the evidence that the plan requests; return ``executor_evidence``, or ``error`` without a plan."""
-    plan = state.get("plan")
-    if plan is None:
+    if state.get("plan") is None:
         return {"error": "executor: the state has no plan; run the planner first"}
-    result = state.get("summarizer_result")
-    earlier = state.get("executor_evidence") if result and result.need_replan else None
-    with _running(state, config) as program:
-        pair = _images(state, program)
-        reference = pair.reference if plan.tools else pair.compared
-        executed = program.executor(
-            image=pair.image, query=_asked(state), plan=plan, reference=reference, earlier=earlier
-        )
-    return {"executor_evidence": executed.evidence, **_rejected(state, executed)}
+    with _round(state, config) as current:
+        current.execute()
+    return {"executor_evidence": current.evidence, **_rejected(state, current)}
 
 
 def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None) -> dict[str, Any]:
@@ -136,50 +124,27 @@ def summarizer_node(state: AgenticIQAState, config: RunnableConfig | None = None
     ``iteration_count`` and ``replan_history``. Returns ``error`` instead if the state has no plan, if the executor did
     not run, if an image cannot be loaded, or if there is neither a tool score nor a model answer.
     """
-    plan = state.get("plan")
-    missing = [key for key, there in (("plan", plan), ("executor_evidence", "executor_evidence" in state)) if not there]
-    if plan is None or missing:
+    there = {"plan": state.get("plan") is not None, "executor_evidence": "executor_evidence" in state}
+    if missing := [key for key, is_there in there.items() if not is_there]:
         return {"error": f"summarizer: the state has no {' and no '.join(missing)}; run the earlier nodes first"}
-    evidence = state.get("executor_evidence") or ExecutorOutput()
     try:
-        with _running(state, config) as program:
-            result, record = _summarized(program, state, plan, evidence)
+        with _round(state, config) as current:
+            current.summarize()
+            current.decide()
     except (ImageError, NoScore) as error:
         return {"error": f"summarizer: {error}"}
-    iteration, history = state.get("iteration_count", 0), state.get("replan_history", [])
-    if result.need_replan:
-        iteration += 1
-        history = remember(history, iteration, str(result.replan_reason))
-    update = {"summarizer_result": result, "iteration_count": iteration, "replan_history": history}
-    return {**update, **_rejected(state, record)}
+    return {
+        "summarizer_result": with_check(current.result, current.pair.check),
+        "iteration_count": current.iteration,
+        "replan_history": current.history,
+        **_rejected(state, current),
+    }
 
 
-def _summarized(
-    program: AgenticIQA, state: AgenticIQAState, plan: PlannerOutput, evidence: ExecutorOutput
-) -> tuple[SummarizerOutput, RunRecord]:
-    """Return the answer with the replan decision, and the rejected model answers."""
-    pair = _images(state, program)
-    iteration = state.get("iteration_count", 0)
-    limit = state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS)
-    options, record = read_options(state.get("options")), RunRecord()
-    summarized, verdict = program.summarize(pair, state["query"], options, plan, evidence, iteration, limit, record)
-    decided = program.replan(
-        plan=plan,
-        evidence=evidence,
-        result=summarized.result,
-        verdict=verdict,
-        iteration=iteration,
-        max_iterations=limit,
-    )
-    return with_check(decided.result, pair.check), record
-
-
-def _rejected(state: AgenticIQAState, result: StageResult) -> dict[str, Any]:
+def _rejected(state: AgenticIQAState, current: Round) -> dict[str, Any]:
     """Return the state update with all rejected answers so far; empty if this node rejected none."""
-    earlier = state.get("rejected_answers") or {}
-    record = RunRecord(rejected_answers={stage: [*reasons] for stage, reasons in earlier.items()})
-    record.noted(result)
-    return {"rejected_answers": record.rejected_answers} if any(result.rejected_answers.values()) else {}
+    rejected = current.record.rejected_answers
+    return {} if rejected == (state.get("rejected_answers") or {}) else {"rejected_answers": rejected}
 
 
 def decide_next_node(state: AgenticIQAState) -> Literal["planner", "__end__"]:
@@ -303,21 +268,28 @@ def _refuse_other_limits(limit: object) -> None:
 
 
 @contextmanager
-def _running(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[AgenticIQA]:
-    """Yield the program of this run, with the logs and the DSPy history of a direct call of the program."""
-    program, (_, path) = _program(config), query_and_path(state)
+def _round(state: AgenticIQAState, config: RunnableConfig | None) -> Iterator[Round]:
+    """Yield the round that a state describes, with the logs and the DSPy history of a direct call of the program."""
+    program, (query, path) = _program(config), query_and_path(state)
+    iteration, rejected = state.get("iteration_count", 0), state.get("rejected_answers") or {}
     with assessing(name_of(path)) as assessed, recorded_usage(history=program.keep_history):
-        assessed.iteration = state.get("iteration_count", 0)
-        yield program
-
-
-def _asked(state: AgenticIQAState) -> str:
-    """Return the question with its options, the input of all stages except the summarizer."""
-    return query_for_stages(state["query"], read_options(state.get("options")))
-
-
-def _images(state: AgenticIQAState, program: AgenticIQA) -> Pair:
-    return program.load_pair(state["image_path"], state.get("reference_path"), state.get("resize_reference", False))
+        assessed.iteration = iteration
+        current = Round(
+            program,
+            program.load_pair(path, state.get("reference_path"), state.get("resize_reference", False)),
+            query,
+            read_options(state.get("options")),
+            state.get("max_replan_iterations", MAX_REPLAN_ITERATIONS),
+            RunRecord(rejected_answers={stage: [*reasons] for stage, reasons in rejected.items()}),
+            iteration,
+            state.get("replan_history", []),
+        )
+        plan, result = state.get("plan"), state.get("summarizer_result")
+        if plan is not None:
+            current.plan, current.evidence = plan, state.get("executor_evidence") or ExecutorOutput()
+            if result and result.need_replan:
+                current.feedback = feedback_on(plan, str(result.replan_reason))
+        yield current
 
 
 def query_and_path(state: AgenticIQAState) -> tuple[str, str]:

@@ -153,7 +153,7 @@ class Shown(dspy.Module):
 
 
 def test_stages_run_in_the_callers_stack(photo: Path) -> None:
-    """Between the two are the ``forward`` of program and executor, and two calls of DSPy's for each module."""
+    """Between the two are ``forward`` and the step of the round, and for each module two calls of DSPy's."""
     program = AgenticIQA.offline()
     assert isinstance(program.executor, Executor)
     program.executor.detect = shown = Shown()
@@ -162,7 +162,7 @@ def test_stages_run_in_the_callers_stack(photo: Path) -> None:
     first, *between, last = shown.calls[shown.calls.index(test) + 1 :]
     assert (first, last) == ("checked_call", "forward")
     by_dspy = ["sync_wrapper", "__call__"]
-    assert between == ["__call__", *by_dspy, "forward", *by_dspy, "forward", *by_dspy]
+    assert between == ["__call__", *by_dspy, "forward", "execute", *by_dspy, "forward", *by_dspy]
 
 
 def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:

@@ -180,6 +180,16 @@ def test_insufficient_evidence_is_replanned_until_the_limit(
     assert all("Distortion analysis failed" in field_of(body, "feedback") for body in later)
 
 
+def test_the_limit_counts_all_replans_of_which_the_newest_ten_are_kept(photo: Path) -> None:
+    """More than ten need an own count: a program that counted the kept reasons would plan without an end."""
+    config, _ = scripted({**GAP, "plan": [plan(region) for region in ("cup", "table") * 8]})
+    program = config["configurable"]["program"]
+    program.max_replan_iterations = 12
+    result = program(photo, RATE)
+    assert result.iteration_count == 12
+    assert [reason.partition(":")[0] for reason in result.replan_history] == [f"iteration {n}" for n in range(3, 13)]
+
+
 def test_an_unchanged_plan_ends_the_graph(photo: Path) -> None:
     config, engine = scripted(GAP)
     graph = build_graph(config["configurable"]["program"])
