@@ -52,7 +52,7 @@ def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
     """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
     from agenticiqa.configs.reading import json_value  # nor this, which loads pydantic
 
-    shown = f"adapter {os.fspath(file)}"
+    label = f"adapter {os.fspath(file)}"
     try:
         with open(file, "rb") as content:
             if not zipfile.is_zipfile(content):
@@ -62,12 +62,12 @@ def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
         if about["digest"] != _digest(weights, about):
             raise ValueError("its content does not match its digest")
     except OSError as error:
-        raise UserError(f"{shown}: cannot be read ({error.strerror or error}); name another file") from error
+        raise UserError(f"{label}: cannot be read ({error.strerror or error}); name another file") from error
     except (ValueError, LookupError, TypeError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         why = " ".join(str(error).split())
-        raise UserError(f"{shown}: damaged, or not an adapter ({why}); fit one with calibrate adapter") from error
+        raise UserError(f"{label}: damaged, or not an adapter ({why}); fit one with calibrate adapter") from error
     if about["scorer"] != scorer:
-        raise UserError(f"{shown}: fitted to the scorer of another version; fit it again with calibrate adapter")
+        raise UserError(f"{label}: fitted to the scorer of another version; fit it again with calibrate adapter")
     return Adapter(Path(file).stem, weights, about)
 
 

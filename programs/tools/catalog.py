@@ -76,9 +76,9 @@ def own_tool(
     except (TypeError, ValueError):  # some functions of compiled code, such as max
         takes = []
     needed = [
-        each.kind
-        for each in takes
-        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        param.kind
+        for param in takes
+        if param.default is param.empty and param.kind not in (param.VAR_POSITIONAL, param.VAR_KEYWORD)
     ]
     if len(needed) not in (1, 2) or inspect.Parameter.KEYWORD_ONLY in needed:
         raise ToolError(f"{name}: expected a function of an image, or of an image and its reference")
@@ -124,7 +124,7 @@ def listing(tools: Mapping[str, Tool], curves: str) -> list[dict[str, Any]]:
             "unit": tool.unit,
             "cost_ms": tool.cost_ms,
             "good_at": list(tool.good_at),
-            "measured": {name: asdict(found) for name, found in tool.strengths().items()},
+            "measured": {name: asdict(row) for name, row in tool.strengths().items()},
             "description": tool.description,
             "source": tool.source,
             "status": "ready" if name in tools else f"not usable: {curve_or_reason(name, curves)[1]}",

@@ -116,14 +116,14 @@ def function_of(name: str) -> Callable[..., Measured]:
 def _documented(tool: Tool) -> str:
     """Return the docstring of a tool's function of pixels, with the arguments and the batches of ``measure``."""
     text = inspect.getdoc(tool.measure.of_pixels if isinstance(tool.measure, SharedMeasure) else tool.measure) or ""
-    for own, shown in {
+    for own, replacement in {
         r"    image: [\s\S]*?\n\n": "    image: One image or a batch, in any form that ``measure`` takes.\n"
         f"    reference: {REFERENCE[tool.kind]}\n\n",
         r"\n\nRaises:": "\n    A float for one image, an array of shape (N,) for a batch.\n\nRaises:",
         r"(The|An) array is of another kind": MISUSE[tool.kind],
         r"\Z": "\n    ImageError: An image is invalid.",
     }.items():
-        text = re.sub(own, shown, text, count=1)
+        text = re.sub(own, replacement, text, count=1)
     return text
 
 
@@ -143,10 +143,10 @@ def _value(tool: Tool, image: Any, reference: Any) -> float:
 def _images_in(source: Any) -> tuple[Sequence[Any], bool]:
     """Return the images of a source, and whether it is a batch."""
     if isinstance(source, list | tuple):
-        found = [_images_in(each) for each in source]
-        if any(several for _, several in found):
+        parts = [_images_in(item) for item in source]
+        if any(several for _, several in parts):
             raise ImageError("expected single images in a list, found a batch in it")
-        return [images[0] for images, _ in found], True
+        return [images[0] for images, _ in parts], True
     tensor = hasattr(source, "detach") and hasattr(source, "cpu")
     if tensor:  # a tensor of torch, on any device; torch itself is not imported
         source = source.detach().cpu()

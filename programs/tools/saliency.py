@@ -52,10 +52,10 @@ def predict(pixels: RGB) -> Mask:
     scaled = np.asarray(small, dtype=np.float32)
     scaled = scaled / max(float(scaled.max()), 1.0)
     mean, spread = np.array(MEAN, np.float32), np.array(SPREAD, np.float32)
-    given: NDArray[np.float32] = ((scaled - mean) / spread).transpose(2, 0, 1)[None]
-    found: Mask = run_network(NETWORK, SHA256, FUSED, given)[0, 0]
-    found.flags.writeable = False
-    return found
+    inputs: NDArray[np.float32] = ((scaled - mean) / spread).transpose(2, 0, 1)[None]
+    saliency: Mask = run_network(NETWORK, SHA256, FUSED, inputs)[0, 0]
+    saliency.flags.writeable = False
+    return saliency
 
 
 def subject_box(seen: Mask, size: tuple[int, int]) -> Box | None:

@@ -51,7 +51,7 @@ class Errors:
 @cache
 def errors_by_source() -> Mapping[str, Errors]:
     """Return the errors of tools for quality as a whole, by source of the images; empty in an old table."""
-    found: dict[str, Errors] = {}
+    errors: dict[str, Errors] = {}
     for source, rows in (_table().get("errors") or {}).items():
         tools = [*rows["tools"]]
         pairs = {
@@ -59,8 +59,8 @@ def errors_by_source() -> Mapping[str, Errors]:
             for a, (_, *values) in rows["tools"].items()
             for b, value in zip(tools, values, strict=False)
         }
-        found[source] = Errors({tool: row[0] for tool, row in rows["tools"].items()}, pairs)
-    return found
+        errors[source] = Errors({tool: row[0] for tool, row in rows["tools"].items()}, pairs)
+    return errors
 
 
 @cache

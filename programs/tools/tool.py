@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 MOS_STD = 0.8  # levels; standard deviation of MOS in sets of photos (CLIVE 0.80, BIQ2021 0.76)
 OWN = "added by add_tool"  # the source of a tool of the user
 PYIQA = "pyiqa:"  # prefix of the name of a metric of that package
-RELIABLE = 0.5  # least SRCC with a distortion's level at which a tool is chosen for that distortion
+RELIABLE = 0.5  # least SRCC with a distortion's strength at which a tool is chosen for that distortion
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Tool:
         """
         from agenticiqa.signatures.types import OVERALL
 
-        reliable = {name: found for name, found in self.measured.items() if name == OVERALL or found.srcc >= RELIABLE}
+        reliable = {name: row for name, row in self.measured.items() if name == OVERALL or row.srcc >= RELIABLE}
         return dict(sorted(reliable.items(), key=lambda item: -item[1].srcc))
 
     def line(self) -> str:
@@ -157,7 +157,7 @@ class Tool:
             Its name, kind, description and measured performance.
         """
         if self.measured:
-            best = ", ".join(f"{name}: SRCC {found.srcc:.2f} (n={found.n})" for name, found in self.strengths().items())
+            best = ", ".join(f"{name}: SRCC {row.srcc:.2f} (n={row.n})" for name, row in self.strengths().items())
         else:
             best = ", ".join(self.good_at)
         return f"{self.name} ({self.kind}): {self.description}" + (f" Best for: {best}." if best else "")
@@ -173,8 +173,8 @@ class Tool:
         """
         from agenticiqa.signatures.types import OVERALL
 
-        known = [(name, found) for name, found in self.strengths().items() if name in (*categories, OVERALL)]
-        figures = ", ".join(f"{name} {found.srcc:.2f}" for name, found in known)
+        known = [(name, row) for name, row in self.strengths().items() if name in (*categories, OVERALL)]
+        figures = ", ".join(f"{name} {row.srcc:.2f}" for name, row in known)
         return f"{self.name} ({figures})" if figures else self.line()
 
 
@@ -207,10 +207,10 @@ def get_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
     Raises:
         ToolError: There is no such tool; the message has the known names.
     """
-    found = find_tool(name, tools)
-    if found is None:
+    key = find_tool(name, tools)
+    if key is None:
         raise unknown_tool(name, tools)
-    return tools[found]
+    return tools[key]
 
 
 def unknown_tool(name: str, tools: Collection[str]) -> ToolError:
@@ -305,12 +305,12 @@ def _kept_or_measured(
 
     if not _kept_calls:
         return _measured(tool, image, reference, region, distortion)
-    compared = (each for each in (image, reference) if each is not None)
-    pixels = [each.memo.once("digest of pixels", partial(_digest, each)) for each in compared]
+    compared = (picture for picture in (image, reference) if picture is not None)
+    pixels = [picture.memo.once("digest of pixels", partial(_digest, picture)) for picture in compared]
     store = _kept_calls[-1]
     key = repr((version("agenticiqa"), tool.name, tool.curve, pixels))
-    if (found := store.measured(key)) is not None:
-        return ToolCall.model_validate_json(found)
+    if (text := store.measured(key)) is not None:
+        return ToolCall.model_validate_json(text)
     call = _measured(tool, image, reference, region, distortion)
     if call.error is None:
         store.keep_measured(key, call.model_dump_json())

@@ -61,8 +61,8 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
     if len(query) > LONGEST_READ:
         query = query[:LONGEST_READ].rpartition(" ")[0]  # no name is cut
     names = _spelled(frozenset(known)).finditer(query)
-    found = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
-    taken = {mention.start for mention in found}
+    mentions = [Mention(m[0], *m.span(), find_tool(m[0], known)) for m in names if _is_meant(m)]
+    taken = {mention.start for mention in mentions}
     unknown = [m for m in _UNKNOWN_NAME.finditer(query) if m.start(1) not in taken]
     taken |= {m.start(1) for m in unknown}
     plain = [name.upper() for name in known]
@@ -71,8 +71,8 @@ def tool_mentions(query: str, known: Collection[str]) -> list[Mention]:
         for m in _MISSPELLED_NAME.finditer(query)
         if m.start(1) not in taken and get_close_matches(m[1], plain, cutoff=_SIMILARITY)
     ]
-    found += [Mention(m[1], *m.span(1), None) for m in unknown]
-    return sorted(found, key=lambda mention: mention.start)
+    mentions += [Mention(m[1], *m.span(1), None) for m in unknown]
+    return sorted(mentions, key=lambda mention: mention.start)
 
 
 @lru_cache(maxsize=16)
@@ -96,8 +96,8 @@ def spelled_tools(query: str, tools: Collection[str]) -> list[str]:
     >>> spelled_tools("Is it noisy by ssimulacra 2? A. As NIQE says B. No", ["NIQE", "SSIMULACRA2"])
     ['SSIMULACRA2']
     """
-    found = _spelled(frozenset(tools)).finditer(readable(without_options(query)))
-    return unique(tool for match in found if (tool := find_tool(match[0], tools)))
+    matches = _spelled(frozenset(tools)).finditer(readable(without_options(query)))
+    return unique(tool for match in matches if (tool := find_tool(match[0], tools)))
 
 
 def without_options(query: str) -> str:

@@ -95,10 +95,10 @@ def _of_file(path: Path) -> bytes:
 @lru_cache(maxsize=4)
 def _known(file: Path) -> dict[str | bytes, frozenset[Part]]:
     """Return the parts by digest of file or pixels; the sizes are also keys."""
-    found: dict[str | bytes, set[Part]] = {}
+    sets: dict[str | bytes, set[Part]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             digests = base64.b64decode(row["digests"])
             for key in (row["size"], *(digests[at : at + DIGEST] for at in range(0, len(digests), DIGEST))):
-                found.setdefault(key, set()).add(Part(row["set"], row["split"]))
-    return {key: frozenset(parts) for key, parts in found.items()}
+                sets.setdefault(key, set()).add(Part(row["set"], row["split"]))
+    return {key: frozenset(parts) for key, parts in sets.items()}

@@ -41,15 +41,15 @@ def blockiness_map(image: RGB) -> Plane:
     ratio = np.zeros(cell_counts(image))
     for axis in (0, 1):
         grid = int(grid_ratios(parts, axis).argmax())
-        found = []
+        sums = []
         for band in luma_bands(image, beyond=3 if axis == 0 else 0):
             steps = grid_steps(band, axis)
             lines = np.arange(steps.shape[axis]) % GRID == grid
             on_grid = np.broadcast_to(lines[:, None] if axis == 0 else lines, steps.shape)
             shape = min(len(band), BAND), band.shape[1]
             kinds = (steps * on_grid, on_grid, steps * ~on_grid, ~on_grid)
-            found.append([cell_sums(placed(kind, shape, 0)) for kind in kinds])
-        on, on_count, off, off_count = (np.concatenate(rows) for rows in zip(*found, strict=True))
+            sums.append([cell_sums(placed(kind, shape, 0)) for kind in kinds])
+        on, on_count, off, off_count = (np.concatenate(rows) for rows in zip(*sums, strict=True))
         ratio += (on / np.maximum(on_count, 1) + FAINT_STEP) / (off / np.maximum(off_count, 1) + FAINT_STEP) / 2
     return np.maximum(ratio - USUAL, 0)
 

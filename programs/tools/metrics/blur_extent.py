@@ -40,10 +40,10 @@ def blur_extent_map(image: RGB) -> Plane:
     check_image(image)
     worst = np.zeros(cell_counts(image))
     for axis in (0, 1):
-        found = [
-            [cell_sums(placed(each, band.shape, 2)) for each in gradients(band, axis)] for band in luma_bands(image)
+        sums = [
+            [cell_sums(placed(plane, band.shape, 2)) for plane in gradients(band, axis)] for band in luma_bands(image)
         ]
-        total, left = (np.concatenate(rows) for rows in zip(*found, strict=True))
+        total, left = (np.concatenate(rows) for rows in zip(*sums, strict=True))
         extent = np.divide(left, total, out=np.zeros_like(total), where=total > FAINT_GRADIENT * CELL**2)
         np.maximum(worst, extent - USUAL, out=worst)
     return worst

@@ -65,16 +65,16 @@ def brisque(image: RGB) -> float:
 def _features(scale: Scale) -> NDArray[np.float64]:
     """Return shapes and variances of the fits to all coefficients of one scale: (18,)."""
     count, step = scale.height * scale.width, band_height(scale.width)
-    found = np.zeros((5, 5))
+    sums = np.zeros((5, 5))
     above = coefficients(scale, scale.height - 1, scale.height, "constant")  # the plane is a torus
     for top in range(0, scale.height, step):
         band = np.vstack([above, coefficients(scale, top, min(top + step, scale.height), "constant")])
         torus = np.hstack([band[:, -1:], band])[None]
-        found += [np.hstack(moments(values)) for values in neighbor_products(torus)]
+        sums += [np.hstack(moments(values)) for values in neighbor_products(torus)]
         above = band[-1:]
-    whole = Moments(*found[0])
+    whole = Moments(*sums[0])
     features = [symmetric_shape(whole, count), whole.energy / count]
-    for row in found[1:]:
+    for row in sums[1:]:
         fit = fit_aggd(Moments(*row), count)
         features += [fit.shape, fit.mean, fit.left**2, fit.right**2]
     return np.stack(features)

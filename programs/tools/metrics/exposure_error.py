@@ -54,8 +54,8 @@ def exposure_error_map(image: RGB) -> Plane:
 
 
 def _of_loaded(image: "LoadedImage") -> float:
-    found = all_statistics(image)
-    return max(float(_error(found["mean_luma"])), found["clipped_bright"])
+    statistics = all_statistics(image)
+    return max(float(_error(statistics["mean_luma"])), statistics["clipped_bright"])
 
 
 def _error(level: "float | Plane") -> Plane:

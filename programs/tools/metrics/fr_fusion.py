@@ -39,7 +39,7 @@ class Member:
         return 1 + 4 / (1 + (self.distance(raw) / self.middle) ** self.steepness)
 
 
-# Fitted on LIVE r2: 72 images of 4 contents, 100 - DMOS.
+# Fitted on LIVE r2: 72 images of 4 scenes, 100 - DMOS.
 MEMBERS: dict[str, Member] = {
     "HaarPSI": Member(haarpsi.TOOL, best=1, middle=0.2363, steepness=1.2436),
     "MDSI": Member(mdsi.TOOL, best=0, middle=0.3285, steepness=3.4637),

@@ -103,8 +103,8 @@ def predicted_mos(image: "LoadedImage", adapter: Adapter | None = None) -> Predi
     def computed() -> PredictedMOS:
         if adapter is None:
             return widened(mos_of_pixels(working_copy(image)), outside_training(image))
-        found = adapter.adapted(*mos_and_features(working_copy(image)))
-        return widened(found, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
+        mos = adapter.adapted(*mos_and_features(working_copy(image)))
+        return widened(mos, [reason for reason in outside_training(image) if reason not in adapter.about["kinds"]])
 
     return image.memo.once(("predicted MOS", adapter and adapter.about["digest"]), computed)
 
@@ -138,8 +138,8 @@ def outside_training(image: "LoadedImage") -> tuple[Reason, ...]:
 
 def last_stage(image: RGB) -> NDArray[np.float32]:
     """Return the backbone's last activations (320, ceil(H / 32), ceil(W / 32)). Same image as ``learned_iqa``."""
-    found: NDArray[np.float32] = run_network(MODEL, SHA256, "late", as_input(image), BACKBONE)[0]
-    return found
+    activations: NDArray[np.float32] = run_network(MODEL, SHA256, "late", as_input(image), BACKBONE)[0]
+    return activations
 
 
 def _score_of(image: "LoadedImage", adapter: Adapter | None = None) -> float:

@@ -44,8 +44,8 @@ def noise_sigma_map(image: RGB) -> Plane:
         return np.zeros(cells)
     rows = max((height - 2) // BLOCK, 1) * BLOCK
     bands = (image[top : min(top + BAND, rows) + 2] for top in range(0, rows, BAND))
-    found = [block_noise(single_luma(band)) for band in bands]
-    sigmas, clipped = (np.concatenate(each) for each in zip(*found, strict=True))
+    blocks = [block_noise(single_luma(band)) for band in bands]
+    sigmas, clipped = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     known = np.where(clipped, np.inf, sigmas.astype(float))
     least = around(np.pad(known, [(0, a - b) for a, b in zip(cells, known.shape, strict=True)], "edge"), np.minimum)
     return np.maximum(np.where(np.isinf(least), 0.0, least) - USUAL, 0)

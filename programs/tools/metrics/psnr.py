@@ -57,9 +57,9 @@ def _squared_error(image: RGB, reference: RGB) -> float:
 
 
 def _sum_of_squares(values: NDArray[np.float32]) -> float:
-    found = float(np.dot(values, values))
-    if found < EXACT:  # no term is negative, so that no partial sum was rounded, in whatever order they were added
-        return found
+    total = float(np.dot(values, values))
+    if total < EXACT:  # no term is negative, so that no partial sum was rounded, in whatever order they were added
+        return total
     half = values.size // 2
     return _sum_of_squares(values[:half]) + _sum_of_squares(values[half:])
 

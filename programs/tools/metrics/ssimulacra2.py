@@ -208,12 +208,12 @@ def _parts(first: NDArray[Any], second: NDArray[Any], *, scale: int, norms: list
 def _errors(image: NDArray[Any], reference: NDArray[Any], *, scale: int) -> Maps:
     """Return the error maps of one scale that have a weight there, in the order of ``_used``."""
     used = _used(scale)
-    found: dict[tuple[str, int], Plane32] = {}
+    errors: dict[tuple[str, int], Plane32] = {}
     for name, values, originals in zip("XYB", _xyb(_linear(image)), _xyb(_linear(reference)), strict=True):
         kinds = [kind for plane, kind in used if plane == name]
         if kinds:
-            found |= {(name, kind): error for kind, error in _plane_errors(values, originals, kinds)}
-    return tuple(found[key] for key in used)
+            errors |= {(name, kind): error for kind, error in _plane_errors(values, originals, kinds)}
+    return tuple(errors[key] for key in used)
 
 
 def _plane_errors(image: Plane32, reference: Plane32, kinds: list[int]) -> Iterator[tuple[int, Plane32]]:

@@ -18,7 +18,7 @@ KEPT_PIXELS = 512 * 512  # pixels of an input; the working memory for more of th
 
 
 def run_network(
-    file: Path, sha256: str, output: str, given: NDArray[np.float32] | NDArray[np.int64], size: int | None = None
+    file: Path, sha256: str, output: str, inputs: NDArray[np.float32] | NDArray[np.int64], size: int | None = None
 ) -> NDArray[np.float32]:
     """Return one named output of a network with one input, pixels (1, C, H, W) or tokens (1, N).
 
@@ -26,24 +26,24 @@ def run_network(
 
     Raises ToolError when the file is missing or its sha256 is not the given one.
     """
-    return run_for(file, sha256, (output,), given, size)[0]
+    return run_for(file, sha256, (output,), inputs, size)[0]
 
 
 def run_for(
     file: Path,
     sha256: str,
     outputs: tuple[str, ...],
-    given: NDArray[np.float32] | NDArray[np.int64],
+    inputs: NDArray[np.float32] | NDArray[np.int64],
     size: int | None = None,
 ) -> list[NDArray[np.float32]]:
     """Return several outputs, as ``run_network`` does."""
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.RunOptions()
-    if given.shape[-2] * given.shape[-1] > KEPT_PIXELS:  # a fifth of the time of smaller inputs
+    if inputs.shape[-2] * inputs.shape[-1] > KEPT_PIXELS:  # a fifth of the time of smaller inputs
         options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
     session = _sessions.once((file, sha256, size), lambda: _loaded(file, sha256, size))
-    found: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: given}, options)
-    return found
+    results: list[NDArray[np.float32]] = session.run(outputs, {session.get_inputs()[0].name: inputs}, options)
+    return results
 
 
 def silent_onnxruntime() -> Any:

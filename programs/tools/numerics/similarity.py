@@ -63,7 +63,7 @@ def framed(
     sides = ((margin, margin), (margin, margin), *[(0, 0)] * (image.ndim - 2))
     rows, columns = (slice(FRAME, FRAME + -(-side // factor)) for side in image.shape[:2])
     pair = (np.pad(pixels, sides, mode="symmetric") for pixels in (image, reference))
-    return tuple(found[..., rows, columns] for found in compare(*pair))
+    return tuple(plane[..., rows, columns] for plane in compare(*pair))
 
 
 def working_factor(shape: tuple[int, ...]) -> int:

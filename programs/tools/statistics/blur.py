@@ -25,7 +25,7 @@ def blur_extent(parts: Sequence[Luma]) -> float:
     """
     extents = [0.0]
     for axis in (0, 1):
-        pairs = [[each.sum(dtype=float) for each in gradients(part, axis)] for part in parts]
+        pairs = [[gradient.sum(dtype=float) for gradient in gradients(part, axis)] for part in parts]
         total, left = np.sum(pairs, axis=0)
         if total > 1e-6:
             extents.append(float(left / total))

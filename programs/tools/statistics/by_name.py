@@ -82,5 +82,5 @@ def _from_memo(name: str, image: "LoadedImage") -> float:
 
 def _compute(image: "LoadedImage") -> dict[str, float]:
     parts, tone = loaded_luma_parts(image), tone_of(image)
-    found = {name: spatial(parts) for name, spatial in SPATIAL.items()}
-    return found | {name: tonal(tone) for name, tonal in TONAL.items()}
+    values = {name: spatial(parts) for name, spatial in SPATIAL.items()}
+    return values | {name: tonal(tone) for name, tonal in TONAL.items()}

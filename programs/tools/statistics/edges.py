@@ -28,7 +28,7 @@ def edge_sharpness(parts: Sequence[Luma]) -> float:
     windows = [_windows(part) for part in parts if min(part.shape) >= 2]
     if not windows:
         return 0.0
-    steepest, height = (np.concatenate([each.ravel() for each in found]) for found in zip(*windows, strict=True))
+    steepest, height = (np.concatenate([plane.ravel() for plane in planes]) for planes in zip(*windows, strict=True))
     strong = height >= max(float(np.percentile(height, 80)), 2.0)
     if not strong.any():
         return 0.0
@@ -134,9 +134,9 @@ def _smoothed(plane: Luma) -> Luma:
 def _sobel(plane: Luma) -> Luma:
     """Return the slope down the columns, smoothed across: (h - 2, w - 2) out."""
     step = plane[2:] - plane[:-2]
-    found = step[:, :-2] + step[:, 2:]
-    found += 2 * step[:, 1:-1]
-    return found
+    slope = step[:, :-2] + step[:, 2:]
+    slope += 2 * step[:, 1:-1]
+    return slope
 
 
 def _highest_of_five(plane: Luma) -> Luma:

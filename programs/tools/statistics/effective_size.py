@@ -35,7 +35,7 @@ def _end(parts: Sequence[Luma], axis: int) -> float | None:
     if not lines:
         return None
     step = 1 + sum(map(np.size, lines)) // (WINDOW * MOST_PIECES)  # neighboring lines are much alike
-    pieces = np.concatenate([each[::step, : each.shape[1] // WINDOW * WINDOW].reshape(-1, WINDOW) for each in lines])
+    pieces = np.concatenate([line[::step, : line.shape[1] // WINDOW * WINDOW].reshape(-1, WINDOW) for line in lines])
     pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(WINDOW).astype(np.float32)
     power: NDArray[np.float32] = np.abs(rfft(pieces, axis=1)[:, 1:]) ** 2
     strength = power[:, 1:].sum(axis=1)

@@ -22,8 +22,8 @@ STANDARD = np.array(
 
 def table_quality(table: Sequence[int]) -> int:
     """Return the quality, 1 to 100, of the table nearest to a luma table of 64 entries in any order."""
-    given = np.sort(np.asarray(table))
-    distances = [np.abs(np.log(np.sort(_table(quality)) / given)).sum() for quality in range(1, 101)]
+    entries = np.sort(np.asarray(table))
+    distances = [np.abs(np.log(np.sort(_table(quality)) / entries)).sum() for quality in range(1, 101)]
     return int(np.argmin(distances)) + 1
 
 

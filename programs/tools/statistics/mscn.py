@@ -71,11 +71,11 @@ def coefficients(scale: Scale, top: int, bottom: int, border: Border) -> Plane:
     ``border`` is the fill outside the plane: "edge" repeats the nearest pixel, "constant" is black.
     """
     padded = _padded(scale, top, bottom, border)
-    found = np.empty((bottom - top, scale.width))
+    values = np.empty((bottom - top, scale.width))
     step = max(64, CHUNK // (bottom - top))
     for left in range(0, scale.width, step):
-        found[:, left : left + step] = _normalized(padded[:, left : left + step + 2 * REACH])
-    return found
+        values[:, left : left + step] = _normalized(padded[:, left : left + step + 2 * REACH])
+    return values
 
 
 def neighbor_products(torus: Plane) -> Iterator[Plane]:
@@ -207,12 +207,12 @@ def moments(samples: Values) -> Moments:
     )
 
 
-def fit_aggd(found: Moments, count: int) -> Fit:
+def fit_aggd(sums: Moments, count: int) -> Fit:
     """Return the asymmetric generalized Gaussians with these moments of samples of ``count`` values each."""
-    left = np.sqrt(np.maximum(found.energy - found.signed_energy, 0) / 2 / np.maximum(found.below, 1))
-    right = np.sqrt(np.maximum(found.energy + found.signed_energy, 0) / 2 / np.maximum(found.above, 1))
-    skewed = (found.magnitude / count) ** 2 * (left**3 + right**3) * (left + right)
-    total = found.energy / count * (left**2 + right**2) ** 2
+    left = np.sqrt(np.maximum(sums.energy - sums.signed_energy, 0) / 2 / np.maximum(sums.below, 1))
+    right = np.sqrt(np.maximum(sums.energy + sums.signed_energy, 0) / 2 / np.maximum(sums.above, 1))
+    skewed = (sums.magnitude / count) ** 2 * (left**3 + right**3) * (left + right)
+    total = sums.energy / count * (left**2 + right**2) ** 2
     ratio = np.divide(skewed, total, out=np.full_like(total, np.nan), where=total > 0)
     table, known = _table(), np.where(np.isnan(ratio), np.nan, 1.0)
     nearest = np.searchsorted(table.changes, ratio)
@@ -220,10 +220,10 @@ def fit_aggd(found: Moments, count: int) -> Fit:
     return Fit(table.shapes[nearest] * known, left, right, table.units[nearest] * known, mean)
 
 
-def symmetric_shape(found: Moments, count: int) -> Values:
+def symmetric_shape(sums: Moments, count: int) -> Values:
     """Return the shapes of the symmetric generalized Gaussians with these moments; the samples must not be all zero."""
     table = _table()
-    return table.shapes[np.searchsorted(table.changes, found.magnitude**2 / (found.energy * count))]
+    return table.shapes[np.searchsorted(table.changes, sums.magnitude**2 / (sums.energy * count))]
 
 
 @cache

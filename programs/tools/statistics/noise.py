@@ -33,7 +33,7 @@ def noise_sigma(parts: Sequence[Luma]) -> float:
 
 def isolated_pixels(parts: Sequence[Luma]) -> float:
     """Return the share of pixels over 40 gray levels above or below all eight neighbors: impulse noise. 0 to 0.25."""
-    isolated = sum(len(found) for part in parts if min(part.shape) >= 3 for found in isolated_in(part[None]))
+    isolated = sum(len(pixels) for part in parts if min(part.shape) >= 3 for pixels in isolated_in(part[None]))
     return isolated / sum(part.size for part in parts)
 
 
@@ -46,13 +46,13 @@ def isolated_in(planes: NDArray[np.float32]) -> list[NDArray[np.intp]]:
     height, width = planes.shape[1:]
     inner, left, right = planes[:, 1:-1, 1:-1], planes[:, 1:-1, :-2], planes[:, 1:-1, 2:]
     others = [down * width + across for down in (-1, 1) for across in (-1, 0, 1)]
-    flat, found = planes.ravel(), []
+    flat, isolated = planes.ravel(), []
     for extreme in (np.maximum, np.minimum):
         candidates = np.flatnonzero(_stands_out(inner, extreme(left, right), extreme))
         plane, row, column = np.unravel_index(candidates, inner.shape)
         at = (plane * height + row + 1) * width + column + 1
-        found.append(plane[_stands_out(flat[at], extreme.reduce([flat[at + step] for step in others]), extreme)])
-    return found
+        isolated.append(plane[_stands_out(flat[at], extreme.reduce([flat[at + step] for step in others]), extreme)])
+    return isolated
 
 
 def _stands_out(values: Luma, around: Luma, extreme: np.ufunc) -> NDArray[np.bool_]:
@@ -75,9 +75,9 @@ def block_noise(part: Luma) -> tuple[Luma, NDArray[np.bool_]]:
 
 
 def _second_difference(plane: Luma) -> Luma:
-    found = plane[:-2] + plane[2:]
-    found -= 2 * plane[1:-1]
-    return found
+    difference = plane[:-2] + plane[2:]
+    difference -= 2 * plane[1:-1]
+    return difference
 
 
 def _blocks(plane: np.ndarray) -> np.ndarray:

@@ -101,7 +101,7 @@ def _steps(
 def _tones(colors: NDArray[np.uint8], plane: NDArray[np.float32]) -> Sequence[float]:
     rows, columns = (max(1, round(FRAME * side)) for side in plane.shape)
     frame = np.concatenate(
-        [each.ravel() for each in (plane[:rows], plane[-rows:], plane[:, :columns], plane[:, -columns:])]
+        [edge.ravel() for edge in (plane[:rows], plane[-rows:], plane[:, :columns], plane[:, -columns:])]
     )
     red, green, blue = colors
     highest, lowest = np.maximum(np.maximum(red, green), blue), np.minimum(np.minimum(red, green), blue)

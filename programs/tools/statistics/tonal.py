@@ -192,8 +192,8 @@ def _predicted(chroma: Plane, luma: Plane) -> Plane:
     powers = np.polynomial.legendre.legvander((luma - middle) / half, DEGREE)
     products = np.einsum("ni,nj->ij", powers, powers)
     weights = np.linalg.lstsq(products, np.einsum("ni,nc->ic", powers, chroma), rcond=None)[0]
-    found: Plane = np.einsum("ni,ic->nc", powers, weights)
-    return found
+    fitted: Plane = np.einsum("ni,ic->nc", powers, weights)
+    return fitted
 
 
 def _chroma(tone: Tone) -> Plane:
