@@ -58,9 +58,9 @@ class RulePlanner(StageModule):
 
     def forward(self, image: LoadedImage, query: str, reference: LoadedImage | None, feedback: str) -> Planned:
         """See ``protocols.PlannerStage``. Raises ToolError when the question names an unknown tool."""
-        given = reference is not None
+        has_reference = reference is not None
         with cpu_slot():
-            plan = plan_question(query, reference_given=given, known_tools=self.known_tools, feedback=feedback)
+            plan = plan_question(query, reference_given=has_reference, known_tools=self.known_tools, feedback=feedback)
         return Planned(plan)
 
 
@@ -92,11 +92,11 @@ class MeasuredDetector(StageModule):
         """See ``protocols.DetectorStage``."""
         with cpu_slot():
             by_region, measurements = measured_regions(image, reference, regions, boxes)
-        found: Distortions = {
+        distortions: Distortions = {
             region: [name for name, finding in worst_first(findings) if finding.severity >= VISIBLE]
             for region, findings in by_region.items()
         }
-        return Detected(found, measurements)
+        return Detected(distortions, measurements)
 
 
 class MeasuredAnalyst(StageModule):
@@ -108,7 +108,7 @@ class MeasuredAnalyst(StageModule):
         """See ``protocols.AnalystStage``."""
         with cpu_slot():
             by_region, measurements = measured_regions(image, reference, distortion_set, boxes)
-        found = {
+        selection = {
             region: [(name, finding) for name, finding in worst_first(findings) if name in distortion_set[region]]
             for region, findings in by_region.items()
         }
@@ -117,9 +117,9 @@ class MeasuredAnalyst(StageModule):
                 DistortionAnalysis(type=name, severity=finding.word, explanation=finding.explanation)
                 for name, finding in findings
             ]
-            for region, findings in found.items()
+            for region, findings in selection.items()
         }
-        parts = {region: rows for region, findings in found.items() if (rows := damaged_parts(findings))}
+        parts = {region: rows for region, findings in selection.items() if (rows := damaged_parts(findings))}
         return Analyzed(analysis, measurements, local_damage=parts)
 
 
@@ -154,7 +154,7 @@ class MeasuredScorer(StageModule):
             ]
         distributions = [estimate.probabilities() for estimate in estimates]
         summaries = [
-            f"{r}: {summary_of(found)}" if r != GLOBAL else summary_of(found) for r, found in by_region.items()
+            f"{r}: {summary_of(findings)}" if r != GLOBAL else summary_of(findings) for r, findings in by_region.items()
         ]
         return Scored(
             probabilities={
@@ -190,14 +190,14 @@ def measured_regions(
 
     A region with a box is cropped; a region without one is the whole image, including findings in parts of it.
     """
-    found: dict[str, Findings] = {}
+    by_region: dict[str, Findings] = {}
     measurements: Measurements = {}
     for region in regions:
         box = boxes.get(region)
         part, part_of_reference = cropped(image, reference, box)
-        found[region] = findings_of_whole(part, part_of_reference) if box else findings_of(image, reference)
+        by_region[region] = findings_of_whole(part, part_of_reference) if box else findings_of(image, reference)
         measurements[region] = dict(all_statistics(part))
-    return found, measurements
+    return by_region, measurements
 
 
 def cropped(

@@ -74,66 +74,66 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     analyzed = [*(evidence.boxes or {}), *(evidence.distortion_analysis or {}), *(evidence.quality_scores or {})]
     regions = list(dict.fromkeys(name for name in analyzed if name != GLOBAL))
     offered = definite(question.options)
-    asked = read_question(query, offered, regions, listed=not is_yes_no(offered))
-    answer, measured = _answer(asked, look, whole)
+    parsed = read_question(query, offered, regions, listed=not is_yes_no(offered))
+    answer, measured = _answer(parsed, look, whole)
     answer = _with_option(answer, question.options)
     measured = quoting(measured, query[:LONGEST_TEXT])
     details = [f"{measured.describe(name)} ({measured.explained(name)})" for name in answer.categories]
     if answer.answer is None:
         return Answered(UNABLE, " ".join([answer.reason, *as_measured(details), answer.missing]))
-    shown = as_measured([*details, *scores_in_words(evidence)])
-    return Answered(answer.answer, " ".join(filter(None, [answer.reason, *shown, whole.remark])))
+    sentences = as_measured([*details, *scores_in_words(evidence)])
+    return Answered(answer.answer, " ".join(filter(None, [answer.reason, *sentences, whole.remark])))
 
 
-def _answer(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
+def _answer(question: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
     """Return the answer, and the measurements that it is based on."""
-    if claim := rules.quality_claim(asked, whole):
-        return yes_no_letter(asked.options, claim), whole
-    if asked.subject == "reference":
+    if claim := rules.quality_claim(question, whole):
+        return yes_no_letter(question.options, claim), whole
+    if question.subject == "reference":
         reference = look(REFERENCE)
         if reference is None:
             return replace(NO_REFERENCE, reason="The question is about the reference, but none was given."), whole
-        return answer_about(asked, reference, look), reference
-    if asked.subject != "part" or name_places(asked.options):
-        return answer_about(asked, whole, look), whole
-    return _answer_parts(asked, look, whole)
+        return answer_about(question, reference, look), reference
+    if question.subject != "part" or name_places(question.options):
+        return answer_about(question, whole, look), whole
+    return _answer_parts(question, look, whole)
 
 
-def _answer_parts(asked: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
+def _answer_parts(question: Asked, look: Look, whole: MeasuredImage) -> tuple[RuleAnswer, MeasuredImage]:
     """Return the answer about the parts that a question names, and the measurements that it is based on."""
-    parts = {region: part for region in asked.regions if (part := look(region))}
-    if missing := [region for region in asked.regions if region not in parts]:
+    parts = {region: part for region in question.regions if (part := look(region))}
+    if missing := [region for region in question.regions if region not in parts]:
         return RuleAnswer(None, f"The offline program cannot find {' and '.join(missing)} in the image."), whole
-    several = len({meaning.scale for meaning in asked.named}) > 1
-    if len(parts) > 1 and (several or _COMPARES.search(asked.text)):
+    several = len({meaning.scale for meaning in question.named}) > 1
+    if len(parts) > 1 and (several or _COMPARES.search(question.text)):
         reason = "The question compares parts of the image, or makes a separate claim about each."
         return RuleAnswer(None, reason), whole
-    answers = {region: answer_about(asked, part, look) for region, part in parts.items()}
+    answers = {region: answer_about(question, part, look) for region, part in parts.items()}
     first, *others = answers.values()
     if all(other.answer == first.answer for other in others):
         return first, next(iter(parts.values()))
-    shown = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
+    text = "; ".join(f"{region}: {answer.answer or UNABLE}" for region, answer in answers.items())
     reasons = " ".join(f"{region}: {answer.reason}" for region, answer in answers.items())
-    return RuleAnswer(None if asked.options else shown, f"The answers for these parts differ. {reasons}"), whole
+    return RuleAnswer(None if question.options else text, f"The answers for these parts differ. {reasons}"), whole
 
 
-def answer_about(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def answer_about(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Return the answer about one image or part: the rule for its intent, or the option that fits."""
-    rule, options = ANSWERS[asked.what], asked.options
-    compares = asked.subject == "both" or choices.names_reference(asked.text)
-    if compares and asked.subject != "reference" and look(REFERENCE) is None:
+    rule, options = ANSWERS[question.what], question.options
+    compares = question.subject == "both" or choices.names_reference(question.text)
+    if compares and question.subject != "reference" and look(REFERENCE) is None:
         return NO_REFERENCE
     if any(_COMPARED.search(text) for text in options.values()):
         return NOT_UNDERSTOOD
     if name_places(options) or (options and rule is where):
-        return where(asked, measured, look)
+        return where(question, measured, look)
     if not options or is_yes_no(options):
-        return yes_no_letter(options, rule(asked, measured, look))
-    if chosen := choices.choose_quality(asked, measured):
+        return yes_no_letter(options, rule(question, measured, look))
+    if chosen := choices.choose_quality(question, measured):
         return chosen
     if rule is rules.not_measured:
-        return rule(asked, measured, look)
-    return choices.choose(asked, measured)
+        return rule(question, measured, look)
+    return choices.choose(question, measured)
 
 
 def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
@@ -141,8 +141,8 @@ def _with_option(answer: RuleAnswer, options: Mapping[str, str]) -> RuleAnswer:
     letter = answer.answer or ""
     if letter not in options:
         return answer
-    shown = f"{letter} ({options[letter]})"
-    return replace(answer, reason=re.sub(rf"\b{letter}(?= (?:is|has|names)\b)", lambda _: shown, answer.reason))
+    text = f"{letter} ({options[letter]})"
+    return replace(answer, reason=re.sub(rf"\b{letter}(?= (?:is|has|names)\b)", lambda _: text, answer.reason))
 
 
 def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
@@ -154,16 +154,16 @@ def quoting(measured: MeasuredImage, question: str) -> MeasuredImage:
     kinds = {without_hue(term.meaning.kind) for term in terms_in(question)} - {""}
     if _BALANCE.search(question):
         kinds.add("color cast")
-    return replace(measured, findings={name: _quoting(each, kinds) for name, each in measured.findings.items()})
+    return replace(measured, findings={name: _quoting(finding, kinds) for name, finding in measured.findings.items()})
 
 
-def _quoting(finding: Finding, asked: Collection[str]) -> Finding:
+def _quoting(finding: Finding, kinds: Collection[str]) -> Finding:
     wanted = [
         text
         for kind, text in finding.explanations.items()
-        if kinds_in(kind) & {*asked} and text not in finding.explanation
+        if kinds_in(kind) & {*kinds} and text not in finding.explanation
     ]
     if not wanted or finding.local:
         return finding
-    shown = [finding.explanation] if finding.severity >= VISIBLE else []
-    return replace(finding, explanation=" ".join([*shown, *wanted]))
+    explanations = [finding.explanation] if finding.severity >= VISIBLE else []
+    return replace(finding, explanation=" ".join([*explanations, *wanted]))

@@ -32,7 +32,7 @@ SURE, NAMED = 0.7, 0.6  # minimum probabilities of the intent, and of the distor
 OF_ALL = 0.7  # minimum probability that a question is about the whole image if some words may name a part of it
 OF_WHOLE = 0.85  # the same probability if the words do name a part of it
 OF_SCALE = 0.4  # minimum probability of a rating if the question states a scale and its best end
-OF_ANY = 0.8  # minimum probability of "which" if no word names a fault or quality: "Describe what they are doing"
+OF_ANY = 0.8  # minimum probability of "which" if no word names a flaw or quality: "Describe what they are doing"
 
 BRIEF = 3  # words of a question that has no meaning without its options
 OF_OTHER = 0.8  # minimum probability that no measurement determines which option fits
@@ -109,11 +109,11 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
     """
     text = corrected(question_alone(query)[:LONGEST_TEXT])
     options = {letter: corrected(option) for letter, option in options.items()}
-    shown, new = _in_trained_words(text)
-    reading = read_text(listing(shown, options if listed else {}))
+    words, new = _in_trained_words(text)
+    reading = read_text(listing(words, options if listed else {}))
     of_part = bool(regions) and (reading.intent.name == "unanswerable" or reading.intent.probability < SURE)
     if of_part:
-        reading = read_text(listing(_with_parts_as_image(shown, regions), options if listed else {}))
+        reading = read_text(listing(_with_parts_as_image(words, regions), options if listed else {}))
     fault = new or _fault(text, reading.meaning)
     scale = stated_scale(query)
     best = scale.best if scale else None
@@ -147,8 +147,8 @@ def read_question(query: str, options: Mapping[str, str], regions: Sequence[str]
 
 def question_alone(query: str) -> str:
     """Return the words of a query without its options; "" if nothing else remains."""
-    asked = question_part(query)
-    return "" if asked == without_instructions(query) and parse_options(query) else asked
+    question = question_part(query)
+    return "" if question == without_instructions(query) and parse_options(query) else question
 
 
 def _intent_by_words(text: str, options: Mapping[str, str], reading: Reading) -> str:
@@ -204,22 +204,22 @@ def _with_parts_as_image(text: str, regions: Sequence[str]) -> str:
 
 def _fault(text: str, read: Read) -> Meaning | None:
     """Return the distortion in question, with the kind that the words name; any distortion if none is named."""
-    named = [term.meaning for term in terms_in(text) if term.meaning.subject not in ("any", "quality")]
-    if read.name == NONE and read.probability >= NAMED and not named:
+    words = [term.meaning for term in terms_in(text) if term.meaning.subject not in ("any", "quality")]
+    if read.name == NONE and read.probability >= NAMED and not words:
         return Meaning("any", "fault")
     name = read.name if read.probability >= NAMED else KINDS.get(read.name, "") if read.category >= NAMED else ""
     fault = fault_named(name)
     if fault is None:
         of_any = any(term.meaning.subject == "any" for term in terms_in(text))
-        one = len({each.scale for each in named}) == 1
-        return Meaning(named[0].subject, "fault") if one else Meaning("any", "fault") if of_any else None
-    kinds = {each.kind for each in named if each.sense == "fault" and {*each.categories} & {*fault.categories}} - {""}
+        one = len({word.scale for word in words}) == 1
+        return Meaning(words[0].subject, "fault") if one else Meaning("any", "fault") if of_any else None
+    kinds = {word.kind for word in words if word.sense == "fault" and {*word.categories} & {*fault.categories}} - {""}
     exact = kinds & HUES.keys() or (kinds if not fault.kind else set())
     if len(exact) == 1:
         return replace(fault, kind=exact.pop())
-    if main_kind(name) == "blur" and any(each.subject == "clarity" for each in named):
+    if main_kind(name) == "blur" and any(word.subject == "clarity" for word in words):
         return Meaning("clarity", "fault")  # detail is lost by more than blur
-    if named and not kinds and fault.subject in (BLURS, NOISE, COMPRESSION):
+    if words and not kinds and fault.subject in (BLURS, NOISE, COMPRESSION):
         return replace(fault, kind="")  # "focus" names no kind of blur
     return fault
 
@@ -242,10 +242,10 @@ def extent_of(text: str, options: Mapping[str, str]) -> Literal["whole", "part",
 
 def side_named(text: str) -> str:
     """Return the side, corner or middle of the image that a question names; "" for none or several."""
-    found = [side for side, pattern in _SIDES.items() if pattern.search(text)]
-    if {"left", "right"} <= {*found} or {"top", "bottom"} <= {*found}:
+    sides = [side for side, pattern in _SIDES.items() if pattern.search(text)]
+    if {"left", "right"} <= {*sides} or {"top", "bottom"} <= {*sides}:
         return ""
-    return " ".join(found) or ("center" if _CENTER.search(text) else "")
+    return " ".join(sides) or ("center" if _CENTER.search(text) else "")
 
 
 def _scale(text: str, stated: RatingScale | None, best: str) -> RatingScale | None:

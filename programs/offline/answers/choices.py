@@ -43,7 +43,7 @@ ALONE = 0.9  # minimum probability at which the subject of an option is clear wi
 WORST_LEVEL, WORST_SEVERITY = 5.0, 4.0
 CLEARLY = 0.5  # severity by which an option must be nearer than the next one, given the error of the predicted level
 ORDERED = 0.8  # minimum correlation of the levels with their order in the list for this order to be used
-TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # both too much and too little of these is a fault
+TWO_SIDED = {BRIGHTNESS, COLOR, CONTRAST}  # both too much and too little of these is a flaw
 OPPOSITES = {"dark", "bright"}  # kinds of one category, but not degrees of one kind
 _QUALITY = re.compile(r"\b(?:quality|rating|(?:good|bad) or (?:good|bad))\b", re.I)
 _NONE = re.compile(r"\W*(?:none|neither|no (?:visible )?(?:distortion|problem|fault|defect|flaw)s?)\b", re.I)
@@ -60,43 +60,43 @@ def names_reference(text: str) -> bool:
     return bool(_REFERENCE.search(text))
 
 
-def choose_quality(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+def choose_quality(question: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     """Return the option nearest to the quality; ``None`` unless all are quality levels."""
-    levels = {letter: _level(text) for letter, text in asked.options.items()}
-    said = f"{asked.text} {' '.join(asked.options.values())}"
-    if None in levels.values() or asked.named or (asked.text and not _QUALITY.search(said)):
+    levels = {letter: _level(text) for letter, text in question.options.items()}
+    said = f"{question.text} {' '.join(question.options.values())}"
+    if None in levels.values() or question.named or (question.text and not _QUALITY.search(said)):
         return None
     return nearest(levels, measured.level, measured.visible[:2], f"quality ({measured.level:.1f} of 5)")
 
 
-def choose(asked: Asked, measured: MeasuredImage) -> RuleAnswer:
+def choose(question: Asked, measured: MeasuredImage) -> RuleAnswer:
     """Return the best option: the worst of several distortions, or the nearest degree of one."""
-    if chosen := _property_level(asked, measured):
+    if chosen := _property_level(question, measured):
         return chosen
-    read = {letter: _read_option(asked.text, text) for letter, text in asked.options.items()}
+    read = {letter: _read_option(question.text, text) for letter, text in question.options.items()}
     clear = [option.about.name for option in read.values() if option.about.category >= READ]
     faults = {name for name in clear if name in NOUNS}
-    kinds = {term.meaning.kind for text in asked.options.values() for term in terms_in(text)} - {""}
+    kinds = {term.meaning.kind for text in question.options.values() for term in terms_in(text)} - {""}
     if len({main_kind(name) for name in faults}) > 1 or len(kinds) > 1 or faults >= OPPOSITES:
         unclear = min(option.about.category for option in read.values()) < READ
-        return NOT_UNDERSTOOD if unclear or AMOUNT in clear else _worst(asked, read, measured)
-    about = _one_fault(asked, faults, clear)
+        return NOT_UNDERSTOOD if unclear or AMOUNT in clear else _worst(question, read, measured)
+    about = _one_fault(question, faults, clear)
     if about is None or OTHER in clear:
         return NOT_UNDERSTOOD
-    return _nearest_degree(about, asked.options, {letter: each.level for letter, each in read.items()}, measured)
+    return _nearest_degree(about, question.options, {letter: option.level for letter, option in read.items()}, measured)
 
 
-def _property_level(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+def _property_level(question: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     """Return the option ("High", "Poor") nearest to the amount of a property; ``None`` for other options."""
-    levels = {letter: _level(text) for letter, text in asked.options.items()}
+    levels = {letter: _level(text) for letter, text in question.options.items()}
     if (
         None in levels.values()
-        or {each.sense for each in asked.named} != {"neutral"}
-        or len({each.scale for each in asked.named}) > 1
+        or {meaning.sense for meaning in question.named} != {"neutral"}
+        or len({meaning.scale for meaning in question.named}) > 1
     ):
         return None
-    fault = Meaning(asked.named[0].subject, "fault")
-    of_amount = re.search(r"\b(?:high|low)\b", " ".join(asked.options.values()), re.I)
+    fault = Meaning(question.named[0].subject, "fault")
+    of_amount = re.search(r"\b(?:high|low)\b", " ".join(question.options.values()), re.I)
     if of_amount and fault.subject in TWO_SIDED:
         signed = measured.signed_severity(fault.subject)
         places = {letter: 3.0 * ((level or 3) > 3) - 3.0 * ((level or 3) < 3) for letter, level in levels.items()}
@@ -122,8 +122,8 @@ class _Option:
     level: float
 
 
-def _read_option(asked: str, text: str) -> _Option:
-    alone, behind = read_text(text), read_text(in_context(asked, text))
+def _read_option(question: str, text: str) -> _Option:
+    alone, behind = read_text(text), read_text(in_context(question, text))
     is_clear = alone.meaning.name in NOUNS and alone.meaning.category >= ALONE
     return _Option((alone if is_clear else behind).meaning, (alone.level + behind.level) / 2)
 
@@ -135,23 +135,27 @@ def _level(text: str) -> float | None:
     return LEVEL_OF.get(words)
 
 
-def _one_fault(asked: Asked, faults: set[str], clear: list[str]) -> Meaning | None:
+def _one_fault(question: Asked, faults: set[str], clear: list[str]) -> Meaning | None:
     """Return the one distortion that the question and its options are about."""
-    if asked.fault and asked.fault.subject != "any":
-        named = [fault for name in faults if (fault := fault_named(name))]
-        return asked.fault if all(fault.scale == asked.fault.scale for fault in named) else None
-    return fault_named(max(faults, key=clear.count)) if faults else asked.fault if asked.what == "degree" else None
+    if question.fault and question.fault.subject != "any":
+        meanings = [fault for name in faults if (fault := fault_named(name))]
+        return question.fault if all(fault.scale == question.fault.scale for fault in meanings) else None
+    if faults:
+        return fault_named(max(faults, key=clear.count))
+    return question.fault if question.what == "degree" else None
 
 
-def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -> RuleAnswer:
+def _worst(question: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -> RuleAnswer:
     """Return the option that names the worst of several distortions, or none or another one if none is visible."""
-    named = {letter: faults for letter, option in read.items() if (faults := _faults(asked.options[letter], option))}
-    every = list(dict.fromkeys(fault for faults in named.values() for fault in faults))
-    rest = {letter: option.about.name for letter, option in read.items() if letter not in named}
+    meanings = {
+        letter: faults for letter, option in read.items() if (faults := _faults(question.options[letter], option))
+    }
+    every = list(dict.fromkeys(fault for faults in meanings.values() for fault in faults))
+    rest = {letter: option.about.name for letter, option in read.items() if letter not in meanings}
     severities = {fault: _severity(fault, every, measured) for fault in every}
     known = {fault: severity for fault, severity in severities.items() if severity is not None}
     highest = max(known.values(), default=0.0)
-    if _ABSENT.search(asked.text) or any(len(faults) > 1 for faults in named.values()):
+    if _ABSENT.search(question.text) or any(len(faults) > 1 for faults in meanings.values()):
         return NOT_UNDERSTOOD
     for fault in severities.keys() - known.keys():  # may be the worst: bounded by the severity of its category
         bound = measured.severity(replace(fault, kind=""))
@@ -166,18 +170,20 @@ def _worst(asked: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -
         if highest >= VISIBLE and measured.may_be_more(max(known, key=known.__getitem__)):
             return cannot_grade(max(known, key=known.__getitem__), measured)
         fits = len(none) == 1 and (
-            of_one or measured.worst_severity < VISIBLE or _OF_THESE.search(asked.options[none[0]])
+            of_one or measured.worst_severity < VISIBLE or _OF_THESE.search(question.options[none[0]])
         )
         reason = "None of the offered distortions is visible in the measurements."
         return RuleAnswer(none[0] if fits else None, reason, measured.visible[:1])
-    best, *others = sorted(named, key=lambda letter: -known.get(named[letter][0], 0.0))
-    about = named[best][0].categories
+    best, *others = sorted(meanings, key=lambda letter: -known.get(meanings[letter][0], 0.0))
+    about = meanings[best][0].categories
     covered = {category for fault in every for category in fault.categories}
-    elsewhere = max((found.severity for name, found in measured.findings.items() if name not in covered), default=0.0)
+    elsewhere = max(
+        (finding.severity for name, finding in measured.findings.items() if name not in covered), default=0.0
+    )
     other = next((letter for letter, name in rest.items() if name == OTHER), "")
     if other and elsewhere >= VISIBLE and elsewhere > highest + TIE:
         return RuleAnswer(other, "The worst measured distortion is not among the options.", measured.visible[:1])
-    if others and highest - known.get(named[others[0]][0], 0.0) < TIE:
+    if others and highest - known.get(meanings[others[0]][0], 0.0) < TIE:
         return RuleAnswer(None, f"Options {others[0]} and {best} have the same measured severity.", about)
     return RuleAnswer(best, f"{best} has the highest measured severity of the offered distortions.", about)
 
@@ -188,7 +194,7 @@ def _faults(text: str, option: _Option) -> tuple[Meaning, ...]:
     words = list(dict.fromkeys(term.meaning for term in terms if term.meaning.sense == "fault"))
     if {term.meaning.sense for term in terms} == {"virtue"}:
         return ()
-    if len({each.scale for each in words}) > 1:
+    if len({word.scale for word in words}) > 1:
         return tuple(words)
     fault = fault_named(option.about.name)
     return () if fault is None or _NONE.match(text) or _level(text) == 3 else (_exact(text, fault),)

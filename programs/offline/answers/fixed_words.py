@@ -66,23 +66,23 @@ def size_of_image(question: UserQuestion, look: Look) -> RuleAnswer | None:
         return None
     width, height = question.size
     megapixels = width * height / 1e6
-    shown = f"{megapixels:.1f}" if megapixels >= 1 else f"{megapixels:.2g}"
-    answer = f"{width} x {height} pixels ({shown} megapixels)"
+    figure = f"{megapixels:.1f}" if megapixels >= 1 else f"{megapixels:.2g}"
+    answer = f"{width} x {height} pixels ({figure} megapixels)"
     return RuleAnswer(answer, "This is the size of the image after decoding.")
 
 
 def best_of_several(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """Refer questions about the best of several images to the command that compares them."""
-    asked = _without_politeness(question)
-    if question.options or not question.alone or not _ASKS_WHICH.fullmatch(asked) or _LISTS.search(asked):
+    text = _without_politeness(question)
+    if question.options or not question.alone or not _ASKS_WHICH.fullmatch(text) or _LISTS.search(text):
         return None
     needed = "the command `agenticiqa compare IMAGE IMAGE...`, which ranks images"
     return RuleAnswer(None, "The question is about several images, but only one was given.", needed=needed)
 
 
 def _without_politeness(question: UserQuestion) -> str:
-    asked = " ".join(readable(question.query).lower().replace("\u2019", "'").split())
-    return _POLITE.sub("", asked)
+    text = " ".join(readable(question.query).lower().replace("\u2019", "'").split())
+    return _POLITE.sub("", text)
 
 
 def about_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
@@ -102,15 +102,15 @@ _VALUE = re.compile(
 def values_of_metrics(question: UserQuestion, look: Look) -> RuleAnswer | None:
     """Return the values of the metrics that the question names, in their own units and mapped to 1..5."""
     query, evidence = question.query, question.evidence
-    named = [] if question.options else names_tools(query, [call.tool for call in evidence.tool_log])
-    if not named or not (len(query.split()) <= SHORT or _VALUE.search(query) or not terms_in(query)):
+    tools = [] if question.options else names_tools(query, [call.tool for call in evidence.tool_log])
+    if not tools or not (len(query.split()) <= SHORT or _VALUE.search(query) or not terms_in(query)):
         return None
     values = [
         f"{call.tool} {with_unit(call.raw, call.unit)} "
         f"({'no curve' if call.calibrated is None else f'{call.calibrated:.2f} of 5'}"
         f"{'' if call.region == GLOBAL else f', {call.region}'})"
         for call in evidence.tool_log
-        if call.tool in named and call.raw is not None
+        if call.tool in tools and call.raw is not None
     ]
     if not values:
         return RuleAnswer(None, "The metric returned no value.")

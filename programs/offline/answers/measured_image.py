@@ -47,7 +47,7 @@ class MeasuredImage:
     remark: str = ""
 
     def severity(self, meaning: Meaning) -> float | None:
-        """Return the severity, 0..4, of the fault that ``meaning`` names; ``None`` if the measurements do not show it.
+        """Return the severity, 0..4, of the flaw that ``meaning`` names; ``None`` if the measurements do not show it.
 
         The worst of its categories counts. A finding has the worst kind of its category, so the opposite kind has the
         severity 0. The severity of other kinds, or if the kind of the finding is unknown, is ``None``.

@@ -46,9 +46,9 @@ def measured_parts(image: LoadedImage, reference: LoadedImage | None, boxes: Box
     @cache
     def look(name: str) -> MeasuredImage | None:
         if name == IMAGE:
-            found = measured_image(findings_of(image, reference), image.assessed, reference)
-            reasons = [each for each in outside_training(image.assessed) if each != "gray"] if reference is None else []
-            return replace(found, remark=in_words(reasons, image.assessed.size)) if reasons else found
+            measured = measured_image(findings_of(image, reference), image.assessed, reference)
+            reasons = [kind for kind in outside_training(image.assessed) if kind != "gray"] if reference is None else []
+            return replace(measured, remark=in_words(reasons, image.assessed.size)) if reasons else measured
         if name in (REFERENCE, REFERENCE_BESIDE_IMAGE):
             beside = image if name == REFERENCE_BESIDE_IMAGE else None
             return measured_image(findings_of_whole(reference, beside), reference, beside) if reference else None

@@ -26,39 +26,39 @@ _BEST = re.compile(r"\b(?:best|better|cleanest|clearest|sharpest|crispest)\b", r
 _ALIKE = "No single part stands out."
 
 
-def where(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def where(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Return the part with the most of the distortion, or the least if the question asks for that.
 
     It is the letter of an offered place, a side for a question about halves, otherwise any part.
     """
-    if asked.fault is None:
+    if question.fault is None:
         return NOT_UNDERSTOOD
     severities: dict[str, float] = {}
     for part in NINTHS:
-        found = look(part)
-        severity = found.severity(asked.fault) if found else None
+        ninth = look(part)
+        severity = ninth.severity(question.fault) if ninth else None
         if severity is None:
-            return cannot_tell(asked.fault, measured)
+            return cannot_tell(question.fault, measured)
         severities[part] = severity
     reason = f"Severity by part (0 to 4): {', '.join(f'{part} {value:.1f}' for part, value in severities.items())}."
-    about: Sequence[DetectableDistortion] = asked.fault.categories if len(asked.fault.categories) == 1 else ()
+    about: Sequence[DetectableDistortion] = question.fault.categories if len(question.fault.categories) == 1 else ()
     highest, lowest = max(severities.values()), min(severities.values())
     if highest < VISIBLE:
         return RuleAnswer(None, f"{reason} The distortion is not visible in any part.", about)
     if highest - lowest < MARGIN:
         everywhere = "In the whole image; no part is worse than the others" if lowest >= VISIBLE else None
-        return RuleAnswer(None if asked.options else everywhere, f"{reason} {_ALIKE}", about)
-    if asked.options:
-        places = {letter: _parts_of(text) for letter, text in asked.options.items()}
+        return RuleAnswer(None if question.options else everywhere, f"{reason} {_ALIKE}", about)
+    if question.options:
+        places = {letter: _parts_of(text) for letter, text in question.options.items()}
         if not all(places.values()):
             return NOT_UNDERSTOOD
-    elif asked.what in HALF:
-        places = {f"The {side} half": SIDES[side] for side in _sides_in(asked.text)}
+    elif question.what in HALF:
+        places = {f"The {side} half": SIDES[side] for side in _sides_in(question.text)}
     else:
         place = _worst_part(severities)
         return RuleAnswer(place[0].upper() + place[1:], reason, about)
     means = {name: fmean(severities[part] for part in parts) for name, parts in places.items()}
-    first, second, *_ = sorted(means, key=means.__getitem__, reverse=not _wants_least(asked))
+    first, second, *_ = sorted(means, key=means.__getitem__, reverse=not _wants_least(question))
     if abs(means[first] - means[second]) < MARGIN / 2:
         return RuleAnswer(None, f"{reason} {_ALIKE}", about)
     return RuleAnswer(first, reason, about)
@@ -82,15 +82,15 @@ def _sides_in(text: str) -> Iterable[str]:
     return ("top", "bottom") if re.search(r"\b(?:top|bottom|upper|lower|above|below)\b", text, re.I) else SIDES
 
 
-def _wants_least(asked: Asked) -> bool:
+def _wants_least(question: Asked) -> bool:
     """Return whether the question requests the part with the least: "sharper", "less noisy", not "less sharp"."""
-    if asked.what in HALF:
-        return asked.what == "half-clean"
-    assessed = next((term for term in asked.terms if term.meaning.sense in ("fault", "virtue")), None)
+    if question.what in HALF:
+        return question.what == "half-clean"
+    assessed = next((term for term in question.terms if term.meaning.sense in ("fault", "virtue")), None)
     if assessed is None:
-        return bool(_BEST.search(asked.text) or _LESS.search(asked.text))
-    praised = assessed.meaning.sense == "virtue" or bool(_BEST.search(asked.text))
-    return praised ^ bool(_LESS.search(asked.text[: assessed.start]))
+        return bool(_BEST.search(question.text) or _LESS.search(question.text))
+    praised = assessed.meaning.sense == "virtue" or bool(_BEST.search(question.text))
+    return praised ^ bool(_LESS.search(question.text[: assessed.start]))
 
 
 def _worst_part(severities: Mapping[str, float]) -> str:

@@ -80,9 +80,9 @@ def _planned(query: str, reference_given: bool, known_tools: tuple[str, ...], fe
         query = query[: mention.start] + " " * len(mention.text) + query[mention.end :]
     options = parse_options(query)
     question = prepared(query, options)
-    asked = asking_part(_EXCLUDED.sub(" ", question))
-    regions = regions_named(asked, options)
-    distortions = distortions_by_region(asked, options, regions or [GLOBAL])
+    sentence = asking_part(_EXCLUDED.sub(" ", question))
+    regions = regions_named(sentence, options)
+    distortions = distortions_by_region(sentence, options, regions or [GLOBAL])
     query_type: Literal["IQA", "Other"] = "IQA" if tools else query_type_of(question, list(options.values()))
     return plan_by_rules(
         query_type,
@@ -114,8 +114,8 @@ def without_idioms(text: str) -> str:
 def distortions_by_region(question: str, options: Mapping[str, str], regions: Collection[str]) -> Distortions:
     """Return the distortions that a question and its options name, for each of the regions; ``{}`` for none."""
     texts = (question, *map(without_idioms, options.values()))
-    named = dict.fromkeys(category for text in texts for _, category in distortions_in(text))
-    return {region: list(named) for region in regions} if named else {}
+    categories = dict.fromkeys(category for text in texts for _, category in distortions_in(text))
+    return {region: list(categories) for region in regions} if categories else {}
 
 
 def asking_part(text: str) -> str:
@@ -129,7 +129,7 @@ def asking_part(text: str) -> str:
     naming = [sentence for sentence in asking if terms_in(sentence)]
     if len({term.meaning.scale for sentence in naming for term in terms_in(sentence)}) > 1 and len(naming) > 1:
         return text
-    chosen = (naming or [each for each in sentences if terms_in(each)] or asking or sentences or [""])[-1]
+    chosen = (naming or [sentence for sentence in sentences if terms_in(sentence)] or asking or sentences or [""])[-1]
     for shorter in (_WHETHER.sub("", chosen), *(chosen[pause.end() :] for pause in _PAUSE.finditer(chosen))):
         if len(terms_in(shorter)) == len(terms_in(chosen)):
             chosen = shorter
@@ -161,7 +161,7 @@ _ASSESSMENT = re.compile(
     r"|how does (?:it|this) look|looks? ok\w*|hold up|print\w*|ok|okay|suitable|affected)\b",
     re.I,
 )
-# Lighting, color and contrast can be a matter of style as well as faults.
+# Lighting, color and contrast can be a matter of style as well as flaws.
 _AMBIGUOUS: frozenset[Distortion] = frozenset({"Brightness change", "Color distortions", "Contrast"})
 
 
@@ -213,10 +213,10 @@ def regions_named(question: str, options: Mapping[str, str]) -> list[str]:
         text = text[: term.start] + mark * (term.end - term.start) + text[term.end :]
     places = {place.start(): place[0].lower() for place in _PLACE.finditer(text)}
     rest = _PLACE.sub(lambda place: "," * len(place[0]), text)
-    named = [*_NAME.finditer(rest)] or ([] if places else [*_BARE_NAME.finditer(rest)])
-    things = {name.start(1): name[1] for name in named if not _NO_THING.fullmatch(name[1])}
+    names = [*_NAME.finditer(rest)] or ([] if places else [*_BARE_NAME.finditer(rest)])
+    things = {name.start(1): name[1] for name in names if not _NO_THING.fullmatch(name[1])}
     extent = extent_of(question, options) if places or things else ""  # otherwise the network is not loaded
     if extent == "whole":  # the question names no region after all
         return []
-    found = places | things if extent == "part" else places
-    return list(dict.fromkeys(found[start] for start in sorted(found)))
+    regions = places | things if extent == "part" else places
+    return list(dict.fromkeys(regions[start] for start in sorted(regions)))

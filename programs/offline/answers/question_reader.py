@@ -137,23 +137,23 @@ def main_kind(name: str) -> str:
     return KINDS.get(name, name)
 
 
-def in_context(asked: str, option: str) -> str:
+def in_context(question: str, option: str) -> str:
     """Return an option after its question, so that an option such as "over" has a meaning."""
-    return f"{asked} {option}".strip()
+    return f"{question} {option}".strip()
 
 
-def listing(asked: str, options: Mapping[str, str]) -> str:
+def listing(question: str, options: Mapping[str, str]) -> str:
     """Return a question with all its options, because they may complete it: "It is ... A. sharp B. blurred"."""
-    return " ".join([asked, *(f"{letter}. {text}" for letter, text in options.items())]).strip()
+    return " ".join([question, *(f"{letter}. {text}" for letter, text in options.items())]).strip()
 
 
 @lru_cache(KEPT)
 def read_text(text: str) -> Reading:
     """Interpret a question without its options, or one option. Raises ToolError for damaged weights."""
-    shown = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
-    numbers = _vocabulary().encode(shown).ids[:LONGEST]
-    found = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
-    intents, meanings, level = np.split(found, np.cumsum(list(READINGS.values()))[:-1])
+    excerpt = _CUT_OFF.sub("?", text[:LONGEST_TEXT])
+    numbers = _vocabulary().encode(excerpt).ids[:LONGEST]
+    output = run_network(NETWORK, SHA256, OUTPUT, np.array([numbers], dtype=np.int64))[0]
+    intents, meanings, level = np.split(output, np.cumsum(list(READINGS.values()))[:-1])
     return Reading(_likeliest(INTENTS, intents, EXTENT), _likeliest(MEANINGS, meanings, KINDS), float(level[0]))
 
 

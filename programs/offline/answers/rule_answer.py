@@ -60,8 +60,8 @@ def cannot_tell(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
     about = measured.about(meaning)
     if not about:
         return RuleAnswer(None, f"{' and '.join(meaning.categories) or 'This'} was not measured.")
-    shown = measured.describe(about[0])
-    return RuleAnswer(None, f"The measurements show {shown}, but not whether it is {meaning.kind}.", about)
+    finding = measured.describe(about[0])
+    return RuleAnswer(None, f"The measurements show {finding}, but not whether it is {meaning.kind}.", about)
 
 
 def cannot_exclude(meaning: Meaning, measured: MeasuredImage) -> RuleAnswer:
@@ -139,11 +139,11 @@ def as_measured(details: list[str]) -> list[str]:
 
 def scores_in_words(evidence: ExecutorOutput) -> list[str]:
     """Return the tool scores in words, one for each tool and region, with all distortions that it measures."""
-    asked: dict[tuple[str, str, float], list[str]] = {}
+    by_score: dict[tuple[str, str, float], list[str]] = {}
     for region, row in (evidence.quality_scores or {}).items():
         for distortion, (tool, score) in row.items():
-            asked.setdefault((tool, region, score), []).append(distortion)
+            by_score.setdefault((tool, region, score), []).append(distortion)
     return [
         f"{tool} scores {score:.2f} of 5 for {'the image' if region == GLOBAL else region} ({', '.join(distortions)})"
-        for (tool, region, score), distortions in islice(asked.items(), MOST_SCORES)
+        for (tool, region, score), distortions in islice(by_score.items(), MOST_SCORES)
     ]

@@ -68,36 +68,36 @@ _CLAIM = re.compile(
 )
 
 
-def presence(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def presence(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Answer yes or no: whether the distortion is present in the named degree."""
-    faults = list(dict.fromkeys(term.meaning for term in asked.terms if term.meaning.sense == "fault"))
-    if len({each.scale for each in faults} - {"any"}) < 2 or asked.senses != {"fault"}:
-        return _presence(asked, asked.fault, measured) if asked.fault else NOT_UNDERSTOOD
+    faults = list(dict.fromkeys(term.meaning for term in question.terms if term.meaning.sense == "fault"))
+    if len({fault.scale for fault in faults} - {"any"}) < 2 or question.senses != {"fault"}:
+        return _presence(question, question.fault, measured) if question.fault else NOT_UNDERSTOOD
     # Of distortions joined by "or", one must be present, otherwise all of them. One decisive answer is enough; without
     # it, an unknown one leaves the question open.
-    decisive = YES if bool(_OR.search(asked.text)) != asked.is_denial else NO
-    answers = [_presence(asked, fault, measured) for fault in faults]
-    deciding = [each for each in answers if (each.answer or "").startswith(decisive)]
-    unknown = [each for each in answers if each.answer is None]
+    decisive = YES if bool(_OR.search(question.text)) != question.is_denial else NO
+    answers = [_presence(question, fault, measured) for fault in faults]
+    deciding = [answer for answer in answers if (answer.answer or "").startswith(decisive)]
+    unknown = [answer for answer in answers if answer.answer is None]
     return (deciding or unknown or answers)[0]
 
 
-def _presence(asked: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnswer:
+def _presence(question: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnswer:
     severity = measured.severity(fault)
     if severity is None:
         return cannot_tell(fault, measured)
-    rest = asked.text
-    for term in asked.terms:
+    rest = question.text
+    for term in question.terms:
         rest = rest.replace(term.text, "\n")
-    graded = "fault" in asked.senses and not _EXCESS.search(asked.text)
+    graded = "fault" in question.senses and not _EXCESS.search(question.text)
     exact = next((degree for degree, words in _EXACT.items() if graded and words.search(rest)), None)
     least = next((degree for degree, words in _LEAST.items() if graded and words.search(rest)), None)
     if exact is not None:
         word = severity_word(exact)
-        holds = (severity_word(severity) == word) != asked.is_denial
+        holds = (severity_word(severity) == word) != question.is_denial
         return yes_or_no(holds, f"The question asks for {word} severity only.", fault, measured)
     usual = OBJECTIONABLE if {*fault.categories} & {NOISE, BLURS} else PRESENT
-    limit = VISIBLE if _ANY.search(asked.text) else usual if least is None else least - 0.5
+    limit = VISIBLE if _ANY.search(question.text) else usual if least is None else least - 0.5
     if severity < limit and measured.may_hide(fault):
         return cannot_exclude(fault, measured)
     unsure = not measured.has_reference and limit in (PRESENT, OBJECTIONABLE)
@@ -105,12 +105,12 @@ def _presence(asked: Asked, fault: Meaning, measured: MeasuredImage) -> RuleAnsw
         reason = f"The measured severity is too close to the limit for an answer ({severity:.1f} of 4)."
         return RuleAnswer(None, reason, measured.about(fault))
     reason = f"A distortion counts here if it is {severity_word(limit)} or worse."
-    return yes_or_no((severity >= limit) != asked.is_denial, reason, fault, measured)
+    return yes_or_no((severity >= limit) != question.is_denial, reason, fault, measured)
 
 
-def degree(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def degree(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Answer in a word how severe the distortion is."""
-    fault = asked.fault
+    fault = question.fault
     if fault is None:
         return NOT_UNDERSTOOD
     severity, about = measured.severity(fault), measured.about(fault)
@@ -129,29 +129,29 @@ def degree(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     return RuleAnswer(answer[0].upper() + answer[1:], f"The measured severity is {severity:.1f} of 4.", about)
 
 
-def which(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def which(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """List the visible distortions, of the named ones or of all: the worst first, or only the worst."""
-    named = [name for meaning in asked.named for name in meaning.categories]
-    if not _CODING.search(asked.text):  # an artifact of any kind
-        named = [name for name in named if name != COMPRESSION]
-    one, hidden = ONE.search(asked.text), "" if named else _hidden(measured)
-    shown = [name for name in measured.visible if name in named or not named]
-    if not shown and hidden:
+    categories = [name for meaning in question.named for name in meaning.categories]
+    if not _CODING.search(question.text):  # an artifact of any kind
+        categories = [name for name in categories if name != COMPRESSION]
+    one, hidden = ONE.search(question.text), "" if categories else _hidden(measured)
+    visible = [name for name in measured.visible if name in categories or not categories]
+    if not visible and hidden:
         reason = "Without a reference, the original colors of the scene are unknown."
         return RuleAnswer(f"{NOTHING_VISIBLE}, but {hidden}", reason)
-    if not shown and one and not named:
+    if not visible and one and not categories:
         return RuleAnswer(None, "No distortion is visible in the measurements, so there is no worst one.")
-    if not shown:
-        answer = f"No visible {' or '.join(dict.fromkeys(named))} was measured" if named else NOTHING_VISIBLE
+    if not visible:
+        answer = f"No visible {' or '.join(dict.fromkeys(categories))} was measured" if categories else NOTHING_VISIBLE
         return RuleAnswer(answer, "The measured severity of each distortion is below slight.")
-    worst = measured.findings[shown[0]].severity
-    if worst < OBJECTIONABLE and hidden and shown[0] != COLOR and (one or not _SEVERAL.search(asked.text)):
-        reason = f"The measurements show only {measured.describe(shown[0])}, but {hidden}."
-        return RuleAnswer(None, reason, shown[:1], REFERENCE_OR_MODEL)
-    if one or (len(named) > 1 and re.search(r"\bor\b", asked.text)):
-        shown = [name for name in shown if worst - measured.findings[name].severity < TIE]
-        return RuleAnswer(" and ".join(map(measured.named, shown)), "This is the highest measured severity.", shown)
-    answer = "; ".join(f"{measured.named(name)}: {measured.explained(name)}" for name in shown)
+    worst = measured.findings[visible[0]].severity
+    if worst < OBJECTIONABLE and hidden and visible[0] != COLOR and (one or not _SEVERAL.search(question.text)):
+        reason = f"The measurements show only {measured.describe(visible[0])}, but {hidden}."
+        return RuleAnswer(None, reason, visible[:1], REFERENCE_OR_MODEL)
+    if one or (len(categories) > 1 and re.search(r"\bor\b", question.text)):
+        visible = [name for name in visible if worst - measured.findings[name].severity < TIE]
+        return RuleAnswer(" and ".join(map(measured.named, visible)), "This is the highest measured severity.", visible)
+    answer = "; ".join(f"{measured.named(name)}: {measured.explained(name)}" for name in visible)
     return RuleAnswer(answer, "The list has every distortion with a measured severity of slight or worse.")
 
 
@@ -165,9 +165,9 @@ def _hidden(measured: MeasuredImage) -> str:
     return f"{kinds} cannot be distinguished from the colors of the scene" if kinds else ""
 
 
-def rating(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def rating(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Return a number on the question's scale, for the quality or for one distortion."""
-    scale, fault = asked.scale, asked.fault
+    scale, fault = question.scale, question.fault
     if scale is None or fault is None:
         return NOT_UNDERSTOOD
     if fault.subject == "any":
@@ -185,19 +185,19 @@ def rating(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     return RuleAnswer(answer, f"The measured severity is {severity:.1f} of 4.", about)
 
 
-def quality_claim(asked: Asked, measured: MeasuredImage) -> RuleAnswer | None:
+def quality_claim(question: Asked, measured: MeasuredImage) -> RuleAnswer | None:
     """Return yes or no for a claim about the quality level; ``None`` for any other question."""
-    found = _CLAIM.search(asked.text)
-    if not found or asked.named or re.search(r"\b(?:than|or)\b", asked.text):
+    claim = _CLAIM.search(question.text)
+    if not claim or question.named or re.search(r"\b(?:than|or)\b", question.text):
         return None
-    if asked.options and not is_yes_no(asked.options):
+    if question.options and not is_yes_no(question.options):
         return None
-    level, wanted = measured.level, LEVEL_OF[(found["one"] or found["two"]).lower()]
+    level, wanted = measured.level, LEVEL_OF[(claim["one"] or claim["two"]).lower()]
     if wanted == 3:
-        holds = level >= 2.5 and (re.search(r"acceptable|ok", found[0], re.I) is not None or level < 3.5)
+        holds = level >= 2.5 and (re.search(r"acceptable|ok", claim[0], re.I) is not None or level < 3.5)
     else:
         holds = level >= wanted - 0.5 if wanted > 3 else level < wanted + 0.5
-    denied = bool(re.search(r"\bnot\b", asked.text, re.I))
+    denied = bool(re.search(r"\bnot\b", question.text, re.I))
     answer = f"{YES if holds != denied else NO}, about {level:.1f} of 5"
     return RuleAnswer(answer, quality_estimate(measured), measured.visible[:2])
 
@@ -207,14 +207,14 @@ def quality_estimate(measured: MeasuredImage) -> str:
     return f"The estimated quality is {measured.level:.1f} on a scale of 1 to 5."
 
 
-def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def compare(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Answer whether the image has more of the distortion than the reference, or which of the two has more.
 
     ``measured`` is the image against the reference. Without a visible distortion in it, the reference is measured
     against the image, because it may be the one with more of the distortion.
     """
-    fault = asked.fault
-    if fault is None or _OTHERS.search(asked.text):
+    fault = question.fault
+    if fault is None or _OTHERS.search(question.text):
         return RuleAnswer(None, "The question compares several properties, or an image other than the reference.")
     more = measured.severity(fault)
     if more is None:
@@ -224,19 +224,19 @@ def compare(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     beside = look(REFERENCE_BESIDE_IMAGE) if more < VISIBLE else None
     less = (beside.severity(fault) if beside else None) or 0.0
     same, in_image = max(more, less) < VISIBLE, more >= VISIBLE
-    if asked.what == "compare-presence":
-        praised = asked.senses == {"virtue"} and _THAN.search(asked.text)
-        holds = in_image != asked.is_denial and not (same and praised)
+    if question.what == "compare-presence":
+        praised = question.senses == {"virtue"} and _THAN.search(question.text)
+        holds = in_image != question.is_denial and not (same and praised)
         return yes_or_no(holds, AGAINST_REFERENCE, fault, measured)
-    answer = "The image" if in_image == (asked.what == "compare-image") else "The reference"
+    answer = "The image" if in_image == (question.what == "compare-image") else "The reference"
     return RuleAnswer("They are about the same" if same else answer, AGAINST_REFERENCE, measured.about(fault))
 
 
-def not_measured(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def not_measured(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Return the result for a question that no measurement answers."""
     return RuleAnswer(None, "No measurement answers this question.")
 
 
-def no_value(asked: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
+def no_value(question: Asked, measured: MeasuredImage, look: Look) -> RuleAnswer:
     """Return the result for a metric without a value."""
     return RuleAnswer(None, "The metric returned no value.")

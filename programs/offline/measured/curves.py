@@ -80,23 +80,24 @@ def findings_from(
 
     With predictions, the measurements must also have "lost_detail" and "color_noise" of the features.
     """
-    given = Measured(image, reference, predictions or {})
-    blurs, noise, compression, brightness = _blurs(given), _noise(given), _compression(given), _brightness(given)
+    values = Measured(image, reference, predictions or {})
+    blurs, noise, compression, brightness = _blurs(values), _noise(values), _compression(values), _brightness(values)
     others = worst(noise, compression, brightness).severity
     special = {
         BLURS: blurs,
-        COLOR: _color(given, brightness),
+        COLOR: _color(values, brightness),
         COMPRESSION: compression,
         NOISE: noise,
         BRIGHTNESS: brightness,
-        SHARPNESS: _sharpness(given, others, blurs.severity),
-        CONTRAST: _contrast(given, brightness),
+        SHARPNESS: _sharpness(values, others, blurs.severity),
+        CONTRAST: _contrast(values, brightness),
     }
-    found = given.each_category(special)
+    findings = values.each_category(special)
     if reference is not None or not predictions:
-        return found
+        return findings
     return {
-        name: replace(finding, severity=float(beyond_usual(name, finding.severity))) for name, finding in found.items()
+        name: replace(finding, severity=float(beyond_usual(name, finding.severity)))
+        for name, finding in findings.items()
     }
 
 
@@ -109,21 +110,21 @@ def _ratio(image: Measurements, was: Measurements, name: str) -> float:
     return max(image[name], FLOORS[name]) / max(was[name], FLOORS[name])
 
 
-def _blurs(given: Measured) -> Finding:
-    image, was, kind = given.image, given.was, "defocus or motion blur"
+def _blurs(values: Measured) -> Finding:
+    image, was, kind = values.image, values.was, "defocus or motion blur"
     if was is not None:
         more, edges = image["blur_extent"] - was["blur_extent"], _ratio(image, was, "edge_sharpness")
         severity = (severity_at(more, BESIDE_BLUR_BY_EXTENT) + severity_at(edges, BESIDE_BLUR_BY_EDGES)) / 2
-        return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
+        return values.combined(BLURS, values.finding(kind, severity, edge_width=1 / edges))
     edges = image["edge_sharpness"]
     if edges == 0:
         return Finding(0.0, kind, "The image has no edges by which blur could be measured.")
     severity = max(severity_at(image["blur_extent"], BLUR_BY_EXTENT), severity_at(edges, BLUR_BY_EDGES))
-    return given.combined(BLURS, given.finding(kind, severity, edge_width=1 / edges))
+    return values.combined(BLURS, values.finding(kind, severity, edge_width=1 / edges))
 
 
-def _sharpness(given: Measured, others: float, blur: float) -> Finding:
-    image, was = given.image, given.was
+def _sharpness(values: Measured, others: float, blur: float) -> Finding:
+    image, was = values.image, values.was
     if was is None:
         edges = image["edge_sharpness"]
         soft = SOFTNESS * min(severity_at(edges, BLUR_BY_EDGES), blur) if edges else 0.0
@@ -134,27 +135,27 @@ def _sharpness(given: Measured, others: float, blur: float) -> Finding:
         steep = severity_at(edges, BESIDE_OVERSHARPENING)
     # Noise, block borders and clipped highlights make steep edges, too, which are not due to sharpening.
     excess = steep * (1 - others / 4)
-    sharpened = given.combined(SHARPNESS, given.finding("oversharpening", excess, edge_ratio=edges))
-    return worst(given.finding("lack of sharpness", soft, edge_ratio=edges), sharpened)
+    sharpened = values.combined(SHARPNESS, values.finding("oversharpening", excess, edge_ratio=edges))
+    return worst(values.finding("lack of sharpness", soft, edge_ratio=edges), sharpened)
 
 
-def _noise(given: Measured) -> Finding:
-    image, was = given.image, given.was
+def _noise(values: Measured) -> Finding:
+    image, was = values.image, values.was
     if was is None:
-        by_noise = given.by_value("Gaussian noise")
+        by_noise = values.by_value("Gaussian noise")
     else:
         gain = max(1.0, _ratio(image, was, "mean_luma"), _ratio(image, was, "rms_contrast"))
         gain *= 1 + NOISE_PER_STEEPNESS * max(_ratio(image, was, "edge_sharpness") - 1, 0)
         by_noise = _added(image["noise_sigma"], gain * was["noise_sigma"])
     measured = [
-        given.finding("Gaussian noise", by_noise),
-        given.finding("impulse noise", given.by_value("impulse noise")),
+        values.finding("Gaussian noise", by_noise),
+        values.finding("impulse noise", values.by_value("impulse noise")),
     ]
-    if given.predictions:
+    if values.predictions:
         name = "color_noise"
-        by_color = given.by_value("color noise") if was is None else _added(image[name], was[name])
-        measured.append(given.finding("color noise", 0.0, by_value=by_color))
-    return given.combined(NOISE, *measured)
+        by_color = values.by_value("color noise") if was is None else _added(image[name], was[name])
+        measured.append(values.finding("color noise", 0.0, by_value=by_color))
+    return values.combined(NOISE, *measured)
 
 
 def _added(noise: float, before: float) -> float:
@@ -162,41 +163,41 @@ def _added(noise: float, before: float) -> float:
     return severity_at(math.sqrt(max(noise**2 - before**2, 0)), BESIDE_NOISE)
 
 
-def _compression(given: Measured) -> Finding:
-    if given.was is None:
-        blocking = given.by_value("JPEG blocking")
-        shown = blocking if round(given.image["blockiness"], 1) > USUAL_STEPS else 0.0
+def _compression(values: Measured) -> Finding:
+    if values.was is None:
+        blocking = values.by_value("JPEG blocking")
+        severity = blocking if round(values.image["blockiness"], 1) > USUAL_STEPS else 0.0
     else:
-        blocking = shown = severity_at(_ratio(given.image, given.was, "blockiness"), BESIDE_BLOCKING)
-    measured = [given.finding("JPEG blocking", blocking, by_value=shown)]
-    if given.predictions:
-        measured += [given.finding(name, 0.0) for name in ("coding artifacts", "banding")]
-    return given.combined(COMPRESSION, *measured)
+        blocking = severity = severity_at(_ratio(values.image, values.was, "blockiness"), BESIDE_BLOCKING)
+    measured = [values.finding("JPEG blocking", blocking, by_value=severity)]
+    if values.predictions:
+        measured += [values.finding(name, 0.0) for name in ("coding artifacts", "banding")]
+    return values.combined(COMPRESSION, *measured)
 
 
-def _brightness(given: Measured) -> Finding:
-    image, was, mean = given.image, given.was, given.image["mean_luma"]
+def _brightness(values: Measured) -> Finding:
+    image, was, mean = values.image, values.was, values.image["mean_luma"]
     if was is not None:
         shift = mean - was["mean_luma"]
         room = was["mean_luma"] if shift < 0 else 255 - was["mean_luma"]
         severity = severity_at(abs(shift) / max(room, 1.0), BESIDE_LIGHT)
-        return given.combined(BRIGHTNESS, given.finding("underexposure" if shift < 0 else "overexposure", severity))
+        return values.combined(BRIGHTNESS, values.finding("underexposure" if shift < 0 else "overexposure", severity))
     dark = max(severity_at(mean, DARK_MEAN), severity_at(image["highlight_level"], DARK_HIGHLIGHTS))
     bright = max(severity_at(mean, BRIGHT_MEAN), severity_at(image["clipped_bright"], BRIGHT_CLIPPED))
-    return given.combined(BRIGHTNESS, given.finding("underexposure", dark), given.finding("overexposure", bright))
+    return values.combined(BRIGHTNESS, values.finding("underexposure", dark), values.finding("overexposure", bright))
 
 
-def _contrast(given: Measured, brightness: Finding) -> Finding:
-    image, was = given.image, given.was
+def _contrast(values: Measured, brightness: Finding) -> Finding:
+    image, was = values.image, values.was
     if was is None:
         # Overexposure brightens dark tones and clips bright ones, so it explains part of a low contrast.
         low = severity_at(image["tonal_range"], LOW_CONTRAST) * _unexplained(brightness)
-        high = given.by_value("high contrast")
+        high = values.by_value("high contrast")
     else:
         change, light = _ratio(image, was, "rms_contrast"), _ratio(image, was, "mean_luma")
         low = severity_at(1 - change / min(1.0, light), BESIDE_CONTRAST_LOSS)
         high = severity_at(change / max(1.0, light) - 1, BESIDE_CONTRAST_GAIN)
-    return given.combined(CONTRAST, given.finding("low contrast", low), given.finding("high contrast", high))
+    return values.combined(CONTRAST, values.finding("low contrast", low), values.finding("high contrast", high))
 
 
 def _unexplained(brightness: Finding) -> float:
@@ -204,16 +205,16 @@ def _unexplained(brightness: Finding) -> float:
     return 1 - brightness.severity / 4 if brightness.subtype == "overexposure" else 1.0
 
 
-def _color(given: Measured, brightness: Finding) -> Finding:
-    image, was = given.image, given.was
+def _color(values: Measured, brightness: Finding) -> Finding:
+    image, was = values.image, values.was
     if was is None:
         # Low contrast and darkness reduce color and brightness variation alike; desaturation reduces their ratio.
         per_contrast = image["colorfulness"] / max(image["rms_contrast"], 1.0)
-        faded = given.finding("desaturation", severity_at(per_contrast, DESATURATION), per_contrast=per_contrast)
-        others = [given.finding(name, given.by_value(name)) for name in ("oversaturation", "color cast")]
-        found = given.combined(COLOR, faded, *others)
-        colorless = replace(faded, severity=severity_at(per_contrast, COLORLESS), explanations=found.explanations)
-        return worst(found, colorless)
+        faded = values.finding("desaturation", severity_at(per_contrast, DESATURATION), per_contrast=per_contrast)
+        others = [values.finding(name, values.by_value(name)) for name in ("oversaturation", "color cast")]
+        finding = values.combined(COLOR, faded, *others)
+        colorless = replace(faded, severity=severity_at(per_contrast, COLORLESS), explanations=finding.explanations)
+        return worst(finding, colorless)
     tone = (_ratio(image, was, "rms_contrast"), _ratio(image, was, "mean_luma"))
     color, least = image["colorfulness"], was["colorfulness"] * min(1.0, *tone)
     most = was["colorfulness"] * max(1.0, *tone)
@@ -221,11 +222,11 @@ def _color(given: Measured, brightness: Finding) -> Finding:
     shift = _added_tint(image, was, max(1.0, *tone, _ratio(image, was, "colorfulness")))
     # Clipped highlights change hue, so overexposure explains part of a color cast.
     cast = severity_at(shift, BESIDE_TINT) * _unexplained(brightness)
-    return given.combined(
+    return values.combined(
         COLOR,
-        given.finding("desaturation", severity_at((least - color) / max(least, NEARLY_GRAY), BESIDE_COLOR_LOSS)),
-        given.finding("oversaturation", severity_at((color - most) / (most + FAINT_COLOR), BESIDE_COLOR_GAIN)),
-        given.finding("color cast", cast, shift=shift),
+        values.finding("desaturation", severity_at((least - color) / max(least, NEARLY_GRAY), BESIDE_COLOR_LOSS)),
+        values.finding("oversaturation", severity_at((color - most) / (most + FAINT_COLOR), BESIDE_COLOR_GAIN)),
+        values.finding("color cast", cast, shift=shift),
     )
 
 

@@ -27,7 +27,7 @@ TONE: tuple[DetectableDistortion, ...] = tuple(row.name for row in CATEGORIES if
 HEADS: dict[str, tuple[DetectableDistortion, ...]] = {"texture": TEXTURE, "tone": TONE, "compared": TRAINED}
 # The kinds of distortion within each category, as findings name them.
 SUBTYPES: dict[DetectableDistortion, tuple[str, ...]] = {
-    row.name: tuple(each.name for each in row.subtypes if each.is_trained) for row in CATEGORIES if row.head
+    row.name: tuple(subtype.name for subtype in row.subtypes if subtype.is_trained) for row in CATEGORIES if row.head
 }
 BEND = 0.2  # width of the smooth bend at both ends of the scale of severities, so that outputs beyond keep their order
 MAX_DEVIATION = 4.0  # standard deviations: features farther from the training mean are clipped to this
@@ -40,12 +40,14 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
     this is zero, all severities are 0. Raises ToolError for damaged weights.
     """
     weights = read_weights(WEIGHTS, SHA256)
-    found: dict[DetectableDistortion, Prediction] = {}
-    for head, given in values.items():
-        found |= severities_from_features(weights, head, given)
+    predictions: dict[DetectableDistortion, Prediction] = {}
+    for head, inputs in values.items():
+        predictions |= severities_from_features(weights, head, inputs)
     if "compared" in values and not values["compared"].any():
-        return {name: Prediction(0.0, dict.fromkeys(each.subtypes, 0.0)) for name, each in found.items()}
-    return found
+        return {
+            name: Prediction(0.0, dict.fromkeys(prediction.subtypes, 0.0)) for name, prediction in predictions.items()
+        }
+    return predictions
 
 
 def severities_from_features(weights: Weights, head: str, values: Values) -> dict[DetectableDistortion, Prediction]:

@@ -43,13 +43,13 @@ def findings_of(image: LoadedImage, reference: LoadedImage | None = None) -> dic
     if reference is not None and parts:
         # Blur in a third of the image looks like coding to the network (less detail), so the rest is measured alone.
         undamaged = _restored(assessed, reference, next(iter(parts.values())).box)
-    found = findings_of_whole(undamaged, reference)
+    findings = findings_of_whole(undamaged, reference)
     for name, damage in parts.items():
         part = findings_of_whole(*_without_rim(assessed, reference, damage.box))[name]
         left, top, right, bottom = damage.box
         damage = replace(damage, box=(left + x, top + y, right + x, bottom + y))
-        found[name] = in_part(found[name], part, damage)
-    return found
+        findings[name] = in_part(findings[name], part, damage)
+    return findings
 
 
 def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) -> dict[DetectableDistortion, Finding]:
@@ -62,17 +62,17 @@ def findings_of_whole(image: LoadedImage, reference: LoadedImage | None = None) 
     own = features(image) if has_features(image) else None
     if reference is None:
         predictions = predict(texture=own.texture, tone=own.tone) if own else {}
-        found = findings_from(_measurements(image), None, predictions)
+        findings = findings_from(_measurements(image), None, predictions)
         if kind := monochrome_of(image):
-            found[COLOR] = WITHOUT_COLOR[kind]
+            findings[COLOR] = WITHOUT_COLOR[kind]
     else:
         predictions = predict(compared=own.all - features(reference).all) if own else {}
-        found = findings_from(_measurements(image), _measurements(reference), predictions)
+        findings = findings_from(_measurements(image), _measurements(reference), predictions)
         if colors := recolored(image, reference):
-            found[COLOR] = Finding(
+            findings[COLOR] = Finding(
                 SWAPPED, "color cast", f"Compared with the reference, {colors}.", {"color cast": 1.0}
             )
-    return {name: with_source(finding) for name, finding in found.items()}
+    return {name: with_source(finding) for name, finding in findings.items()}
 
 
 def damaged_parts(image: LoadedImage, reference: LoadedImage | None) -> Damage:

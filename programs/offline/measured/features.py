@@ -103,40 +103,40 @@ def _band(magnitudes: Plane) -> list[float]:
 
 
 def _detail(plane: Plane) -> list[float]:
-    found: list[float] = []
+    values: list[float] = []
     by_block: list[Plane] = []
     for scale in range(SCALES):
         plane, magnitudes = haar(plane)
         bands = [_band(band) for band in magnitudes]
-        found += [*np.ravel(bands), abs(bands[0][0] - bands[1][0])]
+        values += [*np.ravel(bands), abs(bands[0][0] - bands[1][0])]
         by_block.append(np.log(_block_means(magnitudes.sum(axis=0), BLOCK >> scale + 1) + LOG_OFFSET))
     rows, columns = by_block[-1].shape
     fine, middle, coarse = (blocks[:rows, :columns] for blocks in by_block[:3])
     strong = middle >= np.percentile(middle, 80)
     for spread in (fine, fine - middle, (fine - middle)[strong], (middle - coarse)[strong]):
-        found += list(np.percentile(spread, PERCENTILES))
-    return found
+        values += list(np.percentile(spread, PERCENTILES))
+    return values
 
 
 def _color_detail(chroma: Plane) -> list[float]:
-    found: list[float] = []
+    values: list[float] = []
     for scale in range(CHROMA_SCALES):
         chroma, magnitudes = haar(chroma)
-        found += _band(magnitudes)
+        values += _band(magnitudes)
         if scale == 0:
             blocks = _block_means(magnitudes.sum(axis=(0, 1)), BLOCK // 2)
-            found += list(np.log(np.percentile(blocks, (5, 50)) + LOG_OFFSET))
-    return found
+            values += list(np.log(np.percentile(blocks, (5, 50)) + LOG_OFFSET))
+    return values
 
 
 def _diagonals(plane: Plane) -> list[float]:
     """Return the differences of the gradients along both diagonals, which show diagonal motion blur."""
-    found = []
+    values = []
     for step in (1, 3):
         falling = np.abs(plane[step:, step:] - plane[:-step, :-step]).mean()
         rising = np.abs(plane[step:, :-step] - plane[:-step, step:]).mean()
-        found.append(float(abs(np.log((falling + 0.1) / (rising + 0.1)))))
-    return found
+        values.append(float(abs(np.log((falling + 0.1) / (rising + 0.1)))))
+    return values
 
 
 def _fill(pixels: RGB) -> list[float]:

@@ -152,7 +152,7 @@ class Measured:
 
     def plain(self, category: Category) -> Finding:
         """Return the finding for a category with subtypes that are each determined by one measurement."""
-        measured = [self.finding(each.name, self.by_value(each.name)) for each in category.subtypes]
+        measured = [self.finding(subtype.name, self.by_value(subtype.name)) for subtype in category.subtypes]
         return self.combined(category.name, *measured)
 
     def each_category(self, special: Mapping[DetectableDistortion, Finding]) -> dict[DetectableDistortion, Finding]:
@@ -178,14 +178,14 @@ def combine(category: DetectableDistortion, predictions: Predictions, *measured:
     """
     highest = worst(*measured)
     prediction = predictions.get(category, Prediction(highest.severity, {}))
-    found = {finding.subtype: finding.severity + prediction.subtypes.get(finding.subtype, 0.0) for finding in measured}
-    named = max(measured, key=lambda finding: found[finding.subtype])
-    most = max(found[named.subtype], 1e-9)
+    totals = {finding.subtype: finding.severity + prediction.subtypes.get(finding.subtype, 0.0) for finding in measured}
+    main = max(measured, key=lambda finding: totals[finding.subtype])
+    most = max(totals[main.subtype], 1e-9)
     share = NETWORK_SHARE[category] if category in predictions else 0.0
     return replace(
-        named,
+        main,
         severity=(1 - share) * highest.severity + share * prediction.severity,
-        measured=named.severity if named.measured is None else named.measured,
-        kinds={kind: value / most for kind, value in found.items()},
+        measured=main.severity if main.measured is None else main.measured,
+        kinds={kind: value / most for kind, value in totals.items()},
         explanations={finding.subtype: finding.explanation for finding in measured},
     )

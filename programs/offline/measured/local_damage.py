@@ -65,10 +65,10 @@ def local_damage(image: LoadedImage) -> Damage:
 
 
 def _local_damage(image: LoadedImage) -> Damage:
-    found: Damage = {}
+    damage: Damage = {}
     patches = patch_severities(image)
     if patches is None:
-        return found
+        return damage
     for of_category, name, weights in zip(np.moveaxis(patches.values, -1, 0), TRAINED, region_weights(), strict=True):
         likely = [
             (confidence(region.evidence, weights), number, region) for number, region in enumerate(regions(of_category))
@@ -80,8 +80,8 @@ def _local_damage(image: LoadedImage) -> Damage:
         severity = float(of_category[core].mean())
         box = _box(core, patches.side, image.size)
         if severity >= LEAST_SEVERITY and (name != BLURS or _is_no_depth_of_field(image.pixels, box, odds)):
-            found[name] = LocalDamage(severity, box, name_of_place(box, image.size), float(core.mean()))
-    return found
+            damage[name] = LocalDamage(severity, box, name_of_place(box, image.size), float(core.mean()))
+    return damage
 
 
 def local_change(image: RGB, reference: RGB) -> LocalDamage | None:

@@ -74,8 +74,8 @@ def region_weights() -> Values:
 def patch_grid(image: RGB) -> Grid:
     """Return the features of each patch and its surroundings, for an image, uint8 (H, W, 3), of at least 32 x 32."""
     patches, (rows, columns), side = _tiles(image)
-    found = [_own_features(patches[:, first : first + AT_ONCE]) for first in range(0, rows * columns, AT_ONCE)]
-    own, steps = (np.concatenate(each).reshape(rows, columns, -1) for each in zip(*found, strict=True))
+    chunks = [_own_features(patches[:, first : first + AT_ONCE]) for first in range(0, rows * columns, AT_ONCE)]
+    own, steps = (np.concatenate(arrays).reshape(rows, columns, -1) for arrays in zip(*chunks, strict=True))
     blocking = np.stack([_blocking(_around(steps, size)) for size in (NEAR, FAR - 2)], axis=-1)
     own = np.concatenate([own, blocking], axis=-1)
     near, far = _around(own, NEAR), _around(own, FAR)
@@ -133,28 +133,28 @@ def _deviation(plane: Patches) -> Values:
 def _share(chosen: NDArray[np.bool_]) -> Values:
     """Return the share of chosen pixels of each patch."""
     flat = chosen.reshape(len(chosen), -1)
-    found: Values = (
+    shares: Values = (
         np.add.reduce(flat.view(np.uint8), axis=1, dtype=np.uint32) / flat.shape[1]
     )  # a third of mean's time
-    return found
+    return shares
 
 
 def _detail(luma: Patches) -> list[Values]:
-    found: list[Values] = []
+    features: list[Values] = []
     plane = luma
     for scale in range(SCALES):
         plane, bands = haar(plane)
         means = [band.mean(axis=(1, 2)) for band in bands]
-        found += [np.log(mean + 0.05) for mean in means]
+        features += [np.log(mean + 0.05) for mean in means]
         if scale < 2:
             sizes = [np.sqrt(np.square(band).mean(axis=(1, 2))) for band in (bands[0] + bands[1], bands[2])]
-            found += [
+            features += [
                 np.log((size + 0.05) / (mean + 0.05))
                 for size, mean in zip(sizes, (means[0] + means[1], means[2]), strict=True)
             ]
         if scale == 0:
-            found += [_share(band < ROUNDING) for band in (np.minimum(bands[0], bands[1]), bands[2])]
-    return found
+            features += [_share(band < ROUNDING) for band in (np.minimum(bands[0], bands[1]), bands[2])]
+    return features
 
 
 def _noise(luma: Patches) -> list[Values]:
@@ -163,7 +163,7 @@ def _noise(luma: Patches) -> list[Values]:
     rough = np.abs(down[:, :, :-2] + down[:, :, 2:] - 2 * down[:, :, 1:-1])
     blocks = [rough[:, y : y + 15, x : x + 15].reshape(len(luma), -1) for y in (0, 15) for x in (0, 15)]
     medians = np.stack([np.partition(block, 112, axis=1)[:, 112] for block in blocks]) / 4.05
-    isolated = sum(np.bincount(found, minlength=len(luma)) / (SIDE - 2) ** 2 for found in isolated_in(luma))
+    isolated = sum(np.bincount(planes, minlength=len(luma)) / (SIDE - 2) ** 2 for planes in isolated_in(luma))
     return [
         np.log(medians.mean(axis=0) + 0.2),
         np.log(medians.min(axis=0) + 0.2),
@@ -173,7 +173,7 @@ def _noise(luma: Patches) -> list[Values]:
 
 
 def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches) -> list[Values]:
-    found: list[Values] = []
+    features: list[Values] = []
     fine, coarse = np.full(len(luma), 0.1), np.full(len(luma), 0.1)
     for channel in (red, blue):
         tint = channel - luma
@@ -181,10 +181,10 @@ def _color(colors: NDArray[np.uint8], red: Patches, blue: Patches, luma: Patches
         for detail, total in ((bands, fine), (haar(half)[1], coarse)):
             for band in detail:
                 total += band.mean(axis=(1, 2))
-        found += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
+        features += [tint.mean(axis=(1, 2)), np.log(_deviation(tint) + 0.5)]
     highest, lowest = colors.max(axis=0), colors.min(axis=0)  # maxima of bytes, which are several times faster
     clipped = _share((highest >= WHITE) | (lowest <= BLACK))
-    return [*found, np.log(fine), np.log(coarse), (highest - lowest).astype(np.float32).mean(axis=(1, 2)), clipped]
+    return [*features, np.log(fine), np.log(coarse), (highest - lowest).astype(np.float32).mean(axis=(1, 2)), clipped]
 
 
 def _grid_steps(luma: Patches) -> Values:
@@ -200,9 +200,9 @@ def _grid_steps(luma: Patches) -> Values:
 def _blocking(steps: Values) -> Values:
     """Return the log ratio of the strongest of the eight grids to the others, mean of both axes; steps (.., 16)."""
     ratios = []
-    for each in (steps[..., :GRID], steps[..., GRID:]):
-        highest = each.max(axis=-1)
-        ratios.append(np.log((highest + FAINT_STEP) / ((each.sum(axis=-1) - highest) / (GRID - 1) + FAINT_STEP)))
+    for half in (steps[..., :GRID], steps[..., GRID:]):
+        highest = half.max(axis=-1)
+        ratios.append(np.log((highest + FAINT_STEP) / ((half.sum(axis=-1) - highest) / (GRID - 1) + FAINT_STEP)))
     return (ratios[0] + ratios[1]) / 2
 
 
@@ -210,7 +210,7 @@ def _around(grid: Values, size: int) -> Values:
     """Return the means of ``size`` x ``size`` cells around each cell of a mirrored grid (rows, columns, n)."""
     reach = size // 2
     for axis in (0, 1):
-        sides = [(reach, reach) if each == axis else (0, 0) for each in range(3)]
+        sides = [(reach, reach) if dimension == axis else (0, 0) for dimension in range(3)]
         padded = np.moveaxis(np.pad(grid, sides, mode="symmetric"), axis, 0)
         total = padded[: 1 - size].copy()  # sums of slices: a fifth of the time of SciPy's filter on so small a grid
         for first in range(1, size):
