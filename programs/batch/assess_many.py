@@ -138,9 +138,9 @@ def run_many(
         yield from in_threads(assess, upcoming, stop_when, workers=workers)
 
 
-def as_job(given: Job | ImageSource) -> Job:
+def as_job(source: Job | ImageSource) -> Job:
     """Return a job unchanged; for an image, return the job that rates it."""
-    return given if isinstance(given, Job) else Job(given)
+    return source if isinstance(source, Job) else Job(source)
 
 
 def stages_to_forget(outcome: object) -> Collection[str]:
@@ -220,7 +220,7 @@ def _pickled(assess: Callable[[Job], Any]) -> bytes | None:
     reason = ""
     if getattr(sys, "frozen", False) or not sys.executable:
         reason = "this Python cannot start another process"
-    elif any(not isinstance(each, OtherModels) for each in dspy.settings.callbacks or ()):
+    elif any(not isinstance(callback, OtherModels) for callback in dspy.settings.callbacks or ()):
         reason = "DSPy's callbacks receive no events from other processes"
     else:
         try:

@@ -96,15 +96,15 @@ def _rows(
 
 def _distinct(title: str, names: Sequence[str]) -> list[str]:
     """Return the names with a number appended to repeated ones ("mos.2"), and log a warning about them."""
-    found: list[str] = []
+    columns: list[str] = []
     for name in names:
         number = 2
-        while name and (name if number == 2 else f"{name}.{number - 1}") in found:
+        while name and (name if number == 2 else f"{name}.{number - 1}") in columns:
             number += 1
-        found.append(name if number == 2 else f"{name}.{number - 1}")
+        columns.append(name if number == 2 else f"{name}.{number - 1}")
     for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
-        others = ", ".join(each for each in found if each.startswith(f"{name}."))
+        others = ", ".join(column for column in columns if column.startswith(f"{name}."))
         logger.warning(
             "%s: several columns are named %s: the first one is used, the others are renamed to %s", title, name, others
         )
-    return found
+    return columns

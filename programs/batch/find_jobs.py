@@ -61,7 +61,7 @@ def find_jobs(
     ``reference`` is one image for all, or a folder (see ``references_in``). Raises ImageError if the reference does not
     exist, and UserError for options as ``read_options`` does.
     """
-    found = FoundJobs()
+    result = FoundJobs()
     images: dict[ImageSource, Path | None] = {}  # each image with the folder in which it was found
     for name in names:
         if name == STDIN:
@@ -69,17 +69,17 @@ def find_jobs(
             continue
         searched = search_images([name])
         for path in searched.images:
-            named = local_path(name)
-            images.setdefault(path, None if path == named else named)
-        found.problems += searched.problems
-        found.skipped.update(searched.skipped)
+            place = local_path(name)
+            images.setdefault(path, None if path == place else place)
+        result.problems += searched.problems
+        result.skipped.update(searched.skipped)
     reference_of, options = _references(reference), read_options(options)
     for image, folder in images.items():
         try:
-            found.jobs.append(Job(image, query, reference_of(image, folder), resize_reference, options))
+            result.jobs.append(Job(image, query, reference_of(image, folder), resize_reference, options))
         except ImageError as error:
-            found.problems.append(error)
-    return found
+            result.problems.append(error)
+    return result
 
 
 def read_jobs(
@@ -106,7 +106,7 @@ def read_jobs(
         raise UserError(f"{name}: expected JSON lines, CSV or paths, but the file cannot be read ({why})") from error
     folder = Path() if file == STDIN else Path(file).parent
     reference_of = _references(reference)
-    found, jobs = FoundJobs(), list[Job]()
+    result, jobs = FoundJobs(), list[Job]()
     for place, read in _rows_of(name, folder, text):
         try:
             row = read()
@@ -122,13 +122,13 @@ def read_jobs(
                 )
             )
         except ImageError as error:
-            found.problems.append(error)
+            result.problems.append(error)
         except UserError as error:
             raise UserError(f"{name}: {place}: {error}") from error
-    found.jobs = list(dict.fromkeys(jobs))
-    if not found.jobs and not found.problems:
+    result.jobs = list(dict.fromkeys(jobs))
+    if not result.jobs and not result.problems:
         raise UserError(f"{name}: expected at least one row, such as {ROW}")
-    return found
+    return result
 
 
 def read_stdin(stream: IO[bytes]) -> UndecodedImage:
@@ -236,18 +236,18 @@ def references_in(references: Path) -> ReferenceOf:
     function raises ImageError if there is no such reference, and if there are several, which it lists.
     """
     by_stem: dict[str, list[Path]] = {}
-    for found in find_images([references]):
-        by_stem.setdefault(found.stem, []).append(found)
+    for file in find_images([references]):
+        by_stem.setdefault(file.stem, []).append(file)
 
     def reference_of(image: ImageSource, folder: Path | None) -> Path:
         path = image if isinstance(image, Path) else Path(name_of(image))
         there = by_stem.get(path.stem, [])
         wanted = (path.relative_to(folder) if folder else Path(os.path.abspath(path))).with_suffix("")
-        depths = [_shared_end(wanted, each.relative_to(references).with_suffix(""), folder) for each in there]
+        depths = [_shared_end(wanted, file.relative_to(references).with_suffix(""), folder) for file in there]
         alike = (
-            [each for each, depth in zip(there, depths, strict=True) if depth == max(depths)] if any(depths) else there
+            [file for file, depth in zip(there, depths, strict=True) if depth == max(depths)] if any(depths) else there
         )
-        exact = [each for each in alike if each.name == path.name]
+        exact = [file for file in alike if file.name == path.name]
         fitting = exact if len(exact) == 1 else alike
         if len(fitting) == 1:
             return fitting[0]
@@ -259,7 +259,7 @@ def references_in(references: Path) -> ReferenceOf:
     return reference_of
 
 
-def _shared_end(wanted: Path, found: Path, folder: Path | None) -> int:
+def _shared_end(wanted: Path, path: Path, folder: Path | None) -> int:
     """Return the number of parts of a reference's path if it matches the image's path or its end; else 0."""
-    depth = len(found.parts)
-    return depth if (wanted if folder else Path(*wanted.parts[-depth:])) == found else 0
+    depth = len(path.parts)
+    return depth if (wanted if folder else Path(*wanted.parts[-depth:])) == path else 0

@@ -74,10 +74,10 @@ def fit_rows(
         known = by_subject.setdefault(subject_of(row), {})
         image, one = digest([row["image_sha256"], row.get("reference_sha256")]), fusion_row(row, labels)
         candidate = (row["query"], sorted(one.probabilities.items()), one.tool_score), one
-        known[image] = min(known.get(image, candidate), candidate, key=lambda each: each[0])
-    subject = max(by_subject, key=lambda each: (len(by_subject[each]), each), default=None)
+        known[image] = min(known.get(image, candidate), candidate, key=lambda entry: entry[0])
+    subject = max(by_subject, key=lambda key: (len(by_subject[key]), key), default=None)
     used = by_subject[subject] if subject else {}
-    fit_to = [one for _, (_, one) in sorted(used.items(), key=lambda each: each[0])]
+    fit_to = [one for _, (_, one) in sorted(used.items(), key=lambda entry: entry[0])]
     of_kind = sum(one.image_kind == usual_kind(fit_to) for one in fit_to)
     if others := len(used) - of_kind:
         not_used[OTHER_KIND] = others
@@ -145,21 +145,21 @@ def fusion_row(row: Row, labels: Mapping[str, float] | None = None) -> FusionRow
 
 def fitted_text(fit: FusionFit) -> str:
     """Describe the fit: the model, the number of images, and the reliabilities found."""
-    found, labels = fit.profile.reliability, fit.profile.labels
+    reliability, labels = fit.profile.reliability, fit.profile.labels
     using = f", {labels} of them with MOS" if labels else ", without MOS"
-    estimates = [f"{names} {found[key]:.2f}" for key, names in ESTIMATES.items() if key in found]
+    estimates = [f"{names} {reliability[key]:.2f}" for key, names in ESTIMATES.items() if key in reliability]
     how = f" ({', '.join(estimates)})" if estimates else ""
     without = f" (not used: {not_used_text(fit.not_used)})" if fit.not_used else ""
     return (
         f"a fusion profile for {fit.subject.model} and {', '.join(fit.subject.tools)} was fitted to "
-        f"{fit.profile.images} images{using}{without}. Reliability: model {found['model']:.2f}{how}, "
-        f"tools {found['tool']:.2f}"
+        f"{fit.profile.images} images{using}{without}. Reliability: model {reliability['model']:.2f}{how}, "
+        f"tools {reliability['tool']:.2f}"
     )
 
 
 def not_used_text(not_used: Mapping[str, int]) -> str:
     """Return the number of rows left out for each reason, the most frequent reason first."""
-    by_count = sorted(not_used.items(), key=lambda each: (-each[1], each))
+    by_count = sorted(not_used.items(), key=lambda item: (-item[1], item))
     return ", ".join(f"{count} {reason}" for reason, count in by_count)
 
 

@@ -54,16 +54,16 @@ class GateResult:
 
 def refused_distortions(policy: GatePolicy) -> dict[str, str]:
     """Return the lowest severity that is refused, by distortion category. Raises ConfigError for unknown words."""
-    found: dict[str, str] = {}
+    severities: dict[str, str] = {}
     for word, severity in policy.distortions.items():
         category, least = fold_distortion(word), fold_severity(severity)
         if category is None or least is None or least == SEVERITIES[0]:
             wrong = f"unknown distortion {word!r}" if category is None else f"invalid severity {severity!r} of {word}"
             raise ConfigError(f"distortions: {wrong}; write a distortion and one of {', '.join(SEVERITIES[1:])}")
-        found[category] = least
+        severities[category] = least
     if unknown := set(policy.refuse_kinds) - {*KINDS}:
         raise ConfigError(f"refuse_kinds: unknown kind {min(unknown)!r}; use {', '.join(KINDS)}")
-    return found
+    return severities
 
 
 def gate(policy: GatePolicy, jobs: Sequence[Job], workers: int, assess: Assess) -> Iterator[GateResult]:
@@ -87,13 +87,13 @@ def checked(policy: GatePolicy, job: Job) -> GateResult:
     """Return the result of the checks of file, size and pixels, without an assessment of quality."""
     result = GateResult(one_line(job.name))
     try:
-        given = read_source(job.image)
-        assert isinstance(given.content, bytes)  # files and stdin
-        image = open_bytes(given.source, given.content)
+        source = read_source(job.image)
+        assert isinstance(source.content, bytes)  # files and stdin
+        image = open_bytes(source.source, source.content)
         _check_sides(policy, image, result)
         tables = getattr(image, "quantization", None)  # the quantization tables of a JPEG
         _reduce(policy, image)
-        pixels = decode(given.source, image, MAX_PIXELS).pixels
+        pixels = decode(source.source, image, MAX_PIXELS).pixels
     except ImageError as error:
         result.reasons["undecodable"] = one_line(str(error)).removeprefix(f"{result.image}: ")
         return result
@@ -144,14 +144,14 @@ def _check_detail(least: int, share: float | None, longest: int, result: GateRes
 def _check_sides(policy: GatePolicy, image: Image.Image, result: GateResult) -> None:
     width, height = upright_size(image)
     result.measured |= {"width": width, "height": height}
-    shown = f"{width} x {height} pixels"
+    size = f"{width} x {height} pixels"
     if policy.min_short_side and min(width, height) < policy.min_short_side:
-        result.reasons["small"] = f"{shown}; the shorter side must have at least {policy.min_short_side}"
+        result.reasons["small"] = f"{size}; the shorter side must have at least {policy.min_short_side}"
     if policy.max_long_side and max(width, height) > policy.max_long_side:
-        result.reasons["large"] = f"{shown}; the longer side may have at most {policy.max_long_side}"
+        result.reasons["large"] = f"{size}; the longer side may have at most {policy.max_long_side}"
     if policy.aspect and not policy.aspect[0] <= width / height <= policy.aspect[1]:
         low, high = policy.aspect
-        result.reasons["aspect"] = f"{shown}; width / height is {width / height:.2f}, expected {low:g} to {high:g}"
+        result.reasons["aspect"] = f"{size}; width / height is {width / height:.2f}, expected {low:g} to {high:g}"
 
 
 def _reduce(policy: GatePolicy, image: Image.Image) -> None:

@@ -162,7 +162,7 @@ def find_finished(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[s
     if not results.length:  # an empty file needs no hash of every image
         return Resumed({}, Counter())
     wanted = {job: identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    return resume(results.outlines(), wanted, row_identifier({each.image for each in wanted.values()}, results))
+    return resume(results.outlines(), wanted, row_identifier({identity.image for identity in wanted.values()}, results))
 
 
 def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mapping[str, Any]) -> list[int]:
@@ -171,7 +171,7 @@ def offsets_of_latest(jobs: Sequence[Job], results: ResultsFile, settings: Mappi
     Jobs are distinguished and matched with rows as in ``find_finished``; a job without a result has no offset.
     """
     wanted = {identity_of(job, fingerprint_of(job, settings)) for job in jobs}
-    identify = row_identifier({each.image for each in wanted}, results)
+    identify = row_identifier({identity.image for identity in wanted}, results)
     last: dict[Identity, int] = {}
     for offset, row in results.outlines():
         if "error" not in row and (identity := identify(row)) in wanted:
@@ -184,11 +184,11 @@ def row_identifier(images: Collection[str], results: ResultsFile) -> Callable[[R
     here, beside = os.getcwd(), os.path.dirname(os.path.realpath(results.path))
 
     def identify(row: Row) -> Identity:
-        found = _identity_of_row(row, here)
-        if found.image in images or here == beside:
-            return found
+        identity = _identity_of_row(row, here)
+        if identity.image in images or here == beside:
+            return identity
         moved = _identity_of_row(row, beside)
-        return moved if moved.image in images else found
+        return moved if moved.image in images else identity
 
     return identify
 

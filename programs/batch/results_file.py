@@ -104,17 +104,17 @@ class ResultsFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.appended = 0
-        shown = printable_path(path)
+        label = printable_path(path)
         try:
             if self.path.exists() and not self.path.is_file():
                 kind = "a folder" if self.path.is_dir() else "a device"
-                raise UserError(f"{shown}: expected a file to write results to, found {kind}; name another file")
+                raise UserError(f"{label}: expected a file to write results to, found {kind}; name another file")
             if not self.path.parent.exists():
                 self.path.parent.mkdir(parents=True)
             self._file = self._locked()
         except OSError as error:
             raise UserError(
-                f"{shown}: results cannot be written there ({error.strerror}); name another file"
+                f"{label}: results cannot be written there ({error.strerror}); name another file"
             ) from error
         try:
             self._outlines = self._read()
@@ -224,26 +224,26 @@ class ResultsFile:
 
     def _read(self) -> dict[int, Row]:
         """Return the outline of each row by its offset, after checking the rows and repairing the end."""
-        shown, line, before = printable_path(self.path), b"\n", b""
+        label, line, before = printable_path(self.path), b"\n", b""
         outlines: dict[int, Row] = {}
         end = 0
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 row = _row(line)
                 if row is None and line.endswith(b"\n"):
-                    raise UserError(f"{shown}: line {number} is not a JSON object; move or rename the file")
+                    raise UserError(f"{label}: line {number} is not a JSON object; move or rename the file")
                 if row is None and not _is_cut_row(line, before):
-                    raise UserError(f"{shown}: line {number} is not a row of results; move or rename the file")
+                    raise UserError(f"{label}: line {number} is not a row of results; move or rename the file")
                 if row is None:
                     logger.warning(
-                        "%s: the last line was cut short by an interruption; that row is computed again", shown
+                        "%s: the last line was cut short by an interruption; that row is computed again", label
                     )
                     self._file.truncate(end)
                     return outlines
                 outlines[end] = kept = outline(row)
                 if "no_row" in kept:
                     sentence = "%s: line %d is not a row of results: %s; the line is skipped"
-                    logger.warning(sentence, shown, number, kept["no_row"])
+                    logger.warning(sentence, label, number, kept["no_row"])
                 end, before = end + len(line), line
         if not line.endswith(b"\n"):
             self._file.write(b"\n")
@@ -255,15 +255,15 @@ def outline(row: Row) -> Row:
 
     The outline of an invalid row (``result_row``) has only the reason, as its ``error`` and as ``no_row``.
     """
-    found = {key: row[key] for key in IN_OUTLINE if key in row}
+    fields = {key: row[key] for key in IN_OUTLINE if key in row}
     if row.get("quality_reasoning") == PARSING_FAILED:
-        found["quality_reasoning"] = PARSING_FAILED
-    if why := fault_of(found):
+        fields["quality_reasoning"] = PARSING_FAILED
+    if why := fault_of(fields):
         return {"error": why, "no_row": why}
     evidence = row.get("executor_evidence")
     if isinstance(evidence, dict) and evidence.get("failures"):
-        found["executor_evidence"] = {"failures": evidence["failures"]}
-    return found
+        fields["executor_evidence"] = {"failures": evidence["failures"]}
+    return fields
 
 
 def resume(
@@ -295,14 +295,14 @@ def resume(
     finished: dict[K, int] = {}
     again: Counter[str] = Counter()
     for job, identity in wanted.items():
-        found = results[identity]
-        if found is None:
+        latest = results[identity]
+        if latest is None:
             if _job(identity) in others:
                 again[_reason(others[_job(identity)], identity)] += 1
         elif identity in lacks and (lacks[identity] == UNSCORED or incomplete[identity] < 2):
             again[lacks[identity]] += 1
         else:
-            finished[job] = found
+            finished[job] = latest
     return Resumed(finished, again)
 
 
