@@ -3,22 +3,25 @@
 import logging
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
 from io import StringIO
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import dspy
 
-from agenticiqa.configs import Price, StageConfig
+from agenticiqa.configs import Config, Price, StageConfig
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import named
-from agenticiqa.eval.optimize.items import Stage, TuningQuestion, questions_of, split_by_content
+from agenticiqa.eval.optimize.comparison import Tuned
+from agenticiqa.eval.optimize.items import TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.optimize.tuning import optimize, tunable
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS
 from agenticiqa.eval.questions.task import Item, items_sha256, read_items
@@ -31,93 +34,117 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 
 
+class TuningData(NamedTuple):
+    """The labels, their digest, and the scale of the MOS."""
+
+    labels: Sequence[LabeledImage | Item | TuningQuestion]
+    digest: str
+    scale: MosScale | None
+
+
 def run(args: Namespace) -> int:
     """Print the price, tune, compare, and write the folder. The status is 1 if the tuned prompts are not kept."""
     if not args.verbose:  # the report lists the requests of GEPA and their outcome
         logging.getLogger("dspy").setLevel(logging.WARNING if args.optimizer == "reflect" else logging.CRITICAL)
-    out: Path = args.out
-    if out.suffix == ".json" or out.is_file():
-        raise UserError(f"--out {out}: name a folder, not a file; prompts.json and report.html are written there")
+    if args.out.suffix == ".json" or args.out.is_file():
+        raise UserError(f"--out {args.out}: name a folder, not a file; prompts.json and report.html are written there")
     if args.warm:
         args.prompts = args.warm
     config = config_from(args).without_fusion()
     limits = limits_from(args, config)
-    stage: Stage = args.stage
     program = configured_program(config)
-    predictors = tunable(program, stage)
-    price = _price(args.reflection_price)
-    if args.max_usd is not None and price is None:
-        raise UserError("--max-usd also needs the price of the reflection model: add --reflection-price INPUT,OUTPUT")
-    if not args.reflection_backend:
-        raise UserError("a model is needed to write instructions: name it with --reflection-backend")
+    predictors = tunable(program, args.stage)
+    price = _price(args)
     reflection = reflection_model(args, price)
-    labels, about, scale = _labels(args, stage)
-    questions = questions_of(labels, stage, scale)
-    pool, held_out = split_by_content(questions, held_out=args.held_out, seed=args.seed)
-    print(f"Prompts to tune with {args.optimizer} ({len(predictors)}): {', '.join(predictors)}")
-    on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
-    print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
-    cost = expected(config, stage, pool, held_out, args.budget, args.reflection_backend, price, args.optimizer)
-    fitted = fusion_images(args.optimizer, stage, len(pool), args.budget)
-    fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
-    print(f"Cost: {args.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
-    if args.optimizer == "reflect" and proposals_of(args.budget) < ENOUGH:
-        few, enough = proposals_of(args.budget), budget_for(ENOUGH)
-        print(
-            f"This budget allows about {few} proposals, which is usually too few for an improvement. For {ENOUGH} "
-            f"proposals, use --budget {enough}."
-        )
-    sys.stdout.flush()
+    data = _data(args)
+    settings = _settings(args, data.scale)
+    _print_plan(config, data, settings, predictors, args.reflection_backend, price)
     if args.dry_run:
         return OK
-    settings = {key: getattr(args, key) for key in ("split", "stage", "seed", "held_out", "optimizer", "starts")}
-    settings |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(scale) if scale else None}
-    description = made_with(program, config, about, settings)
-    folder = args.log_dir or out / "search"
+    about = {name: getattr(args, name) for name in ("split", "stage", "seed", "held_out", "optimizer", "starts")}
+    about |= {"reflection_backend": args.reflection_backend, "mos_range": asdict(data.scale) if data.scale else None}
+    folder = args.log_dir or args.out / "search"
     folder.mkdir(parents=True, exist_ok=True)
-    pin(folder, description)
+    pin(folder, made_with(program, config, data.digest, about))
     output = sys.stderr if args.verbose else StringIO()  # the output of GEPA
     with continuing(folder), within(limits), redirect_stdout(output):
-        tuned = optimize(
-            program,
-            labels,
-            stage,
-            reflection=reflection,
-            budget=args.budget,
-            starts=args.starts,
-            optimizer=args.optimizer,
-            held_out=args.held_out,
-            scale=scale,
-            seed=args.seed,
-            workers=args.workers,
-            folder=folder,
-            progress=render.progress,
+        tuned = optimize(program, data.labels, settings, reflection=reflection, folder=folder, progress=render.progress)
+    about |= {"data": str(args.labels), "labels_sha256": data.digest, "backend": program.backend}
+    write(tuned, args.out, {**about, "search": _search_figures(tuned)})
+    _print_outcome(tuned, args.out)
+    return OK if tuned.kept else SOME_FAILED
+
+
+def _settings(args: Namespace, scale: MosScale | None) -> TuningSettings:
+    """Return the settings that the options make."""
+    return TuningSettings(
+        stage=args.stage,
+        budget=args.budget,
+        starts=args.starts,
+        optimizer=args.optimizer,
+        held_out=args.held_out,
+        scale=scale,
+        seed=args.seed,
+        workers=args.workers,
+    )
+
+
+def _print_plan(
+    config: Config,
+    data: TuningData,
+    settings: TuningSettings,
+    predictors: Collection[str],
+    reflection: str,
+    price: Price | None,
+) -> None:
+    """Print the prompts to tune, the split, the expected cost, and a note on a small budget."""
+    questions = questions_of(data.labels, settings.stage, settings.scale)
+    pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)
+    print(f"Prompts to tune with {settings.optimizer} ({len(predictors)}): {', '.join(predictors)}")
+    scale = settings.scale
+    on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
+    print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
+    cost = expected(config, settings, pool, held_out, reflection, price)
+    fitted = fusion_images(settings, len(pool))
+    fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""
+    print(f"Cost: {settings.budget} assessments{fusion} and 2 x {len(held_out)} for the comparison; {cost.line()}")
+    proposals = proposals_of(settings.budget)
+    if settings.optimizer == "reflect" and proposals < ENOUGH:
+        print(
+            f"This budget allows about {proposals} proposals, which is usually too few for an improvement. For "
+            f"{ENOUGH} proposals, use --budget {budget_for(ENOUGH)}."
         )
-    for name, why in tuned.skipped.items():
-        print(f"Not tuned: {name}, {why}")
-    search = {
-        "assessments": tuned.found.spent,
-        "proposals": tuned.found.proposals,
-        "ended": tuned.found.ended,
-        "refused": tuned.found.refused,
+    sys.stdout.flush()
+
+
+def _search_figures(tuned: Tuned) -> dict[str, Any]:
+    """Return the figures of the search for the header of the prompts."""
+    search = tuned.found
+    return {
+        "assessments": search.spent,
+        "proposals": search.proposals,
+        "ended": search.ended,
+        "refused": search.refused,
         "spent": tuned.spent,
     }
-    write(
-        tuned,
-        out,
-        {**settings, "data": str(args.labels), "labels_sha256": about, "backend": program.backend, "search": search},
-    )
+
+
+def _print_outcome(tuned: Tuned, out: Path) -> None:
+    """Print what was not tuned, the figures, and how to use the folder."""
+    for name, why in tuned.skipped.items():
+        print(f"Not tuned: {name}, {why}")
     print("\n".join(summary(tuned)))
     beside = f" ({about_profile(tuned)})" if tuned.profile else ""
     print(
         f"Saved in {out}{beside}. Use it with --prompts {out}, or with prompts: {out} in a configuration. "
         f"Report: {out / PAGE_FILE}"
     )
-    return OK if tuned.kept else SOME_FAILED
 
 
 def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
     """Return the model that writes instructions, at temperature 1. Raises BackendError as ``backends.connect`` does."""
+    if not args.reflection_backend:
+        raise UserError("a model is needed to write instructions: name it with --reflection-backend")
     stage = StageConfig(
         backend=args.reflection_backend,
         api_base=args.reflection_api_base,
@@ -134,31 +161,35 @@ def reflection_model(args: Namespace, price: Price | None = None) -> dspy.LM:
     return connection.lms[0]
 
 
-def _price(given: str | None) -> Price | None:
-    if given is None:
+def _price(args: Namespace) -> Price | None:
+    """Return the price of the reflection model. Raises UserError for one that is wrong, or that a limit needs."""
+    if args.reflection_price is None:
+        if args.max_usd is not None:
+            raise UserError(
+                "--max-usd also needs the price of the reflection model: add --reflection-price INPUT,OUTPUT"
+            )
         return None
     try:
-        price_in, price_out = map(float, given.split(","))
+        price_in, price_out = map(float, args.reflection_price.split(","))
         return Price(input=price_in, output=price_out)
     except ValueError as error:
         raise UserError(
-            f"--reflection-price {given}: expected INPUT,OUTPUT in USD per million tokens, such as 2.5,10"
+            f"--reflection-price {args.reflection_price}: expected INPUT,OUTPUT in USD per million tokens, such as "
+            "2.5,10"
         ) from error
 
 
-def _labels(
-    args: Namespace, stage: Stage
-) -> tuple[Sequence[LabeledImage | Item | TuningQuestion], str, MosScale | None]:
-    """Return the labels, their digest, and the scale of the MOS."""
+def _data(args: Namespace) -> TuningData:
+    """Read the labels that the stage needs. Raises UserError for other ones."""
     task = named(str(args.labels), QUESTION_TASKS)
-    if stage == "answering":
+    if args.stage == "answering":
         if task is None:
             raise UserError(
                 f"--stage answering needs a question benchmark: name one of {', '.join(sorted(QUESTION_TASKS))}"
             )
         items = read_items(task, args.root, args.split).usable
-        return items, items_sha256(items), None
+        return TuningData(items, items_sha256(items), None)
     if task:
         raise UserError(f"{task.name} is a question benchmark: use it with --stage answering")
     data = labels_named(args, args.labels)
-    return data.labels, data.digest, data.any_scale() if stage in ("scoring", "all") else None
+    return TuningData(data.labels, data.digest, data.any_scale() if args.stage in ("scoring", "all") else None)

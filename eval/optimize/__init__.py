@@ -2,9 +2,9 @@
 
 ::
 
-    from agenticiqa.eval.optimize import optimize
+    from agenticiqa.eval.optimize import TuningSettings, optimize
 
-    tuned = optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=400)
+    tuned = optimize(program, labels, TuningSettings(budget=400), reflection=dspy.LM("openai/gpt-4o"))
     tuned.kept, tuned.why, tuned.program
 
 ``examples_of``, ``metric`` and ``freeze`` are for DSPy's optimizers without this search.
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
     from agenticiqa.eval.optimize.for_dspy import examples_of as examples_of
     from agenticiqa.eval.optimize.for_dspy import freeze as freeze
     from agenticiqa.eval.optimize.for_dspy import metric as metric
+    from agenticiqa.eval.optimize.settings import TuningSettings as TuningSettings
     from agenticiqa.eval.optimize.tuning import optimize as optimize
 
 _MODULES = {
     "Tuned": "comparison",
+    "TuningSettings": "settings",
     "examples_of": "for_dspy",
     "freeze": "for_dspy",
     "metric": "for_dspy",
     "optimize": "tuning",
 }
 
-__all__ = ["Tuned", "examples_of", "freeze", "metric", "optimize"]
+__all__ = ["Tuned", "TuningSettings", "examples_of", "freeze", "metric", "optimize"]
 
 
 def __getattr__(name: str) -> Any:  # lazy imports, so that commands start quickly

@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import wraps
 from threading import Lock
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import dspy
 from dspy.utils.callback import BaseCallback
@@ -20,6 +20,7 @@ from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.measurements import Measurements
 from agenticiqa.eval.optimize.reflection import broken, quoted
 from agenticiqa.eval.optimize.search import KEPT_MONEY, Searched, Step, added_sentences, first_places
+from agenticiqa.eval.optimize.settings import DSPyOptimizer
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.backends.run_context import within
@@ -118,13 +119,6 @@ class Student(dspy.Module):
 
 
 Sets = dict[str, Any]  # the arguments of ``compile``, without the student
-
-
-class DSPyOptimizer(Protocol):
-    """An optimizer of DSPy, such as ``dspy.MIPROv2``."""
-
-    def compile(self, student: dspy.Module, *, trainset: list[dspy.Example]) -> Any:
-        """Return an optimized copy of the student."""
 
 
 def gepa_for(

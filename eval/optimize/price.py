@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenticiqa.configs import Config, Price
-from agenticiqa.eval.names import Optimizer
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.batch.cost import estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
@@ -64,47 +64,46 @@ def budget_for(proposals: int) -> int:
     return round((proposals * ASSESSED_FOR_A_PROPOSAL + FIRST) / 0.9)
 
 
-def fusion_images(optimizer: Optimizer, stage: Stage, pool: int, assessments: int) -> int:
+def fusion_images(settings: TuningSettings, pool: int) -> int:
     """Return how many pool images the two fusions are fitted to beyond the budget.
 
     Our own search measures them anyway; GEPA may use other images.
     """
-    rates = stage in ("scoring", "all") and optimizer != "reflect"
-    return min(FIRST, pool, assessments) if rates else 0
+    rates = settings.stage in ("scoring", "all") and settings.optimizer != "reflect"
+    return min(FIRST, pool, settings.budget) if rates else 0
 
 
 def expected(
     config: Config,
-    stage: Stage,
+    settings: TuningSettings,
     pool: Sequence[TuningQuestion],
     held_out: Sequence[TuningQuestion],
-    assessments: int,
     reflection: str,
     price: Price | None,
-    optimizer: Optimizer = "reflect",
 ) -> Cost:
-    """Return the cost of a search with this many assessments, and of its comparison.
+    """Return the cost of a search and of its comparison; ``reflection`` names the model that writes instructions.
 
     Every question runs through all stages once; further assessments repeat the stages that ``_asked_again`` gives. The
     length of prompts is assumed to stay the same.
     """
-    first = min(len(pool), max(FIRST, assessments // 3))
-    assessments += 2 * fusion_images(optimizer, stage, len(pool), assessments)
+    stage, first = settings.stage, min(len(pool), max(FIRST, settings.budget // 3))
+    assessments = settings.budget + 2 * fusion_images(settings, len(pool))
     jobs = [Job(q.image, q.query, q.reference, options=options_of(q)) for q in (*held_out, *pool[:first])]
     once = estimate(config, jobs)
     again = max(assessments - first, 0) + len(held_out)
     whole = [s for s in once.stages if s.calls]
     parts = _asked_again(config, stage, [s.stage for s in whole])
     times = {name: 1 + part * again / max(once.questions, 1) for name, part in parts.items()}
-    count = proposals_of(assessments) if optimizer == "reflect" else assessments // ASSESSED_FOR_AN_INSTRUCTION
+    own_search = settings.optimizer == "reflect"
+    count = proposals_of(assessments) if own_search else assessments // ASSESSED_FOR_AN_INSTRUCTION
     pixels = [load(question.image).size for question in pool[:SHOWN]]
-    shown = sum(image_tokens(reflection, size) for size in pixels)
-    each = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN]) + shown
+    tokens = REFLECTION_TEXT + SHOWN * FEEDBACK + sum(text_tokens(q.query) for q in pool[:SHOWN])
+    tokens += sum(image_tokens(reflection, size) for size in pixels)
     known = price is not None and all(s.usd is not None for s in whole)
     usd = None
     if price is not None and known:
         usd = sum(times[s.stage] * (s.usd or 0.0) for s in whole)
-        usd += price.usd(count * each, count * REFLECTION_ANSWER)
+        usd += price.usd(count * tokens, count * REFLECTION_ANSWER)
 
     def total(name: str) -> int:
         return round(sum(times[s.stage] * getattr(s, name) for s in whole))
@@ -114,7 +113,7 @@ def expected(
         total("input_tokens"),
         total("output_tokens"),
         count,
-        count * each,
+        count * tokens,
         count * REFLECTION_ANSWER,
         usd,
     )
@@ -130,6 +129,6 @@ def _asked_again(config: Config, stage: Stage, order: Sequence[str]) -> dict[str
     if not config.cache or not tuned:
         return dict.fromkeys(order, 1.0)
     return {
-        name: sum(1.0 if place == each else AFTER if place > each else 0.0 for each in tuned) / len(tuned)
+        name: sum(1.0 if place == other else AFTER if place > other else 0.0 for other in tuned) / len(tuned)
         for place, name in enumerate(order)
     }

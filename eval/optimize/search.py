@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.limits import LimitReached
 
 FIRST, LOOK, AGAIN = 30, 10, 12  # questions: for the original, for a first measurement, and for the second
@@ -65,7 +66,8 @@ class Searched:
     """The outcome of a search: ``best`` instructions, every proposal in order, and why the search ``ended``.
 
     ``demos`` has worked examples by predictor. ``spent`` counts assessments, ``used`` their questions. ``tried`` counts
-    the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome.
+    the instructions that an optimizer of DSPy tried; ``steps`` then has only its outcome. The questions at
+    ``original_places`` were measured with the original instructions, those at ``best_places`` with the best ones.
     """
 
     best: dict[str, str]
@@ -76,6 +78,8 @@ class Searched:
     used: int = 0
     ended: str = ""
     tried: int = 0
+    original_places: list[int] = field(default_factory=list)
+    best_places: list[int] = field(default_factory=list)
 
     @property
     def proposals(self) -> int:
@@ -107,15 +111,12 @@ class Search:
         value: Value,
         propose: Propose,
         size: int,
-        *,
-        budget: int,
-        starts: int = 3,
-        seed: int = 0,
+        settings: TuningSettings,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> None:
         self.measure_, self.value, self.propose, self.size = measure, value, propose, size
-        self.budget, self.starts, self.may_go_on = budget, starts, may_go_on
-        self.random = random.Random(seed)
+        self.budget, self.starts, self.may_go_on = settings.budget, settings.starts, may_go_on
+        self.random = random.Random(settings.seed)
         self.first = first_places(self.random, size)
         self.known: dict[str, dict[int, Any]] = {}
         self.spent = 0
@@ -154,6 +155,7 @@ class Search:
         except LimitReached as limit:
             found.ended = str(limit)
         found.spent, found.used = self.spent, len({place for known in self.known.values() for place in known})
+        found.original_places, found.best_places = sorted(self._of(original)), sorted(self._of(best))
         return found
 
     def _generation(self, found: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:

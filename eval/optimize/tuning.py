@@ -2,7 +2,7 @@
 
 ::
 
-    tuned = optimize(program, read_labels("labels.csv"), reflection=dspy.LM("openai/gpt-4o"), budget=400)
+    tuned = optimize(program, labels, TuningSettings(budget=400), reflection=dspy.LM("openai/gpt-4o"))
     tuned.kept, tuned.figures["fused"]["srcc"]["change"], tuned.why
     write(tuned, Path("tuned"), {})    # of report: prompts.json, fusion.yaml, report.html
 """
@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import dspy
 
-from agenticiqa.eval.datasets import LabeledImage, MosScale
-from agenticiqa.eval.names import OPTIMIZERS, Optimizer
+from agenticiqa.eval.datasets import LabeledImage
+from agenticiqa.eval.names import OPTIMIZERS
 from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
-from agenticiqa.eval.optimize.dspy_optimizers import Count, DSPyOptimizer, gepa_for, tuned_by_dspy
+from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, Progress, unreached, with_instructions
@@ -28,16 +29,13 @@ from agenticiqa.eval.optimize.objectives import feedback, value, worst_first
 from agenticiqa.eval.optimize.reflection import Reflection
 from agenticiqa.eval.optimize.search import (
     SHOWN,
-    Measure,
     Proposal,
-    Propose,
     Search,
     Searched,
     Step,
-    Value,
     first_places,
-    search_key,
 )
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.questions.task import Item
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.limits import LimitReached, Limits
@@ -50,6 +48,7 @@ from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
 from agenticiqa.signatures.summarizer import NameLevel
 
+DEFAULTS = TuningSettings()
 FEWEST_COMPARED = 8  # held-out questions; with fewer, no improvement can be shown
 MARGIN = 1.3  # factor on the expected cost of the comparison
 
@@ -59,15 +58,15 @@ def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]
 
     Raises UserError if the stage uses no model.
     """
-    asked = {name: each.signature for name, each in program.named_predictors() if each.signature is not NameLevel}
+    signatures = {name: part.signature for name, part in program.named_predictors() if part.signature is not NameLevel}
     beginning = PREDICTORS.get(stage, "")
     others = (PREDICTORS["answering"], "executor.locate.") if stage == "all" else ()
-    found = {name: each for name, each in asked.items() if name.startswith(beginning) and not name.startswith(others)}
-    if found:
-        return found
-    if program.questions and not asked:
+    chosen = [name for name in signatures if name.startswith(beginning) and not name.startswith(others)]
+    if chosen:
+        return {name: signatures[name] for name in chosen}
+    if program.questions and not signatures:
         raise UserError("nothing to tune: the prompt of the levels scorer is fixed, as its models were trained on it")
-    if not asked:
+    if not signatures:
         raise UserError("nothing to tune: no stage uses a model; name one with --backend or --config")
     raise UserError(f"nothing to tune: --stage {stage} uses no model in this configuration")
 
@@ -75,16 +74,9 @@ def tunable(program: AgenticIQA, stage: Stage) -> dict[str, type[dspy.Signature]
 def optimize(
     program: AgenticIQA,
     labels: Sequence[LabeledImage | Item | TuningQuestion],
-    stage: Stage = "scoring",
+    settings: TuningSettings = DEFAULTS,
     *,
     reflection: dspy.BaseLM | None = None,
-    budget: int = 400,
-    starts: int = 3,
-    optimizer: Optimizer | DSPyOptimizer = "reflect",
-    held_out: float = 0.4,
-    scale: MosScale | None = None,
-    seed: int = 0,
-    workers: int = 1,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Tuned:
@@ -92,19 +84,9 @@ def optimize(
 
     Args:
         program: The program to tune.
-        labels: Images with MOS, images with named distortions, or questions with answers, as ``stage`` needs.
-        stage: The stage to tune.
+        labels: Images with MOS, images with named distortions, or questions with answers, as the stage needs.
+        settings: The stage, the budget, the optimizer and the split.
         reflection: The model that writes instructions for "reflect" and "gepa".
-        budget: The most assessments of images, without those of the comparison. The search also ends at the limits of
-            calls and USD that ``run_context.within`` sets.
-        starts: How many first proposals "reflect" tries, continuing with the best.
-        optimizer: "reflect", the search of this package, "gepa", DSPy's, or an optimizer of DSPy that you made, such as
-            ``dspy.BootstrapFewShot(metric)``. Its examples are those of ``examples_of``; what its metric raises is
-            raised.
-        held_out: The share of the labels' contents that is held out for the comparison.
-        scale: The scale of the MOS; by default inferred from their range.
-        seed: Determines the split and the search.
-        workers: How many images are assessed at a time.
         folder: Stores measurements and proposals, so the same call, or one with a larger budget, continues without
             repeating any.
         progress: Wraps each iterator of images, with their number, such as a progress bar.
@@ -118,84 +100,66 @@ def optimize(
         dspy.LMError: Either model could not be reached.
     """
     began = time.monotonic()
-    if isinstance(optimizer, str) and optimizer not in OPTIMIZERS:
-        raise UserError(f"unknown optimizer {optimizer!r}: choose {' or '.join(OPTIMIZERS)}, or give one of DSPy")
-    if isinstance(optimizer, str) and reflection is None:
-        raise UserError(f"{optimizer!r} needs a model that writes instructions: give one with reflection=")
-    signatures = tunable(program, stage)
-    questions = questions_of(labels, stage, scale)
-    pool, comparison_set = split_by_content(questions, held_out=held_out, seed=seed)
-    fusion_places = sorted(first_places(random.Random(seed), len(pool))[:budget])
+    if isinstance(settings.optimizer, str) and settings.optimizer not in OPTIMIZERS:
+        choices = " or ".join(OPTIMIZERS)
+        raise UserError(f"unknown optimizer {settings.optimizer!r}: choose {choices}, or give one of DSPy")
+    if isinstance(settings.optimizer, str) and reflection is None:
+        raise UserError(f"{settings.optimizer!r} needs a model that writes instructions: give one with reflection=")
+    signatures = tunable(program, settings.stage)
+    questions = questions_of(labels, settings.stage, settings.scale)
+    pool, held_out = split_by_content(questions, held_out=settings.held_out, seed=settings.seed)
     limits = current().limits
     with ExitStack() as files:
         kept_answers, kept_proposals = (
             files.enter_context(ResultsFile(folder / name)) if folder else None
             for name in ("measured.jsonl", "proposed.jsonl")
         )
-        measured = Measurements(stage, workers, kept_answers, progress)
-        before, limit_reached = _within_limits(measured, program, comparison_set)
-        skipped = unreached(program, signatures, before) if stage == "all" else {}
-        signatures = {name: each for name, each in signatures.items() if name not in skipped}
-        originals = {name: each.instructions for name, each in signatures.items()}
-        price = MoneyLeft(limits, measured)
-
-        def may_go_on() -> bool:
-            return not limit_reached and price.affords(len(comparison_set))
-
-        if reflection is not None and optimizer == "reflect":
-            reflect = Reflection(reflection, signatures, kept_proposals)
-            bench = _bench(program, pool, measured, reflect)
-            search = Search(*bench, len(pool), budget=budget, starts=starts, seed=seed, may_go_on=may_go_on)
-            found = search.run(originals)
-            seen = [sorted(search.known.get(search_key(texts), ())) for texts in (originals, found.best)]
-        elif limit_reached:
-            found, seen = Searched(originals, ended=limit_reached), [[], []]
+        measured = Measurements(settings.stage, settings.workers, kept_answers, progress)
+        before, limit = _within_limits(measured, program, held_out)
+        skipped = unreached(program, signatures, before) if settings.stage == "all" else {}
+        signatures = {name: signature for name, signature in signatures.items() if name not in skipped}
+        run = _Run(program, settings, pool, signatures, measured, limits, len(held_out), limit)
+        if reflection is not None and settings.optimizer == "reflect":
+            searched = run.by_reflection(Reflection(reflection, signatures, kept_proposals))
         else:
-            seen = [fusion_places, fusion_places] if stage in ("scoring", "all") else [[], []]
-            kept_back = len(comparison_set) + 2 * len(seen[0])
-            count = Count(budget, measured, limits, lambda: price.affords(kept_back))
-            if isinstance(optimizer, str):
-                made, sets = gepa_for(pool, reflection, seed, count)
-            else:
-                made, sets = optimizer, {"trainset": [example_of(question) for question in pool]}
-            found = tuned_by_dspy(made, sets, program, pool, signatures, count)
-        candidate = with_instructions(program, found.best, found.demos)
-        if may_go_on():
-            seen[0] = seen[0] or fusion_places  # the budget was too small to begin a search
-        profiles = [
-            _profile(each, [pool[place] for place in places if place in fusion_places], measured)
-            for each, places in zip((program, candidate), seen, strict=True)
-        ]
-        after, compared = before, comparison_set
-        if found.tuned:
-            after, limit_reached = _within_limits(measured, candidate, comparison_set)
-        if limit_reached:
-            found.ended = limit_reached
-            compared, before, after = _both_known(measured, program, candidate, comparison_set)
-        figures = compare(stage, compared, before, after, (profiles[0], profiles[1]))
+            searched = run.by_dspy(reflection)
+        tuned = with_instructions(program, searched.best, searched.demos)
+        original_places, best_places = searched.original_places, searched.best_places
+        if not original_places and run.may_go_on():  # the budget was too small to begin a search
+            original_places = run.fusion_places
+        shared = set(run.fusion_places)
+        profiles = (
+            run.profile(program, [place for place in original_places if place in shared]),
+            run.profile(tuned, [place for place in best_places if place in shared]),
+        )
+        after, compared = before, held_out
+        if searched.tuned:
+            after, limit = _within_limits(measured, tuned, held_out)
+        if limit is not None:
+            searched.ended = str(limit)
+            compared, before, after = _both_known(measured, program, tuned, held_out)
+        figures = compare(settings.stage, compared, before, after, profiles)
         kept, why = bool(figures["kept"]), str(figures["why"])
-        if not found.tuned:
+        if not searched.tuned:
             kept, why = False, "no better prompts were found"
         elif len(compared) < FEWEST_COMPARED:
-            kept, why = (
-                False,
-                f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels",
-            )
-        final, places = (candidate, seen[1]) if kept else (program, seen[0])
-        profile = _profile(final, [pool[place] for place in places], measured)
+            kept = False
+            why = f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels"
+        final = tuned if kept else program
+        profile = run.profile(final, best_places if kept else original_places)
         if profile:
             figures["profile"] = gain_of_profile(compared, after if kept else before, profile)
     return Tuned(
         final,
-        stage,
+        settings.stage,
         kept,
         why,
         figures,
-        found,
-        originals,
+        searched,
+        run.originals,
         profile and profile.model_copy(update=_about(final, profile)),
         skipped,
-        {"to tune on": len(pool), "used": found.used, "held-out": len(comparison_set)},
+        {"to tune on": len(pool), "used": searched.used, "held-out": len(held_out)},
         {
             "seconds": round(time.monotonic() - began),
             "assessed": measured.fresh,
@@ -207,61 +171,109 @@ def optimize(
 
 
 @dataclass
-class MoneyLeft:
-    """The limits of a run, and the average cost of an assessment in this process."""
+class _Run:
+    """One search over the questions of ``pool``; ``limit`` is the one that ended the measurement before it, if any."""
 
-    limits: Limits
+    program: AgenticIQA
+    settings: TuningSettings
+    pool: Sequence[TuningQuestion]
+    signatures: Mapping[str, type[dspy.Signature]]
     measured: Measurements
+    limits: Limits
+    comparisons: int
+    limit: LimitReached | None
+
+    @property
+    def originals(self) -> dict[str, str]:
+        """The instructions before tuning, by predictor."""
+        return {name: signature.instructions for name, signature in self.signatures.items()}
+
+    @property
+    def fusion_places(self) -> list[int]:
+        """The questions to which both fusions are fitted for the comparison."""
+        return sorted(first_places(random.Random(self.settings.seed), len(self.pool))[: self.settings.budget])
+
+    def questions(self, places: Sequence[int]) -> list[TuningQuestion]:
+        """Return the questions of the pool at these places."""
+        return [self.pool[place] for place in places]
 
     def affords(self, assessments: int) -> bool:
-        """Return whether this many further assessments are expected to fit into the remaining limits."""
-        each = MARGIN * assessments / max(self.measured.fresh, 1)
+        """Return whether this many assessments are expected to fit into the remaining limits, by their average cost."""
+        share = MARGIN * assessments / max(self.measured.fresh, 1)
         usd, calls = self.limits.max_usd, self.limits.max_calls
-        return (usd is None or self.limits.usd * (1 + each) <= usd) and (
-            calls is None or self.limits.calls * (1 + each) <= calls
+        return (usd is None or self.limits.usd * (1 + share) <= usd) and (
+            calls is None or self.limits.calls * (1 + share) <= calls
         )
 
+    def may_go_on(self) -> bool:
+        """Return whether the limits allow more than the comparison."""
+        return self.limit is None and self.affords(self.comparisons)
 
-def _bench(
-    program: AgenticIQA, pool: Sequence[TuningQuestion], measured: Measurements, reflect: Reflection
-) -> tuple[Measure, Value, Propose]:
-    """Return what a search over the questions of ``pool`` calls: to measure, to value answers, and to propose."""
-    stage = measured.stage
+    def by_reflection(self, reflect: Reflection) -> Searched:
+        """Search with the package's own optimizer."""
+        propose, size = partial(self._propose, reflect), len(self.pool)
+        search = Search(self._measure, self._value, propose, size, self.settings, self.may_go_on)
+        return search.run(self.originals)
 
-    def measure(texts: Mapping[str, str], places: Sequence[int]) -> list[Assessed]:
-        return measured.assess(with_instructions(program, texts), [pool[place] for place in places])
+    def by_dspy(self, reflection: dspy.BaseLM | None) -> Searched:
+        """Run GEPA, or the caller's optimizer."""
+        settings = self.settings
+        if self.limit is not None:
+            return Searched(self.originals, ended=str(self.limit))
+        places = self.fusion_places if settings.stage in ("scoring", "all") else []
+        kept_back = self.comparisons + 2 * len(places)
+        count = Count(settings.budget, self.measured, self.limits, lambda: self.affords(kept_back))
+        if isinstance(settings.optimizer, str):
+            optimizer, sets = gepa_for(self.pool, reflection, settings.seed, count)
+        else:
+            optimizer, sets = settings.optimizer, {"trainset": [example_of(question) for question in self.pool]}
+        searched = tuned_by_dspy(optimizer, sets, self.program, self.pool, self.signatures, count)
+        searched.original_places = searched.best_places = places
+        return searched
 
-    def valued(assessed: Sequence[Assessed], places: Sequence[int]) -> float:
-        return value(stage, assessed, [pool[place] for place in places])
+    def profile(self, program: AgenticIQA, places: Sequence[int]) -> FusionProfile | None:
+        """Return the fusion fitted to these questions, or ``None`` if it cannot be fitted."""
+        if self.settings.stage not in ("scoring", "all"):
+            return None
+        try:
+            return fitted(self.questions(places), self.measured.assess(program, self.questions(places)))
+        except LimitReached:
+            return None
 
-    def propose(
-        texts: Mapping[str, str], places: Sequence[int], assessed: Sequence[Assessed], tried: Sequence[Step]
+    def _measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Assessed]:
+        return self.measured.assess(with_instructions(self.program, texts), self.questions(places))
+
+    def _value(self, assessed: Sequence[Assessed], places: Sequence[int]) -> float:
+        return value(self.settings.stage, assessed, self.questions(places))
+
+    def _propose(
+        self,
+        reflect: Reflection,
+        texts: Mapping[str, str],
+        places: Sequence[int],
+        assessed: Sequence[Assessed],
+        tried: Sequence[Step],
     ) -> Proposal:
         answered = Counter(name for one in assessed for name in one.calls if name in texts)
         if not answered:
             return Proposal(None, refused=("the model gave no valid answer that the reflection model could use",))
         turns = Counter(step.predictor for step in tried)
-        name = min(sorted(answered), key=lambda each: turns[each])
-        shown = [
-            place
-            for place in worst_first(stage, assessed, [pool[each] for each in places])
-            if name in assessed[place].calls
-        ]
-        batch = [assessed[i] for i in shown[:SHOWN]], [pool[places[i]] for i in shown[:SHOWN]]
-        return reflect(name, texts, *batch, feedback(stage, *batch), tried)
-
-    return measure, valued, propose
+        name = min(sorted(answered), key=turns.__getitem__)
+        ranks = worst_first(self.settings.stage, assessed, self.questions(places))
+        worst = [rank for rank in ranks if name in assessed[rank].calls][:SHOWN]
+        batch = [assessed[rank] for rank in worst], self.questions([places[rank] for rank in worst])
+        return reflect(name, texts, *batch, feedback(self.settings.stage, *batch), tried)
 
 
 def _within_limits(
     measured: Measurements, program: AgenticIQA, questions: Sequence[TuningQuestion]
-) -> tuple[list[Assessed], str]:
-    """Return all results and an empty text; after a limit, the results so far and the reason."""
+) -> tuple[list[Assessed], LimitReached | None]:
+    """Return all results; after a limit, the results so far and the limit."""
     try:
-        return measured.assess(program, questions), ""
+        return measured.assess(program, questions), None
     except LimitReached as limit:
         known = (measured.known_of(program, question) for question in questions)
-        return [one for one in known if one is not None], str(limit)
+        return [one for one in known if one is not None], limit
 
 
 def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
@@ -272,15 +284,6 @@ def _about(program: AgenticIQA, profile: FusionProfile) -> dict[str, str]:
         "tuned": scoring_prompt(program),
         "curves": curves_digest(profile.toolset, tools),
     }
-
-
-def _profile(program: AgenticIQA, questions: Sequence[TuningQuestion], measured: Measurements) -> FusionProfile | None:
-    if measured.stage not in ("scoring", "all"):
-        return None
-    try:
-        return fitted(questions, measured.assess(program, questions))
-    except LimitReached:
-        return None
 
 
 def _both_known(

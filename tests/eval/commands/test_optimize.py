@@ -20,6 +20,7 @@ from agenticiqa.eval.cli import main
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.search import KEPT_MONEY
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.eval.optimize.tuning import optimize
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
@@ -297,9 +298,8 @@ def test_answering_and_detection_are_tuned_on_their_own_labels(labels: Path) -> 
     answers: dict[str, Any] = {"answer": answer, "detection": detection, "new_instruction": lesson}
     for stage, questions in (("answering", choices(labels)), ("detection", noisy)):
         with simulated_models(labels, **answers) as server, dspy.context(lm=model(server, "judge")):
-            tuned = optimize(
-                AgenticIQA(), questions, stage, reflection=model(server, "reflection"), budget=40, workers=2
-            )
+            settings = TuningSettings(stage, budget=40, workers=2)
+            tuned = optimize(AgenticIQA(), questions, settings, reflection=model(server, "reflection"))
         assert tuned.kept, (stage, tuned.why)
         (name,) = tuned.originals
         assert PHRASE in dict(tuned.program.named_predictors())[name].signature.instructions

@@ -12,7 +12,7 @@ import pytest
 
 from agenticiqa import AgenticIQA
 from agenticiqa.eval import read_labels
-from agenticiqa.eval.optimize import examples_of, freeze, metric, optimize
+from agenticiqa.eval.optimize import TuningSettings, examples_of, freeze, metric, optimize
 from agenticiqa.eval.optimize.dspy_optimizers import SPENT, Count, Student, _watched
 from agenticiqa.eval.optimize.measurements import Measurements, Traced
 from agenticiqa.eval.questions.task import Item
@@ -165,7 +165,7 @@ def test_an_optimizer_of_dspy_gets_labels_and_its_worked_examples_are_compared(
 
     labels = read_labels(make_labels(scenes=8))
     few = dspy.BootstrapFewShot(mine, max_bootstrapped_demos=2, max_labeled_demos=0)
-    tuned = optimize(program, labels, optimizer=few, budget=10)
+    tuned = optimize(program, labels, TuningSettings(optimizer=few, budget=10))
     assert seen
     assert few.metric is mine, "the caller's optimizer is unchanged"
     assert [step.added for step in tuned.found.steps] == ["2 worked examples"]
@@ -176,7 +176,8 @@ def test_an_optimizer_of_dspy_gets_labels_and_its_worked_examples_are_compared(
 
 
 def test_labels_that_no_prompt_shows_are_no_change(program: AgenticIQA, make_labels: MakeLabels) -> None:
-    tuned = optimize(program, read_labels(make_labels(scenes=4)), optimizer=dspy.LabeledFewShot(k=2), budget=4)
+    settings = TuningSettings(optimizer=dspy.LabeledFewShot(k=2), budget=4)
+    tuned = optimize(program, read_labels(make_labels(scenes=4)), settings)
     assert (tuned.found.steps, tuned.why) == ([], "no better prompts were found")
     assert tuned.spent["assessed"] == tuned.counts["held-out"] + 4, "nothing is assessed again"
 
@@ -188,9 +189,8 @@ def test_a_compiled_program_is_tuned_again(program: AgenticIQA, lm: dspy.LM, mak
     compiled.set_lm(lm)
     student = Student(compiled, ["summarizer.score.ask.predict"], counting())
     assert names(student) == {"program.summarizer.score.ask.predict"}
-    assert [step.added for step in optimize(compiled, labels, optimizer=few, budget=4).found.steps] == [
-        "1 worked examples"
-    ]
+    tuned = optimize(compiled, labels, TuningSettings(optimizer=few, budget=4))
+    assert [step.added for step in tuned.found.steps] == ["1 worked examples"]
 
 
 def test_the_student_keeps_the_model_that_an_optimizer_set(program: AgenticIQA, lm: dspy.LM, examples: Path) -> None:
@@ -222,8 +222,9 @@ def test_a_metric_that_raises_is_an_error(kind: Any, program: AgenticIQA, lm: ds
         return float(gold.moss)
 
     more = {"reflection_lm": lm, "max_metric_calls": 20} if kind is dspy.GEPA else {}
+    settings = TuningSettings(optimizer=kind(misspelled, **more), budget=10)
     with pytest.raises(AttributeError, match="moss"):
-        optimize(program, read_labels(make_labels(scenes=4)), optimizer=kind(misspelled, **more), budget=10)
+        optimize(program, read_labels(make_labels(scenes=4)), settings)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +239,7 @@ def test_a_search_by_name_is_known_and_has_a_model_that_writes_before_anything_i
     name: Any, message: str, program: AgenticIQA, make_labels: MakeLabels, server: Server
 ) -> None:
     with pytest.raises(UserError, match=message):
-        optimize(program, read_labels(make_labels()), optimizer=name)
+        optimize(program, read_labels(make_labels()), TuningSettings(optimizer=name))
     assert not server.requests
 
 

@@ -1,12 +1,13 @@
 """The search with a simulated rater, over several seeds: its results, its cost, and its robustness to chance."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.objectives import value
 from agenticiqa.eval.optimize.search import GAINLESS, GIVE_UP, Proposal, Search, Searched, added_sentences
+from agenticiqa.eval.optimize.settings import TuningSettings
 from agenticiqa.programs.backends.limits import LimitReached
 from support.simulated_judge import COPY_TOOLS, HELPFUL, SEED, assessed_by, photos
 
@@ -17,10 +18,18 @@ SIZE = 112
 class Bench:
     """A search over simulated photos with a fixed order of proposals; it counts what is measured."""
 
-    def __init__(self, *proposals: str | None, seed: int = 5, budget: int = 400, **more: Any) -> None:
+    def __init__(
+        self,
+        *proposals: str | None,
+        seed: int = 5,
+        budget: int = 400,
+        starts: int = 1,
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.given, self.proposals, self.measured = photos(SIZE, seed), list(proposals), 0
         self.asked = [TuningQuestion(Path("a.png"), "", str(i), target=float(y)) for i, y in enumerate(self.given.mos)]
-        self.search = Search(self.measure, self.value, self.propose, SIZE, budget=budget, **{"starts": 1, **more})
+        settings = TuningSettings(budget=budget, starts=starts)
+        self.search = Search(self.measure, self.value, self.propose, SIZE, settings, may_go_on)
 
     def measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Any]:
         self.measured += len(places)

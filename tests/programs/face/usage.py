@@ -11,7 +11,7 @@ import dspy
 import agenticiqa
 from agenticiqa import AgenticIQA, Assessment, Config, Job, ScoreFusion, assess_many
 from agenticiqa.eval import Evaluation, LabeledImage, evaluate, read_labels
-from agenticiqa.eval.optimize import Tuned, examples_of, freeze, metric, optimize
+from agenticiqa.eval.optimize import Tuned, TuningSettings, examples_of, freeze, metric, optimize
 from agenticiqa.programs.images import LoadedImage
 
 
@@ -44,7 +44,7 @@ async def use(program: AgenticIQA) -> None:
     labels = read_labels("labels.csv")
     assert_type(labels, list[LabeledImage])
     assert_type(evaluate(AgenticIQA(lm=dspy.LM("openai/gpt-4o")), labels), Evaluation)
-    assert_type(optimize(program, labels, reflection=dspy.LM("openai/gpt-4o"), budget=40), Tuned)
-    assert_type(optimize(freeze(program), labels, optimizer=dspy.BootstrapFewShot(metric)), Tuned)
+    assert_type(optimize(program, labels, TuningSettings(budget=40), reflection=dspy.LM("openai/gpt-4o")), Tuned)
+    assert_type(optimize(freeze(program), labels, TuningSettings(optimizer=dspy.BootstrapFewShot(metric))), Tuned)
     assert_type(len(examples_of(labels)), int)
     agenticiqa.add_tool(program, "MINE", lambda image: float(image.mean()), curve=lambda value: value / 255 * 4 + 1)
