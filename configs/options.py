@@ -92,9 +92,13 @@ def keys(fields: type) -> tuple[Option, ...]:
     return tuple(found)
 
 
-@dataclass
+@dataclass(frozen=True)
 class AdapterKey:
-    """The adapter of the learned scorer."""
+    """The adapter of the learned scorer.
+
+    Attributes:
+        adapter: A file that adapts the learned scorer to your labels, written by ``calibrate adapter``.
+    """
 
     adapter: Annotated[
         str | None,
@@ -105,7 +109,7 @@ class AdapterKey:
     ] = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class FusionKey:
     """The fusion; a configuration may also have a section of it."""
 
@@ -120,9 +124,16 @@ class FusionKey:
     ] = None
 
 
-@dataclass
+@dataclass(frozen=True)
 class ModelKeys:
-    """The keys for requests to models."""
+    """The keys for requests to models.
+
+    Attributes:
+        mode: "full", or "fast" or "levels" for fewer calls (see ``Config.in_mode``).
+        prompts: Tuned prompts: the folder that ``optimize`` wrote, or its ``prompts.json``.
+        strict: Whether an image without a complete answer of the model is unscored.
+        cache: Whether to reuse a model's earlier answers.
+    """
 
     mode: Annotated[
         Literal["full", "fast", "levels"],
@@ -133,15 +144,6 @@ class ModelKeys:
             "probabilities of the five quality levels (default: full)",
         ),
     ] = "full"
-    max_side: Annotated[
-        int | None,
-        Option(
-            "--max-side PIXELS",
-            "send a smaller copy to the model if the longer side of an image exceeds PIXELS. The model then assesses "
-            "the copy, so its rating can change (default: no scaling)",
-        ),
-        Ge(SMALLEST_SENT),
-    ] = None
     prompts: Annotated[
         str | None,
         Option(
@@ -162,9 +164,32 @@ class ModelKeys:
     cache: Annotated[bool, Option("--no-cache", "send every request again instead of reusing cached answers")] = True
 
 
-@dataclass
+@dataclass(frozen=True)
+class SentKeys:
+    """The keys for the copy of an image that a model receives.
+
+    Attributes:
+        max_side: The longest side of this copy, at least 32 pixels; by default images are not scaled.
+    """
+
+    max_side: Annotated[
+        int | None,
+        Option(
+            "--max-side PIXELS",
+            "send a smaller copy to the model if the longer side of an image exceeds PIXELS. The model then assesses "
+            "the copy, so its rating can change (default: no scaling)",
+        ),
+        Ge(SMALLEST_SENT),
+    ] = None
+
+
+@dataclass(frozen=True)
 class ImageKeys:
-    """The keys for reading an image and its reference."""
+    """The keys for reading an image and its reference.
+
+    Attributes:
+        align: Whether to compare only what image and reference both show.
+    """
 
     align: Annotated[
         bool,
@@ -176,4 +201,18 @@ class ImageKeys:
     ] = False
 
 
-KEYS = (*keys(AdapterKey), *keys(FusionKey), *keys(ModelKeys), *keys(ImageKeys))
+@dataclass(frozen=True)
+class ImageSettings(SentKeys, ImageKeys):
+    """How image and reference are read and sent: one object, from the configuration to the code that loads them.
+
+    A field of it is a key of the configuration, part of ``AgenticIQA.image_settings`` and of a run's settings.
+
+    Attributes:
+        max_pixels: The largest image in pixels (WebP: .6 of this); decoding needs 7 bytes per pixel (WebP: 16). It
+            changes no result.
+    """
+
+    max_pixels: Annotated[int, Ge(1)] = 205_000_000  # pixels of a phone's 200 megapixels
+
+
+KEYS = (*keys(AdapterKey), *keys(FusionKey), *keys(ModelKeys), *keys(SentKeys), *keys(ImageKeys))

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Literal, TypeVar, get_args
@@ -9,7 +10,7 @@ from typing import Literal, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from agenticiqa.configs.options import AdapterKey, ImageKeys, ModelKeys
+from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
 from agenticiqa.configs.reading import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
@@ -158,8 +159,8 @@ class FusionConfig(Section):
         return self
 
 
-class Config(Section, AdapterKey, ModelKeys, ImageKeys):
-    """A complete configuration; ``configs/options.py`` has the keys that are also command-line options.
+class Config(Section, AdapterKey, ModelKeys, ImageSettings):
+    """A complete configuration; the classes of ``configs/options.py`` describe the keys that are inherited from there.
 
     Attributes:
         planner: The Planner's section.
@@ -167,21 +168,12 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         summarizer: The Summarizer's section.
         replan: The section of replanning.
         levels: A model that rates the image in place of the summarizer stage; by default none.
-        max_pixels: The largest image in pixels (WebP: .6 of this); decoding needs 7 bytes per pixel (WebP: 16).
         keep_history: Whether to keep DSPy's history of calls, with images as hash and size.
         attempts: The most requests per stage to get a usable answer, 1 to 10.
         max_replan_iterations: The most new plans for one question, 0 to 10.
         fusion: How tool scores and the model's probabilities are combined.
         tool_curves: The curves from tool values to 1..5: a shipped name, or a YAML file.
         pyiqa: The pyiqa metrics to add to the toolbox; they need the extra ``pyiqa``.
-        adapter: A file that adapts the learned scorer to your labels, written by ``calibrate adapter``.
-        mode: "full", or "fast" or "levels" for fewer calls (see ``in_mode``).
-        max_side: The longest side of the copy that a model receives, at least 32 pixels; by default images are not
-            scaled.
-        prompts: Tuned prompts: the folder that ``optimize`` wrote, or its ``prompts.json``.
-        strict: Whether an image without a complete answer of the model is unscored.
-        cache: Whether to reuse a model's earlier answers.
-        align: Whether to compare only what image and reference both show.
     """
 
     planner: PlannerConfig = PlannerConfig()
@@ -190,11 +182,6 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
     replan: SummarizerConfig = SummarizerConfig()
     levels: LevelsConfig | None = Field(
         default=None, description="a model that rates the image in place of the summarizer stage"
-    )
-    max_pixels: int = Field(
-        default=205_000_000,
-        ge=1,
-        description="largest image, in pixels (WebP: 60 % of this); decoding needs 7 bytes per pixel (WebP: 16)",
     )
     keep_history: bool = Field(default=False, description="keep DSPy's history of calls, with images as hash and size")
     attempts: int = Field(default=3, ge=1, le=10, description="most requests per stage to get a usable answer")
@@ -290,6 +277,11 @@ class Config(Section, AdapterKey, ModelKeys, ImageKeys):
         """The sections that may ask a model, by name: the four stages, and ``levels`` where it is set."""
         found: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}
         return found if self.levels is None else {**found, "levels": self.levels}
+
+    @property
+    def image_settings(self) -> ImageSettings:
+        """The keys that determine how images are read and sent."""
+        return ImageSettings(**{each.name: getattr(self, each.name) for each in fields(ImageSettings)})
 
     @property
     def is_offline(self) -> bool:

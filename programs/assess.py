@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, NamedTuple, TextIO
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TextIO
 import dspy
 
 from agenticiqa.configs import STAGES, Config, FusionConfig, load_config
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.backends.call_log import NO_HISTORY
 from agenticiqa.programs.backends.choice import AMBIENT, without_place
 from agenticiqa.programs.backends.connect import backend_name, connect
@@ -19,8 +20,7 @@ from agenticiqa.programs.fusion.configured import fusion_of, refuse_other_prompt
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.tool_mean import PlainMean
 from agenticiqa.programs.images import ImageSource
-from agenticiqa.programs.images.loading import MAX_PIXELS
-from agenticiqa.programs.images.pairs import Pair
+from agenticiqa.programs.images.pairs import DEFAULT_SETTINGS, Pair
 from agenticiqa.programs.offline.reference import load_assessed, with_check
 from agenticiqa.programs.offline.stages import (
     EvidenceAnswerer,
@@ -74,6 +74,7 @@ class AgenticIQA(SavedProgram):
         max_side: The longest side, in pixels, of the copy that a model receives; by default it is not scaled.
         max_pixels: The most pixels that an image may have.
         align: Whether to find and undo a shift, a crop or another scale, and compare only what both images show.
+        image_settings: All settings of images; the three arguments above replace single ones.
         backend: A model as a configuration names it ("openai.gpt-4o"); by default DSPy's model is asked (see
             ``backends.choice.models_to_ask``).
         keep_history: Whether to keep DSPy's history (``dspy.inspect_history``, ``lm.history``); in it each image is
@@ -101,8 +102,9 @@ class AgenticIQA(SavedProgram):
         lm: dspy.BaseLM | None = None,
         max_replan_iterations: int = 2,
         max_side: int | None = None,
-        max_pixels: int = MAX_PIXELS,
-        align: bool = False,
+        max_pixels: int | None = None,
+        align: bool | None = None,
+        image_settings: ImageSettings = DEFAULT_SETTINGS,
         backend: str | None = None,
         keep_history: bool = False,
         fusion: ScoreFusion | str | os.PathLike[str] | None = None,
@@ -131,7 +133,9 @@ class AgenticIQA(SavedProgram):
         self.summarizer = summarizer or default().summarizer
         self.replan = replan or default().replan
         self.max_replan_iterations = max_replan_iterations
-        self.max_side, self.max_pixels, self.align = max_side, max_pixels, align
+        own = {"max_side": max_side, "max_pixels": max_pixels, "align": align}
+        changes: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+        self.image_settings = replace(image_settings, **changes)
         self.backend = "custom" if any(given) else backend or AMBIENT
         self.keep_history = keep_history
         self.version = version("agenticiqa")
@@ -187,9 +191,7 @@ class AgenticIQA(SavedProgram):
             stages.summarizer,
             stages.replan,
             max_replan_iterations=config.max_replan_iterations,
-            max_side=config.max_side,
-            max_pixels=config.max_pixels,
-            align=config.align,
+            image_settings=config.image_settings,
             keep_history=config.keep_history,
         )
         program.backend = backend_name(config)
@@ -346,24 +348,16 @@ class AgenticIQA(SavedProgram):
         Raises:
             ImageError: An image cannot be read, or the sizes differ.
         """
+        settings = self.image_settings if align is None else replace(self.image_settings, align=align)
         with cpu_slot():
-            return load_assessed(
-                image,
-                reference,
-                resize_reference=resize_reference,
-                align=self.align if align is None else align,
-                max_side=self.max_side,
-                max_pixels=self.max_pixels,
-            )
+            return load_assessed(image, reference, settings, resize_reference=resize_reference)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The arguments, other than the stages, that affect results."""
-        return {
-            "max_replan_iterations": self.max_replan_iterations,
-            "max_side": self.max_side,
-            "align": self.align,
-        }
+        images = asdict(self.image_settings)
+        del images["max_pixels"]  # a larger limit changes no result
+        return {"max_replan_iterations": self.max_replan_iterations, **images}
 
 
 @dataclass(repr=False)

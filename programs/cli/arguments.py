@@ -6,7 +6,17 @@ This module has only declarations, so that --help, --version and shell completio
 from dataclasses import replace
 from pathlib import Path
 
-from agenticiqa.configs.options import AdapterKey, FusionKey, Group, ImageKeys, ModelKeys, Option, Options, keys
+from agenticiqa.configs.options import (
+    AdapterKey,
+    FusionKey,
+    Group,
+    ImageKeys,
+    ModelKeys,
+    Option,
+    Options,
+    SentKeys,
+    keys,
+)
 from agenticiqa.programs.backends.cores import WORKERS
 from agenticiqa.signatures.vocabulary import DEFAULT_QUERY
 
@@ -100,7 +110,7 @@ LIMITS: Options = (
     ),
 )
 OFFLINE = "Without a model, the program runs offline and sends nothing."
-MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *LIMITS), "models", OFFLINE)
+MODELS = Group((*MODEL, *keys(AdapterKey), *keys(ModelKeys), *keys(SentKeys), *LIMITS), "models", OFFLINE)
 MODELS_FUSED = replace(MODELS, options=(*MODELS.options, *keys(FusionKey)))
 REFERENCE: Options = (
     Option("--resize-reference", "scale a reference of another size to the size of the image", bool),

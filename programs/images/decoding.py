@@ -16,6 +16,7 @@ import numpy as np
 from PIL import Image, TiffImagePlugin, UnidentifiedImageError
 from PIL.ExifTags import Base as ExifTag
 
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.arrays import BAND, rgb
 from agenticiqa.programs.images.colors import Conversion, conversion_of
@@ -29,7 +30,7 @@ BITS, COMPRESSION, PHOTOMETRIC, CHANNELS, PLANES = 258, 259, 262, 277, 284
 AS_STORED = {"I;16", "I;16B", "I;16N"}  # Pillow's names of layouts
 
 PILLOW_STOPS = 178_956_970  # pixels: twice the default of PIL.Image.MAX_IMAGE_PIXELS
-MAX_PIXELS = 205_000_000  # a phone's 200 megapixels; to decode and keep them takes about 7 bytes of memory each
+MAX_PIXELS = ImageSettings.max_pixels
 # The share of these pixels that a format may have: libwebp inside of Pillow needs 16 bytes for each.
 SHARE_OF_MOST = {"WEBP": 0.6}
 USUAL_FORMATS = "give a JPEG, PNG or WebP file"

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.images.arrays import reduced
 from agenticiqa.programs.images.decoding import refuse
 from agenticiqa.programs.images.loaded import LoadedImage
-from agenticiqa.programs.images.loading import MAX_PIXELS, load
+from agenticiqa.programs.images.loading import load
 from agenticiqa.programs.images.reference_check import (
     WHOLE,
     ReferenceCheck,
@@ -30,6 +31,7 @@ RESIZED = (
 # Pixels: larger ones are compared at a whole fraction of their size; each takes 1 us and 30 bytes.
 LARGEST_PAIR = 36_000_000
 REDUCED = "The pair of {} x {} pixels was compared at {} x {} (means of {} x {} pixels); finer damage is not measured."
+DEFAULT_SETTINGS = ImageSettings()
 GRID = 8  # pixels: JPEG's blocks, which start at the corner of the image
 
 
@@ -49,36 +51,34 @@ class Pair(NamedTuple):
 def load_checked(
     image: ImageSource,
     reference: ImageSource | None,
+    settings: ImageSettings = DEFAULT_SETTINGS,
     *,
     resize_reference: bool = False,
-    align: bool = False,
-    max_side: int | None = None,
-    max_pixels: int = MAX_PIXELS,
 ) -> Pair:
     """Load an image and, if there is one, its pristine reference, and check where the image lies in the reference.
 
     A reference of another size is refused, unless ``resize_reference`` scales it to the image's size (Lanczos), for the
-    model as well; its ``sha256`` stays that of the file. With ``max_side`` a model receives a smaller copy of images
-    with a longer side above it; they are measured as they are.
+    model as well; its ``sha256`` stays that of the file. With ``max_side`` in the settings, a model receives a
+    smaller copy of images with a longer side above it; they are measured as they are.
 
     With ``align`` a shifted pair, a part, and a picture at another scale are reduced to their overlap, at the image's
     size: the image is cropped, the reference is cropped and, where whole pixels do not suffice, resampled (Lanczos).
     The image's notes report the result. Raises as ``load`` does, and ``ImageError`` for a refused reference.
     """
-    first = load(image, max_pixels=max_pixels)
+    first = load(image, max_pixels=settings.max_pixels)
     if reference is None:
-        return Pair(first.sent_within(max_side))
+        return Pair(first.sent_within(settings.max_side))
     size = first.size
     first = _to_compare(first)  # a smaller copy, before the other image is decoded
-    second = load(reference, max_pixels=max_pixels)
-    if size != second.size and first.size != size and not (align or resize_reference):
+    second = load(reference, max_pixels=settings.max_pixels)
+    if size != second.size and first.size != size and not (settings.align or resize_reference):
         wanted, got = (f"{width}x{height}" for width, height in (size, second.size))
         refuse(second.source, f"expected a reference of the image's size {wanted}, got {got}; give one of that size")
     second = _to_compare(second)
-    first, second, check = _compared(first, second, align, resize_reference)
+    first, second, check = _compared(first, second, settings.align, resize_reference)
     if check.sentence:
         first = replace(first, notes=(*first.notes, check.sentence))
-    return Pair(first.sent_within(max_side), second.sent_within(max_side), check)
+    return Pair(first.sent_within(settings.max_side), second.sent_within(settings.max_side), check)
 
 
 def _compared(

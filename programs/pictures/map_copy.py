@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs.images.own import webp
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.pictures.heatmap import heatmaps, paint
@@ -27,8 +28,8 @@ def map_copy(row: Mapping[str, Any], side: int = SIDE) -> MapCopy | None:
 
     The longer side has at most ``side`` pixels. Raises ImageError if the image or its reference cannot be read.
     """
-    aligned = bool((row.get("reference_check") or {}).get("aligned"))
-    pair = load_checked(row["image"], row.get("reference"), resize_reference=True, align=aligned)
+    settings = ImageSettings(align=bool((row.get("reference_check") or {}).get("aligned")))
+    pair = load_checked(row["image"], row.get("reference"), settings, resize_reference=True)
     evidence = ExecutorOutput.model_validate(row["executor_evidence"])
     maps = heatmaps(Assessment(executor_evidence=evidence, image=pair.image, reference=pair.compared))
     if not maps:

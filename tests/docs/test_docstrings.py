@@ -76,7 +76,10 @@ def faults(each: Any) -> list[str]:
     elif inspect.isfunction(each):
         takes, returned = set(inspect.signature(each).parameters), inspect.signature(each).return_annotation
         found += [] if VERBS.match(first) else ["begins with no verb of VERBS"]
-    if (described := section(text, title)) != takes - {"self", "cls"}:
+    described = section(text, title)
+    if inspect.isclass(each):  # a class may leave the description of a field to the base that declares it
+        described = described.union(*(section(inspect.cleandoc(base.__doc__ or ""), title) for base in own_bases(each)))
+    if described != takes - {"self", "cls"}:
         found.append(f"{title} differ in {', '.join(sorted(described ^ (takes - {'self', 'cls'})))}")
     if returned not in (None, "None") and not re.search(r"^(Returns|Yields):\n    \S", text, re.M):
         found.append("no Returns or Yields")

@@ -5,6 +5,7 @@ import inspect
 import io
 import logging
 import traceback
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from agenticiqa.configs import Config
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.programs import AgenticIQA
 from agenticiqa.programs.errors import UserError, WrongArgument
+from agenticiqa.programs.images.pairs import load_checked
+from agenticiqa.programs.offline import reference
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.executor import Executor
 from agenticiqa.programs.stages.protocols import Detected
@@ -170,6 +175,27 @@ def test_a_program_has_a_short_repr(program: AgenticIQA) -> None:
 
 
 # --- images ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", [each.name for each in fields(ImageSettings)])
+def test_every_setting_of_images_comes_from_the_configuration_to_the_code_that_loads_them(
+    setting: str, photo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A field of ``ImageSettings`` needs no other line to be a key, to be used, and to be part of a run's settings."""
+    default = getattr(ImageSettings(), setting)
+    changed = not default if isinstance(default, bool) else 100_000
+    config = Config.model_validate({setting: changed})
+    passed: list[ImageSettings] = []
+    monkeypatch.setattr(reference, "load_checked", lambda *args, **_: passed.append(args[2]) or load_checked(*args))
+    by_file, by_hand = AgenticIQA.from_config(config), AgenticIQA(image_settings=ImageSettings())
+    by_file(photo, "Is it sharp?")
+    assert passed == [replace(ImageSettings(), **{setting: changed})]
+    assert (by_file.settings == by_hand.settings) == (setting == "max_pixels"), "a larger limit changes no result"
+
+
+def test_single_arguments_replace_the_same_settings_of_images() -> None:
+    both = AgenticIQA(max_side=64, image_settings=ImageSettings(max_side=99, align=True))
+    assert both.image_settings == ImageSettings(max_side=64, align=True)
 
 
 def test_an_image_in_memory_gives_the_result_of_its_file(program: AgenticIQA, photo: Path) -> None:

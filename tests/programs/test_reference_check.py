@@ -83,7 +83,7 @@ def test_align_is_an_argument_a_key_of_the_configuration_and_an_option(
     pair = {"image": files["crop"], "reference": files["reference"]}
     assert configured(**pair).quality_score == 5
     assert AgenticIQA.from_config(Config(align=True))(**pair).quality_score == 5
-    assert AgenticIQA.from_config(load_config()).align is False
+    assert AgenticIQA.from_config(load_config()).image_settings.align is False
     assert main(["assess", str(files["crop"]), "--reference", str(files["reference"]), "--align", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["reference_check"]["relation"] == "part"
     assert main(["assess", str(files["crop"]), "--reference", str(files["reference"])]) == 2

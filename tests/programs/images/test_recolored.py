@@ -5,6 +5,7 @@ import pytest
 import skimage.data
 
 from agenticiqa import AgenticIQA
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.programs.images.pairs import load_checked
 from agenticiqa.programs.images.recolored import SWAPPED, recoloring
@@ -41,7 +42,7 @@ def test_swapped_channels_are_found_in_shifted_images_and_parts() -> None:
     swapped = bgr(COFFEE)
     shifted = load_checked(swapped[:-8, 12:], COFFEE[8:, :-12]).check
     assert (shifted.relation, shifted.colors) == ("shifted", SWAPPED)
-    part = load_checked(swapped[20:200, 30:290], COFFEE, align=True).check
+    part = load_checked(swapped[20:200, 30:290], COFFEE, ImageSettings(align=True)).check
     assert (part.relation, part.colors, part.box) == ("part", SWAPPED, (30, 20, 290, 200))
     assert part.sentence.startswith(f"Compared with the reference, {SWAPPED}; ")
 

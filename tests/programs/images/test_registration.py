@@ -8,6 +8,7 @@ import pytest
 import skimage.data
 from PIL import Image
 
+from agenticiqa.configs.options import ImageSettings
 from agenticiqa.eval.research.distort import KINDS, distort
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load, registration
@@ -21,6 +22,7 @@ CAT = np.ascontiguousarray(skimage.data.chelsea())
 ASTRONAUT = np.ascontiguousarray(skimage.data.astronaut())
 ROCKET = np.ascontiguousarray(skimage.data.rocket())
 PHOTOS = [COFFEE, CAT, ASTRONAUT, ROCKET]
+ALIGNED = ImageSettings(align=True)
 
 
 def check_of(image: np.ndarray, reference: np.ndarray) -> ReferenceCheck:
@@ -162,7 +164,7 @@ def test_a_pair_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registration, "_search", lambda found: searched.append(found) or search(found))
     other = resized(COFFEE, CAT.shape[1], CAT.shape[0])
     assert check_of(CAT, other).relation == "another picture"
-    for options in ({}, {"align": True}, {"resize_reference": True}):
+    for options in ({}, {"settings": ALIGNED}, {"resize_reference": True}):
         with suppress(ImageError):
             load_checked(*crop_of(COFFEE[..., ::-1]), **options)
     assert len(searched) == 4
@@ -181,7 +183,7 @@ def test_a_pair_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_aligned_pairs_have_the_same_pixels(pair: tuple[np.ndarray, ...], relation: str, most: float) -> None:
-    image, reference, check = load_checked(*pair, align=True)
+    image, reference, check = load_checked(*pair, ALIGNED)
     assert (check.relation, check.aligned) == (relation, True)
     assert image.size == reference.size
     assert np.abs(image.pixels.astype(float) - reference.pixels).mean() <= most
@@ -193,16 +195,16 @@ def test_aligned_pairs_have_the_same_pixels(pair: tuple[np.ndarray, ...], relati
 
 def test_pairs_that_need_no_alignment_are_unchanged() -> None:
     worse = distort(CAT, "jpeg", 4)
-    image, reference, check = load_checked(worse, CAT, align=True)
+    image, reference, check = load_checked(worse, CAT, ALIGNED)
     assert (check.relation, check.aligned, image.notes) == ("in place", False, ())
     assert np.array_equal(image.pixels, worse)
     assert np.array_equal(reference.pixels, CAT)
     with pytest.raises(ImageError, match="another picture"):
-        load_checked(COFFEE, ASTRONAUT, align=True)
+        load_checked(COFFEE, ASTRONAUT, ALIGNED)
 
 
 def test_an_aligned_image_keeps_the_grid_of_its_blocks_and_is_sent_within_max_side() -> None:
     image, reference = shifted(COFFEE, 3, 2)
-    pair = load_checked(image, reference, align=True, max_side=100)
+    pair = load_checked(image, reference, ImageSettings(align=True, max_side=100))
     assert np.array_equal(pair.image.pixels, image[8 : 8 + pair.image.height, 8 : 8 + pair.image.width])
     assert max(load(pair.image.data).size) == max(load(pair.reference.data).size) == 100
