@@ -9,7 +9,7 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images.loading import load_pair
 from agenticiqa.programs.tools.metrics.ssim import ssim
 
-MOST_IN_GROUP = 50  # images of one content and distortion whose levels are compared
+MOST_IN_GROUP = 50  # images of one scene and distortion that are compared by strength
 MOST_WRONG = 2 / 3  # share of such pairs in labels with the right direction
 FEWEST_PAIRS = 3  # pairs of images in which the better one is known
 COMPARED = 30  # images compared with their references, if there are too few such pairs
@@ -22,12 +22,12 @@ Pair = tuple[LabeledImage, LabeledImage]  # the better one first
 def evidence_of_reversed_scores(labels: Sequence[LabeledImage]) -> str | None:
     """Return the evidence that lower is better, in words; ``None`` without such evidence.
 
-    Two images are compared if one is a rated reference, or if they have numeric levels (growing with the damage) of one
-    distortion of one content. If contents have one level each, levels of one distortion are compared across contents.
+    Two images are compared if one is a rated reference, or if ``level`` has numbers for different strengths of one
+    distortion of one scene. If each scene has one strength, strengths of one distortion are compared across scenes.
     Without such pairs, SSIM to the references decides, for at most 30 images.
     """
-    pairs = [*_by_references(labels), *_by_levels(labels, lambda label: f"{label.content}/{label.distortion}")]
-    pairs = pairs if len(pairs) >= FEWEST_PAIRS else list(_by_levels(labels, lambda label: label.distortion or ""))
+    pairs = [*_by_references(labels), *_by_strength(labels, lambda label: f"{label.content}/{label.distortion}")]
+    pairs = pairs if len(pairs) >= FEWEST_PAIRS else list(_by_strength(labels, lambda label: label.distortion or ""))
     if len(pairs) >= FEWEST_PAIRS:
         wrong = [(better, worse) for better, worse in pairs if better.mos < worse.mos]
         if len(wrong) <= MOST_WRONG * len(pairs):
@@ -40,9 +40,9 @@ def evidence_of_reversed_scores(labels: Sequence[LabeledImage]) -> str | None:
     similarity = dict(_similarity(labels))
     if len(similarity) < FEWEST_COMPARED:
         return None
-    found = srcc(list(similarity.values()), [label.mos for label in similarity])
-    if found is not None and found <= CLEARLY_NEGATIVE:
-        return f"SRCC between the scores and SSIM (image to reference) is {found:.2f} (n = {len(similarity)})"
+    correlation = srcc(list(similarity.values()), [label.mos for label in similarity])
+    if correlation is not None and correlation <= CLEARLY_NEGATIVE:
+        return f"SRCC between the scores and SSIM (image to reference) is {correlation:.2f} (n = {len(similarity)})"
     return None
 
 
@@ -53,10 +53,10 @@ def _by_references(labels: Sequence[LabeledImage]) -> Iterator[Pair]:
         yield from ((good, bad) for good in pristine for bad in images if bad.image not in references)
 
 
-def _by_levels(labels: Sequence[LabeledImage], key: Callable[[LabeledImage], str]) -> Iterator[Pair]:
+def _by_strength(labels: Sequence[LabeledImage], key: Callable[[LabeledImage], str]) -> Iterator[Pair]:
     for images in _groups(labels, key):
-        leveled = [(level, label) for label in images if (level := _level(label)) is not None]
-        for (first, a), (second, b) in combinations(leveled[:MOST_IN_GROUP], 2):
+        graded = [(strength, label) for label in images if (strength := _strength(label)) is not None]
+        for (first, a), (second, b) in combinations(graded[:MOST_IN_GROUP], 2):
             if first != second:
                 yield (a, b) if first < second else (b, a)
 
@@ -66,7 +66,7 @@ def _groups(labels: Sequence[LabeledImage], key: Callable[[LabeledImage], str]) 
         yield list(group)
 
 
-def _level(label: LabeledImage) -> float | None:
+def _strength(label: LabeledImage) -> float | None:
     try:
         return float(label.level) if label.level else None
     except ValueError:

@@ -27,7 +27,7 @@ Watch = Callable[[Iterable[Path], int], Iterable[Path]]
 def near_duplicates(
     labels: Sequence[LabeledImage], watch: Watch = lambda paths, total: paths
 ) -> list[tuple[Path, Path]] | None:
-    """Return the pairs of almost equal images with different contents or splits.
+    """Return the pairs of almost equal images with different scenes or splits.
 
     A reference represents all its copies. ``watch`` wraps the files, for progress. Returns ``None`` for more than
     ``MOST_IMAGES`` files, which are not compared.
@@ -37,7 +37,7 @@ def near_duplicates(
         use.setdefault(label.reference or label.image, set()).add((label.content, label.split))
     if len(use) > MOST_IMAGES:
         return None
-    hashes = {path: found for path in watch(use, len(use)) if (found := perceptual_hash(path)) is not None}
+    hashes = {path: code for path in watch(use, len(use)) if (code := perceptual_hash(path)) is not None}
     paths = list(hashes)
     return [
         (paths[a], paths[b]) for a, b in _near_pairs(list(hashes.values())) if len(use[paths[a]] | use[paths[b]]) > 1

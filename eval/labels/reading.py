@@ -77,32 +77,34 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
     ``cells`` are those of the first row. Raises UserError, with the columns found, if image or mos has no column, and
     for a column dmos without a declared direction, as both are in use (KADID-10k's is higher for better images).
     """
-    found = [name for name in cells if name]
-    if not found:
+    header = [name for name in cells if name]
+    if not header:
         raise UserError(f"{title}: the file is empty; add a header with the columns image and mos, and rows")
-    by_name = {plain(name): name for name in reversed(found)}
+    by_name = {plain(name): name for name in reversed(header)}
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
-    references = [name for name in found if REFERENCE.fullmatch(plain(name))]
+    references = [name for name in header if REFERENCE.fullmatch(plain(name))]
     references.sort(key=lambda name: plain(name) != "reference")
-    alike = [name for name in found if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))]
+    alike = [
+        name for name in header if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))
+    ]
     likely = [name for name in (*references, *alike) if is_like_image(cells[name])] or references
-    for wanted, names, given in (
+    for wanted, names, column in (
         ("image", [by_name[name] for name in IMAGE if name in by_name], declared.image),
         ("mos", [by_name[name] for name in (*MOS, DMOS) if name in by_name], declared.mos),
         ("reference", likely, declared.reference),
     ):
-        if wanted == "reference" and given == NO_REFERENCE:
+        if wanted == "reference" and column == NO_REFERENCE:
             continue
-        if given is not None and given not in found:
-            raise UserError(f"{title}: no column {given!r} found (columns: {', '.join(found)}); correct the name")
-        if given or names:
-            columns[wanted] = given or names[0]
+        if column is not None and column not in header:
+            raise UserError(f"{title}: no column {column!r} found (columns: {', '.join(header)}); correct the name")
+        if column or names:
+            columns[wanted] = column or names[0]
     absent = [name for name in ("image", "mos") if name not in columns]
     if absent:
-        hint = ". Separate the cells with commas, semicolons or tabs" if len(found) == 1 else ""
+        hint = ". Separate the cells with commas, semicolons or tabs" if len(header) == 1 else ""
         it = "them" if len(absent) > 1 else "it"
         raise UserError(
-            f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(found)}){hint}. "
+            f"{title}: no {' and no '.join(absent)} column found (columns: {', '.join(header)}){hint}. "
             f"Add {it}, or name {it} with {' and '.join(f'--{name}-column' for name in absent)}"
         )
     if columns["mos"].lower() == DMOS and declared.lower_is_better is None:
@@ -110,9 +112,9 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
     return columns
 
 
-def unread(found: Collection[str], columns: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each ignored column that looks like a score, a split, a level or a distortion."""
-    rest = [name for name in found if name not in columns.values()]
+def unread(header: Collection[str], columns: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each ignored column that looks like a score, a split, a strength or a distortion."""
+    rest = [name for name in header if name not in columns.values()]
     notes = [
         f"column {name} is ignored; if it is the {role}, rename it to {role}"
         for role, pattern in LOOKS_LIKE.items()
@@ -202,27 +204,27 @@ def _named(
         tuple[str, ...], Mapping[str, str]
     ] = {}  # columns by the keys of a row; JSON objects have different ones
     for place, cells in source.rows:
-        found = tuple(filter(None, cells))
-        if found not in columns:
-            columns[found] = columns_of(source.title, cells, declared)
-            for sentence in unread(found, columns[found]):
+        header = tuple(filter(None, cells))
+        if header not in columns:
+            columns[header] = columns_of(source.title, cells, declared)
+            for sentence in unread(header, columns[header]):
                 logger.warning("%s: %s", source.title, sentence)
         if not any(cell not in (None, "") for cell in cells.values()):
             continue
-        named = {name: cells.get(column) for name, column in columns[found].items()}
-        row = {name: text for name in ("mos", *OTHERS) if (text := text_of(named.get(name)))}
+        values = {name: cells.get(column) for name, column in columns[header].items()}
+        row = {name: text for name in ("mos", *OTHERS) if (text := text_of(values.get(name)))}
         if split is None or row.get("split") == split:
-            if not isinstance(named.get("reference"), dict | bytes):
-                named["reference"] = text_of(named.get("reference"))
+            if not isinstance(values.get("reference"), dict | bytes):
+                values["reference"] = text_of(values.get("reference"))
             for name in ("image", "reference"):
-                if text_of(named.get(name)):
-                    row[name], known_as = file_of(named[name], f"{source.title}: {place}")
+                if text_of(values.get(name)):
+                    row[name], known_as = file_of(values[name], f"{source.title}: {place}")
                     if name == "image":
                         row["name"] = known_as
             if "reference" in row:
-                row[REFERENCE_COLUMN] = columns[found]["reference"]
-            used = [column for name, column in columns[found].items() if name != "source"]
-            for column in found:
+                row[REFERENCE_COLUMN] = columns[header]["reference"]
+            used = [column for name, column in columns[header].items() if name != "source"]
+            for column in header:
                 if column not in used and is_like_image(cells[column]):
                     images.setdefault(column, {})[place] = _path_of(cells[column])
         yield place, row
@@ -244,12 +246,12 @@ def _with_references(
 
     Raises UserError if it is unclear whether a column of images holds the references.
     """
-    named = {row["reference"]: row[REFERENCE_COLUMN] for _, row in rows if "reference" in row}
-    column = next(iter(named.values()), "")
+    references = {row["reference"]: row[REFERENCE_COLUMN] for _, row in rows if "reference" in row}
+    column = next(iter(references.values()), "")
     if declared.reference:
         return rows
     others = [other for other, paths in images.items() if _has_other_images(files, rows, paths)]
-    if plain(column) == "reference" or any(is_like_image(x) or files.locate(x) for x in named):
+    if plain(column) == "reference" or any(is_like_image(x) or files.locate(x) for x in references):
         for other in filter(LIKE_REFERENCE.search, others):
             logger.warning("%s: references are in column %s, not %s (--reference-column)", files.title, column, other)
         return rows
@@ -258,7 +260,7 @@ def _with_references(
             "%s: column %s is ignored, as its cells, such as %s, are not images; name another with --reference-column",
             files.title,
             column,
-            next(iter(named)),
+            next(iter(references)),
         )
         rows = [(place, {name: text for name, text in row.items() if name != "reference"}) for place, row in rows]
     if not others:
@@ -272,8 +274,8 @@ def _with_references(
         )
     ignored = f"--reference-column {NO_REFERENCE}"
     logger.warning("%s: references are in column %s; to ignore them, add %s", files.title, others[0], ignored)
-    found = {place: path for place, path in paths.items() if path}
-    return [(place, {**row, "reference": found[place]} if place in found else row) for place, row in rows]
+    by_place = {place: path for place, path in paths.items() if path}
+    return [(place, {**row, "reference": by_place[place]} if place in by_place else row) for place, row in rows]
 
 
 def _has_other_images(files: NamedFiles, rows: Sequence[tuple[str, Mapping[str, str]]], paths: Paths) -> bool:

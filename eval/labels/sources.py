@@ -114,10 +114,10 @@ def _saved(folder: Path) -> Source:
     from datasets import load_from_disk
 
     try:
-        found = load_from_disk(str(folder))
+        dataset = load_from_disk(str(folder))
     except (OSError, ValueError) as error:
         raise UserError(f"{folder}: cannot be loaded with the package datasets: {error}") from error
-    return Source(str(folder), folder.resolve().name, folder, _dataset_rows(found))
+    return Source(str(folder), folder.resolve().name, folder, _dataset_rows(dataset))
 
 
 def _of_hub(address: str) -> Source:
@@ -131,7 +131,7 @@ def _of_hub(address: str) -> Source:
     try:
         if not (len(revision) == COMMIT and set(revision) <= set("0123456789abcdef")):
             revision = HfApi().dataset_info(name, revision=revision or None, timeout=HUB_SECONDS).sha or ""
-        found = load_dataset(name, revision=revision)
+        dataset = load_dataset(name, revision=revision)
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, HTTPError, OSError, ValueError) as error:
         raise UserError(
             f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {str(error).partition(chr(10))[0]}); without "
@@ -139,12 +139,12 @@ def _of_hub(address: str) -> Source:
             "folder saved with save_to_disk()"
         ) from error
     title = f"{HUB}{name}@{revision}"
-    return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(found), pinned=title)
+    return Source(title, name.rpartition("/")[2], Path(), _dataset_rows(dataset), pinned=title)
 
 
-def _dataset_rows(found: Any) -> Iterator[tuple[str, Cells]]:
+def _dataset_rows(dataset: Any) -> Iterator[tuple[str, Cells]]:
     """Yield the rows of a Dataset, or of all splits of a DatasetDict, without decoding images."""
-    for split, part in found.items() if isinstance(found, dict) else [(None, found)]:
+    for split, part in dataset.items() if isinstance(dataset, dict) else [(None, dataset)]:
         for number, row in _numbered(part.with_format("arrow").iter(64), _classes(part.features)):
             if split is None:
                 yield f"row {number}", row
