@@ -6,7 +6,7 @@ the image follows the prompt, is not::
     name,prompt,adj1,adj2,style,mos_quality,std_quality,mos_align,std_align
     AttnGAN_normal_000.jpg,statue of a man,,,,0.965602553,0.223270101,0.40889324,0.615607722
 
-The content is the prompt. The generator includes its setting. The archive may have a folder around the images, but they
+A prompt is a scene. The generator includes its setting. The archive may have a folder around the images, but they
 are expected beside data.csv.
 """
 

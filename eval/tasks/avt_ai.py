@@ -6,7 +6,7 @@
     craiyon/p03,2.24,0.8306,p03          p03,A blue bird and a brown bear,Drawbench
 
 The image of ``craiyon/p03`` is ``images/craiyon/p03.png``. The folder of ``quality.csv`` is ``quality_evaluation``, at
-other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. The content is the prompt. The generator
+other commits ``evaluation_quality_appeal``. Ratings of appeal are not read. A prompt is a scene. The generator
 ``own`` marks the photos.
 """
 

@@ -5,7 +5,7 @@
     Image Number  Average Subjective Grade  std
     1             ...                       ...
 
-The photo of number 1 is ``ImageDatabase/DatabaseImage0001.JPG``. Every photo is a separate content.
+The photo of number 1 is ``ImageDatabase/DatabaseImage0001.JPG``. Every photo is a separate scene.
 """
 
 from collections.abc import Iterator

@@ -5,7 +5,7 @@
     Image Name,MOS,,
     ss03 (2898).jpg,0.8089
 
-Photos are in ``Images``. As in published figures, every photo counts as a separate content, though the official parts
+Photos are in ``Images``. As in published figures, every photo counts as a separate scene, though the official parts
 share scenes: photos named ss01 are series of one scene with different camera settings. Every fifth test photo resembles
 a training photo: their gray copies of 16 x 16 pixels correlate by .9 or more.
 """

@@ -1,4 +1,4 @@
-"""CSIQ: 30 references, six distortions at four or five levels each.
+"""CSIQ: 30 references, six distortions at four or five strengths each.
 
 ``csiq.DMOS.xlsx``, sheet ``all_by_image``, from the fourth line and column D on; lower is better::
 
@@ -28,16 +28,16 @@ FILES = {  # folder and word in the file names, by dst_type
 def _read(folder: Path) -> Iterator[Rated]:
     columns = ("image", "dst_type", "dst_lev", "dmos_std", "dmos")
     for row in sheet_rows(folder / "csiq.DMOS.xlsx", columns, "all_by_image"):
-        scene, level = str(row["image"]), str(int(row["dst_lev"]))
+        scene, strength = str(row["image"]), str(int(row["dst_lev"]))
         kind, word = FILES[row["dst_type"]]
         yield Rated(
-            image=f"dst_imgs/{kind}/{scene}.{word}.{level}.png",
+            image=f"dst_imgs/{kind}/{scene}.{word}.{strength}.png",
             score=float(row["dmos"]),
             content=scene,
             reference=f"src_imgs/{scene}.png",
             std=float(row["dmos_std"]),
             distortion=kind,
-            level=level,
+            level=strength,
         )
 
 

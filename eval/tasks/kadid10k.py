@@ -1,4 +1,4 @@
-"""KADID-10k: 81 references, 25 distortions at 5 levels each.
+"""KADID-10k: 81 references, 25 distortions at 5 strengths each.
 
 ``kadid10k/dmos.csv``; higher is better, despite the column's name::
 
@@ -19,7 +19,7 @@ from agenticiqa.eval.tasks.task import Rated, Task
 
 def _read(folder: Path) -> Iterator[Rated]:
     for row in csv_rows(folder / "dmos.csv"):
-        content, distortion, level = row["dist_img"].split(".")[0].split("_")
+        content, distortion, strength = row["dist_img"].split(".")[0].split("_")
         yield Rated(
             image=f"images/{row['dist_img']}",
             score=float(row["dmos"]),
@@ -27,7 +27,7 @@ def _read(folder: Path) -> Iterator[Rated]:
             reference=f"images/{row['ref_img']}",
             std=float(row["var"]),
             distortion=distortion,
-            level=str(int(level)),
+            level=str(int(strength)),
         )
 
 

@@ -6,7 +6,7 @@ and ``Scores.mat`` (``DMOSscores``, lower is better)::
     Part 1/blurjpeg/seals.bmp  Part 1/blurjpeg/seals_blur1_jpeg2.bmp  DMOS 44.3684
     Part 2/blurnoise/cows.bmp  Part 2/blurnoise/cows_noise2.bmp       DMOS 30.5556
 
-Both parts show the same scenes, so the content is the scene across both. The level is the sum of the levels in the
+Both parts show the same scenes, so a scene has the same name in both. The strength is the sum of the strengths in the
 name. If a copy has a folder To_Release in between, name that folder with --root.
 """
 

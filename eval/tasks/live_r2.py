@@ -7,7 +7,7 @@ which papers since 2006 use. Both have ``orgs`` (1: an undamaged copy), 1 x 982 
     refnames_all.mat  refnames_all: 1 x 982 cells, such as 'studentsculpture.bmp'
     dmos.mat  dmos of jp2k/img2.bmp: 28.0038           dmos_realigned.mat  dmos_new of the same image: 15.5130
 
-Files of one name in two folders are different scenes: the content is the reference.
+Files of one name in two folders show different scenes: the reference is the scene.
 """
 
 from collections.abc import Iterator

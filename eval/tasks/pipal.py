@@ -5,8 +5,8 @@
     A0001_00_00.bmp,1520.0648
 
 ``Train_Ref/A0001.bmp``; the images are in ``Distortion_1`` to ``Distortion_4``, by archive. Names hold the reference,
-the kind of distortion and a running number, which is not a level, so the direction can't be checked. Elo has no ends:
-the scale is the range of the training part (916.7 to 1836.0), rounded outwards.
+the kind of distortion and a running number, which is not a strength, so the direction can't be checked. Elo has no
+ends: the scale is the range of the training part (916.7 to 1836.0), rounded outwards.
 """
 
 import csv

@@ -6,7 +6,7 @@
     11125.jpg   10.8  30.2        43.4          34.6      32.2       8.5
 
 Photos are in ``TestImage``, up to 12 megapixels and more. They are measured at full size; papers often scale the
-shorter side to 512. Scene categories (another sheet) are kinds of scenes, so every photo is a separate content.
+shorter side to 512. Scene categories (another sheet) are kinds of scenes, so every photo is a separate scene.
 """
 
 from collections.abc import Iterator

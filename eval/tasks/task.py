@@ -19,8 +19,8 @@ IDENTIFYING = ("name", "mos", "mos_std", "content", "distortion", "level", "spli
 class Rated:
     """A row of an archive: paths relative to its folder, ``score`` (and its ``std``) as in its label table.
 
-    ``content`` is the scene. ``level`` grows with the damage, ``generator`` made the image. A ``pristine`` row is an
-    undamaged copy: it shows which end of the scale is good, and is not evaluated.
+    ``content`` is the scene. ``level`` is the distortion's strength, ``generator`` made the image. A ``pristine`` row
+    is an undamaged copy: it shows which end of the scale is good, and is not evaluated.
     """
 
     image: str
@@ -41,8 +41,8 @@ class Task:
 
     ``folder`` is the archive's top folder and ``files`` are the label files below it. ``scale`` holds the ends of the
     label column; if ``lower_is_better``, scores are mirrored in the scale to get MOS. ``count`` is the number of images
-    of the whole set. With ``shows_direction``, levels, undamaged copies or votes in the archive show which end is good,
-    and are checked when it is read; otherwise the direction is only declared. ``source`` describes the download.
+    of the whole set. With ``shows_direction``, strengths, undamaged copies or votes in the archive show which end is
+    good, and are checked when it is read; otherwise the direction is only declared. ``source`` describes the download.
     ``known`` is the end of an image's path, in lower case, with its score in the official table. ``sha256`` has the
     hashes of the official label files (line ends as LF) by path, if the authors' own repositories provide them.
     """
@@ -118,13 +118,13 @@ def other_files(task: Task, root: Path) -> str | None:
     """Return one line about label files that differ from the official ones by hash, or ``None``."""
     folder = archive_of(task, root)
     present = {name: (folder / name).read_bytes() for name in task.sha256 if (folder / name).is_file()}
-    found = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in present.items()}
-    other = [name for name, digest in found.items() if digest != task.sha256[name]]
+    digests = {name: hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest() for name, content in present.items()}
+    other = [name for name, digest in digests.items() if digest != task.sha256[name]]
     if not other:
         return None
     return (
-        f"{', '.join(other)} of {task.name} differs from the official file (SHA-256 {found[other[0]][:12]}...). If you "
-        "did not change it, download it again"
+        f"{', '.join(other)} of {task.name} differs from the official file (SHA-256 {digests[other[0]][:12]}...). If "
+        "you did not change it, download it again"
     )
 
 
@@ -137,9 +137,9 @@ def missing_files(labels: Sequence[LabeledImage]) -> list[Path]:
 def refuse_missing_files(task: Task, labels: Sequence[LabeledImage]) -> None:
     """Raise UserError, naming the first three, if images or references are not on disk."""
     if missing := missing_files(labels):
-        shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
+        examples = ", ".join(map(str, missing[:MISSING_SHOWN]))
         raise UserError(
-            f"{task.name}: {len(missing)} files are missing, such as {shown}; download {task.source}, or add "
+            f"{task.name}: {len(missing)} files are missing, such as {examples}; download {task.source}, or add "
             "--partial to skip their rows"
         )
 
@@ -149,7 +149,7 @@ def labels_sha256(labels: Sequence[LabeledImage]) -> str:
     digest = hashlib.sha256()
     for label in labels:
         fields = tuple(getattr(label, name) for name in IDENTIFYING)
-        more = tuple(each for each in (label.generator, label.raters) if each)
+        more = tuple(value for value in (label.generator, label.raters) if value)
         digest.update(f"{fields + more!r}\n".encode())
     return digest.hexdigest()
 
@@ -222,11 +222,11 @@ def _better_and_worse(rows: Sequence[Rated]) -> Iterator[tuple[list[float], list
     damaged = [row.score for row in rows if not row.pristine]
     if pristine and damaged:
         yield pristine, damaged, "the undamaged images"
-    levels = [(float(row.level), row.score) for row in rows if row.level is not None]
-    if levels and min(levels)[0] < max(levels)[0]:
-        least, most = min(levels)[0], max(levels)[0]
+    strengths = [(float(row.level), row.score) for row in rows if row.level is not None]
+    if strengths and min(strengths)[0] < max(strengths)[0]:
+        least, most = min(strengths)[0], max(strengths)[0]
         yield (
-            [score for level, score in levels if level == least],
-            [score for level, score in levels if level == most],
+            [score for strength, score in strengths if strength == least],
+            [score for strength, score in strengths if strength == most],
             "the least damaged images",
         )

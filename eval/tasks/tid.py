@@ -1,10 +1,10 @@
-"""TID2013: 25 references, 24 distortions at five levels each; TID2008: 17 at four levels, in the same form.
+"""TID2013: 25 references, 24 distortions at five strengths each; TID2008: 17 at four strengths, in the same form.
 
 ``mos_with_names.txt`` and, in the same order, ``mos_std.txt``; higher is better::
 
     5.51429 I01_01_1.bmp
 
-``distorted_images/i01_01_1.bmp`` (scene, distortion, level), ``reference_images/I01.BMP``. The list
+``distorted_images/i01_01_1.bmp`` (scene, distortion, strength), ``reference_images/I01.BMP``. The list
 and the files differ in case, so names are matched in any case. Scene 25 is computer-generated; some papers exclude it.
 """
 
@@ -23,7 +23,7 @@ def read_tid(folder: Path) -> Iterator[Rated]:
     distorted = names_by_lower_case(folder / "distorted_images")
     references = names_by_lower_case(folder / "reference_images")
     for (score, name), std in zip(lines, deviations, strict=True):
-        scene, distortion, level = name.lower().removesuffix(".bmp").split("_")
+        scene, distortion, strength = name.lower().removesuffix(".bmp").split("_")
         reference = references.get(f"{scene}.bmp", f"{scene.upper()}.BMP")
         yield Rated(
             image=f"distorted_images/{distorted.get(name.lower(), name)}",
@@ -32,7 +32,7 @@ def read_tid(folder: Path) -> Iterator[Rated]:
             reference=f"reference_images/{reference}",
             std=float(std),
             distortion=distortion,
-            level=str(int(level)),
+            level=str(int(strength)),
         )
 
 
