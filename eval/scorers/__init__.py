@@ -1,1 +1,1 @@
-"""The predictors that ``evaluate`` measures: the program, a metric, a function, or a pyiqa metric."""
+"""The scorers that ``evaluate`` measures: the program, a metric, a function, or a pyiqa metric."""

@@ -20,24 +20,24 @@ COMPARES = {"NR": "never", "FR": "always"}
 
 
 def scorer_of(
-    given: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None, shorter_side: int | None = None
+    source: str | Callable[..., Any] | Scorer, lower_is_better: bool | None = None, shorter_side: int | None = None
 ) -> Scorer:
     """Return the scorer for a name, a metric or a function.
 
-    ``given`` is the name of an embedded metric, ``pyiqa:METRIC``, ``module:function``, a pyiqa metric
+    ``source`` is the name of an embedded metric, ``pyiqa:METRIC``, ``module:function``, a pyiqa metric
     (``pyiqa.create_metric``), or a function of pixels (uint8, H x W x 3, RGB) or of pixels and the reference's.
     ``lower_is_better`` is for a function, unless it has an attribute ``lower_better``; a metric declares its own
     direction. Larger images are downscaled to ``shorter_side`` pixels. Raises UserError for a direction other than
     the declared one and for a name that cannot be found or called, and ToolError if pyiqa is missing.
     """
-    if isinstance(given, Scorer):
-        return given
-    if isinstance(given, str):
-        scorer = _named(given, lower_is_better)
-    elif hasattr(given, "lower_better") and hasattr(given, "metric_mode"):
-        scorer = _of_pyiqa(given)
+    if isinstance(source, Scorer):
+        return source
+    if isinstance(source, str):
+        scorer = _named(source, lower_is_better)
+    elif hasattr(source, "lower_better") and hasattr(source, "metric_mode"):
+        scorer = _of_pyiqa(source)
     else:
-        scorer = _of_function(given, _qualified(given), lower_is_better)
+        scorer = _of_function(source, _qualified(source), lower_is_better)
     if lower_is_better is not None and lower_is_better != scorer.lower_is_better:
         direction = "lower" if scorer.lower_is_better else "higher"
         raise UserError(
@@ -52,10 +52,10 @@ def _named(name: str, lower_is_better: bool | None) -> Scorer:
         return _of_pyiqa(created_metric(name.removeprefix(PYIQA)))
     if ":" in name:
         return _of_function(_imported(name), name, lower_is_better)
-    found = find_tool(name, TOOLS)
-    if found is None:
+    key = find_tool(name, TOOLS)
+    if key is None:
         raise ToolError(f"{unknown_tool(name, TOOLS)}; a scorer is {SCORER_FORMS}")
-    return _of_tool(TOOLS[found])
+    return _of_tool(TOOLS[key])
 
 
 def _of_tool(tool: Tool) -> Scorer:
@@ -82,13 +82,13 @@ def _of_function(function: Callable[..., Any], name: str, lower_is_better: bool 
         raise UserError(f"{name} is a {type(function).__name__}, not a function; a scorer is {SCORER_FORMS}")
     try:
         parameters = [
-            each
-            for each in inspect.signature(function).parameters.values()
-            if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+            parameter
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
         parameters = []  # a function without a signature: every scorer takes at least an image
-    needed = sum(each.default is each.empty for each in parameters)
+    needed = sum(parameter.default is parameter.empty for parameter in parameters)
     if needed > 2 or (parameters and not needed):
         raise UserError(f"{name} needs {needed} arguments; a scorer takes an image, or an image and its reference")
     takes_reference = len(parameters) > 1 and parameters[1].name in ("reference", "ref")
@@ -104,12 +104,12 @@ def _imported(name: str) -> Callable[..., Any]:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = import_module(module)
+        value: Any = import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{name}: {error}; use module:function that can be imported from this folder") from error
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = value
     return function
 
 

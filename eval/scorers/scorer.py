@@ -63,7 +63,7 @@ class Scorer:
         image, reference = load_pair(job.image, None if self.compares == "never" else job.reference)
         if self.compares == "always" and reference is None:
             raise ImageError(f"{self.name} needs a reference, but this image has none", job.name)
-        pixels = [_scaled(each.pixels, self.shorter_side) for each in (image, reference) if each is not None]
+        pixels = [_scaled(picture.pixels, self.shorter_side) for picture in (image, reference) if picture is not None]
         raw = _number(self.measure(*pixels))
         return {
             "image": image.source,
