@@ -1,6 +1,6 @@
 """Read labeled images: a ``labels.csv`` beside its images, one row per image with its mean opinion score (MOS).
 
-Other uses of labels share its scale of the scores, its choice of a split, and its folds by content.
+Other uses of labels share its scale of the scores, its choice of a split, and its folds by scene.
 """
 
 import logging
@@ -41,10 +41,10 @@ class LabeledImage:
         mos: The MOS on the data set's own scale, higher is better.
         mos_std: Its standard deviation, on the same scale.
         distortion: The kind of distortion.
-        level: The level of the distortion.
+        level: The strength of the distortion.
         split: The split that the image belongs to, such as "test".
         source: Where the image comes from.
-        content: The scene, by default the file name of the reference or of the image. Images of one content are not
+        content: The scene, by default the file name of the reference or of the image. Images of one scene are not
             independent, so they are resampled together and never split between training and test.
         generator: The model that made an AI-generated image.
         raters: The number of people who rated the image.
@@ -117,31 +117,31 @@ def mos_scale(mos: Sequence[float], ends: Sequence[float] | None = None) -> MosS
     if ends is not None:
         return MosScale(*ends)
     lowest, highest = min(mos), max(mos)
-    found = next((ends for ends in USUAL_SCALES if ends[0] <= lowest and highest <= ends[1]), None)
-    if found is None:
+    usual = next((ends for ends in USUAL_SCALES if ends[0] <= lowest and highest <= ends[1]), None)
+    if usual is None:
         raise UserError(
             f"scores from {lowest:g} to {highest:g} fit none of the scales 0..1, 1..5 and 0..100: "
             "give the ends of the scale with --mos-range LOW HIGH"
         )
-    if highest - lowest < LEAST_SPAN * (found[1] - found[0]):
+    if highest - lowest < LEAST_SPAN * (usual[1] - usual[0]):
         filled = [
             (low, high)
             for low, high in OTHER_SCALES
             if low <= lowest and highest <= high and highest - lowest >= LEAST_SPAN * (high - low)
         ]
-        fitting = [f"{low:g} {high:g}" for low, high in filled or [found]]
+        fitting = [f"{low:g} {high:g}" for low, high in filled or [usual]]
         raise UserError(
-            f"scores from {lowest:g} to {highest:g} span less than a quarter of {found[0]:g}..{found[1]:g} and may be "
+            f"scores from {lowest:g} to {highest:g} span less than a quarter of {usual[0]:g}..{usual[1]:g} and may be "
             f"on another scale: give its ends with --mos-range, such as {' or '.join(fitting)}"
         )
-    return MosScale(*found)
+    return MosScale(*usual)
 
 
 def folds_by_content(contents: Sequence[str], folds: int, seed: int = 0, *, dealt: bool = False) -> NDArray[np.intp]:
-    """Return the fold of each image, 0 to folds - 1; images of one content share a fold. Few contents make fewer folds.
+    """Return the fold of each image, 0 to folds - 1; images of one scene share a fold. Few scenes make fewer folds.
 
-    A content's fold is the remainder of its place in a seeded shuffle; if ``dealt``, the shuffled contents are dealt to
-    the folds in turn. Both are equally random, but published figures can be repeated only with the original method.
+    A scene's fold is the remainder of its place in a seeded shuffle; if ``dealt``, the shuffled scenes are dealt to the
+    folds in turn. Both are equally random, but published figures can be repeated only with the original method.
     """
     names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     place = np.random.default_rng(seed).permutation(len(names))
@@ -155,15 +155,15 @@ def levels_as_scores(title: str, placed: Sequence[tuple[str, Row]]) -> Sequence[
 
     Raises UserError if some rows have a name and others a number.
     """
-    named = {place: score for place, row in placed if (score := LEVEL_SCORES.get(row.get("mos", "").lower()))}
-    if not named:
+    scores = {place: score for place, row in placed if (score := LEVEL_SCORES.get(row.get("mos", "").lower()))}
+    if not scores:
         return placed
-    if other := next((place for place, _ in placed if place not in named), None):
+    if other := next((place for place, _ in placed if place not in scores), None):
         raise UserError(
-            f"{title}: {other}: mos is {dict(placed)[other].get('mos', '')!r}, but {next(iter(named))} has a level; "
+            f"{title}: {other}: mos is {dict(placed)[other].get('mos', '')!r}, but {next(iter(scores))} has a level; "
             f"use only levels ({', '.join(LEVEL_SCORES)}) or only numbers"
         )
-    return [(place, {**row, "mos": named[place]}) for place, row in placed]
+    return [(place, {**row, "mos": scores[place]}) for place, row in placed]
 
 
 def chosen_split(title: str, rows: Sequence[T], split: str | None, split_of: Callable[[T], str | None]) -> Sequence[T]:
@@ -222,12 +222,12 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
     wanted = dict.fromkeys(file for label in labels for file in (label.image, label.reference) if file)
     missing = [file for file in wanted if not os.path.isfile(file)]
     if missing:
-        shown = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
+        examples = ", ".join(str(file) for file in missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
         references = {label.reference for label in labels} & {*missing}
         leave_out = ", or ignore the references with --reference-column none" if references else ""
         raise UserError(
-            f"{title}: {len(missing)} of {len(wanted)} files are missing: {shown}{more}. Paths are relative to "
+            f"{title}: {len(missing)} of {len(wanted)} files are missing: {examples}{more}. Paths are relative to "
             f"{files.folder}; name the right folder with --root{leave_out}"
         )
     if note := files.note():
@@ -235,9 +235,9 @@ def refuse_unusable(files: NamedFiles, labels: Sequence[LabeledImage], places: S
 
 
 def contents_doubt(labels: Sequence[LabeledImage]) -> str | None:
-    """Return a one-line warning if contents come from file names that are unlikely to be scenes, else ``None``.
+    """Return a one-line warning if ``content`` comes from file names that are unlikely to be scenes, else ``None``.
 
-    Images without reference and content cause it in two cases: they have several distortions or levels, so they are
+    Images without reference and content cause it in two cases: they have several distortions or strengths, so they are
     copies of scenes (a single name such as "authentic" does not count), or two folders share file names.
     """
     by_name = [label for label in labels if label.reference is None and label.content == label.image.name]

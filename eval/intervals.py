@@ -1,10 +1,10 @@
-"""Compute 95 % intervals by the delete-one-content jackknife with Student's t, paired for differences.
+"""Compute 95 % intervals by the delete-one-scene jackknife with Student's t, paired for differences.
 
-Images of one content are not independent, so each content is deleted with all of its images. A correlation is
-transformed to Fisher's z = atanh(r), where its error is nearly symmetric. From the values without each of G contents,
+Images of one scene are not independent, so each scene is deleted with all of its images. A correlation is
+transformed to Fisher's z = atanh(r), where its error is nearly symmetric. From the values without each of G scenes,
 the variance is ``(G - 1) / G * sum((z_g - z)^2)``, and the interval ``z +- t * sqrt(variance)`` is transformed back
-(Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Contents vary with long tails, so the variance
-of a few contents is less certain than that of normal values. Student's t therefore has (G - 1) / 2 degrees of freedom,
+(Efron and Tibshirani 1993, An Introduction to the Bootstrap, ch. 11). Scenes vary with long tails, so the variance
+of a few scenes is less certain than that of normal values. Student's t therefore has (G - 1) / 2 degrees of freedom,
 at least 2; for differences, in which the tails cancel, G - 1. ``tests/eval/test_intervals.py`` simulates the coverage.
 """
 
@@ -33,10 +33,10 @@ Measure = Callable[[Numbers, Numbers], float | None]
 Fit = Callable[..., Curve | None]  # predictions, MOS, and a curve near the result, if known
 
 FEWEST_CONTENTS = 4
-MOST_BLOCKS = 200  # number of random blocks (fixed seed) in which more contents than that are deleted
+MOST_BLOCKS = 200  # number of random blocks (fixed seed) in which more scenes than that are deleted
 CONFIDENCE = 0.95
 Z = 1.959964  # the normal quantile of that confidence
-FEW_CONTENTS = 25  # contents up to which the curve is refitted without each one, and coverage is slightly too low
+FEW_CONTENTS = 25  # scenes up to which the curve is refitted without each one, and coverage is slightly too low
 COMPLETE = 1 - 1e-9  # a correlation that counts as 1, where Fisher's z is infinite
 NOT_FITTED = "too few images to fit a curve, so this is the raw PLCC"
 
@@ -68,7 +68,7 @@ class Interval:
 
 
 def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
-    """Return a correlation in [-1, 1] with its interval over contents. Raises ValueError like ``metrics.checked``."""
+    """Return a correlation in [-1, 1] with its interval over scenes. Raises ValueError like ``metrics.checked``."""
     x, y = checked(predictions, mos)
     figure = _on_rows(measure, x, y)
     blocks = blocks_of(contents)
@@ -79,28 +79,28 @@ def interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents:
 def correlation_interval(
     value: float | None, without: Sequence[float | None], n: int, undefined: str | None = None
 ) -> Interval:
-    """Return a correlation of ``n`` images with its interval, from its values ``without`` each block of contents."""
-    if value is not None and any(each is not None and abs(each) >= COMPLETE for each in (value, *without)):
+    """Return a correlation of ``n`` images with its interval, from its values ``without`` each block of scenes."""
+    if value is not None and any(other is not None and abs(other) >= COMPLETE for other in (value, *without)):
         where = "" if abs(value) >= COMPLETE else " when one of the scenes is left out"
         return Interval(value, None, None, n, f"no interval: the correlation is perfect{where}")
     return _jackknife(value, without, n, undefined, fisher_z, lambda z: float(np.tanh(z)), tails=True)
 
 
 def share_interval(value: float | None, without: Sequence[float | None], n: int) -> Interval:
-    """Return a share, 0..1, with its interval from its values ``without`` each block of contents: Wilson's.
+    """Return a share, 0..1, with its interval from its values ``without`` each block of scenes: Wilson's.
 
     The number of trials is chosen to match the variance of the jackknife, then divided by (t / z) squared as in
     ``accuracy``. Without variance, or if all or none are right, each block counts as one trial.
     """
-    found = _jackknife(value, without, n, None, _unchanged, _unchanged)
-    if value is None or found.low is None:
-        return found
+    estimate = _jackknife(value, without, n, None, _unchanged, _unchanged)
+    if value is None or estimate.low is None:
+        return estimate
     count = len(without)
-    variance = (count - 1) / count * sum((each - value) ** 2 for each in without if each is not None)
+    variance = (count - 1) / count * sum((other - value) ** 2 for other in without if other is not None)
     effective = value * (1 - value) / variance if variance > 0 and 0 < value < 1 else float(count)
     effective *= min(1.0, (Z / _quantile(count, True)) ** 2)
     low, high = wilson(value * effective, effective)
-    return replace(found, low=low, high=high)
+    return replace(estimate, low=low, high=high)
 
 
 def error_interval(measure: Measure, predictions: ArrayLike, mos: ArrayLike, contents: Sequence[str]) -> Interval:
@@ -130,7 +130,7 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
     """Return the PLCC and the RMSE (on the scale of MOS) after a curve that ``fit`` fitted to all images.
 
     The PLCC is negative if the curve falls. If no curve can be fitted, the result is the raw PLCC without an RMSE, and
-    ``note`` says so. With up to ``FEW_CONTENTS`` contents the curve is refitted without each of them.
+    ``note`` says so. With up to ``FEW_CONTENTS`` scenes the curve is refitted without each of them.
 
     The curve fit also follows chance, which biases PLCC upward. If the raw PLCC's interval includes 0, this interval
     is therefore extended to include it.
@@ -145,9 +145,9 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
     if FEWEST_CONTENTS <= count <= FEW_CONTENTS:
         kept = [np.flatnonzero(blocks != block) for block in range(count)]
         curves = [fit(x[rows], y[rows], curve) for rows in kept]
-        found = [(each, x[rows], y[rows]) for each, rows in zip(curves, kept, strict=True)]
-        correlations = [None if each is None else plcc(each.directed(a), b) for each, a, b in found]
-        errors = [None if each is None else rmse(each(a), b) for each, a, b in found]
+        folds = [(curve, x[rows], y[rows]) for curve, rows in zip(curves, kept, strict=True)]
+        correlations = [None if curve is None else plcc(curve.directed(a), b) for curve, a, b in folds]
+        errors = [None if curve is None else rmse(curve(a), b) for curve, a, b in folds]
     else:
         correlations = jackknife(_on_rows(plcc, curve.directed(x), y), value, blocks)
         errors = jackknife(_on_rows(rmse, curve(x), y), error, blocks)
@@ -162,7 +162,7 @@ def after_curve(fit: Fit, predictions: ArrayLike, mos: ArrayLike, contents: Sequ
 def difference_interval(
     measure: Measure, first: ArrayLike, second: ArrayLike, mos: ArrayLike, contents: Sequence[str]
 ) -> Interval:
-    """Return the measure of ``first`` minus that of ``second`` with a paired interval over contents."""
+    """Return the measure of ``first`` minus that of ``second`` with a paired interval over scenes."""
     a, y = checked(first, mos)
     b, _ = checked(second, mos)
     one, other = _on_rows(measure, a, y), _on_rows(measure, b, y)
@@ -188,24 +188,24 @@ def wilson(count: float, n: float) -> tuple[float, float]:
 def accuracy(hits: Sequence[bool], contents: Sequence[str]) -> Interval:
     """Return the share of hits, 0..1, with Wilson's 95 % interval at the effective number of questions.
 
-    Questions about one content are not independent. As for proportions of cluster samples (Korn and Graubard 1998, with
+    Questions about one scene are not independent. As for proportions of cluster samples (Korn and Graubard 1998, with
     Wilson's interval as in Franco et al. 2019), the number of questions is divided by the design effect: the variance
-    between contents over that of independent questions, at least 1. It is also divided by (t / z) squared, as the
-    effect is estimated from few contents. If all or none are right, there is no variance, and each content counts as
-    one. The share is undefined without questions, and has no interval under ``FEWEST_CONTENTS`` contents.
+    between scenes over that of independent questions, at least 1. It is also divided by (t / z) squared, as the
+    effect is estimated from few scenes. If all or none are right, there is no variance, and each scene counts as
+    one. The share is undefined without questions, and has no interval under ``FEWEST_CONTENTS`` scenes.
     """
     n = len(hits)
     if n == 0:
         return Interval(None, None, None, 0, "no questions")
-    found = np.asarray(hits, float)
-    share = float(found.mean())
+    values = np.asarray(hits, float)
+    share = float(values.mean())
     _, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     count = int(content_of.max()) + 1
     if count < FEWEST_CONTENTS:
         return Interval(share, None, None, n, f"too few scenes for an interval ({count}, at least {FEWEST_CONTENTS})")
     effective = float(n)
     if 0 < share < 1:
-        residuals = np.bincount(content_of, found - share)
+        residuals = np.bincount(content_of, values - share)
         between = count / (count - 1) * float(np.square(residuals).sum()) / n**2
         effective /= max(1.0, between / (share * (1 - share) / n))
         effective *= min(1.0, (Z / _quantile(count, False)) ** 2)
@@ -225,7 +225,7 @@ def _unchanged(value: float) -> float:
 
 
 def _rmse(value: float | None, without: Sequence[float | None], n: int, undefined: str | None) -> Interval:
-    if value is not None and any(each is not None and each <= 0 for each in (value, *without)):
+    if value is not None and any(error is not None and error <= 0 for error in (value, *without)):
         return Interval(value, None, None, n, "no interval: the error is 0")
     return _jackknife(value, without, n, undefined, math.log, math.exp, tails=True)
 
@@ -265,7 +265,7 @@ def _jackknife(
     count = len(without)
     if count < FEWEST_CONTENTS:
         return Interval(value, None, None, n, f"too few scenes for an interval ({count}, at least {FEWEST_CONTENTS})")
-    defined = [onto(each) for each in without if each is not None]
+    defined = [onto(other) for other in without if other is not None]
     if len(defined) < count:
         return Interval(value, None, None, n, "no interval: the value is undefined when one of the scenes is left out")
     at = onto(value)
@@ -281,7 +281,7 @@ def _quantile(count: int, tails: bool) -> float:
 
 
 def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
-    """Return the block of each image, from 0: its content, or where there are too many a block of contents."""
+    """Return the block of each image, from 0: its scene, or where there are too many a block of scenes."""
     names, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     if len(names) <= MOST_BLOCKS:
         return content_of
@@ -290,5 +290,5 @@ def blocks_of(contents: Sequence[str]) -> NDArray[np.intp]:
 
 
 def contents_text(count: int) -> str:
-    """Describe what a jackknife deletes: the number of contents, or that they are deleted in blocks."""
+    """Describe what a jackknife deletes: the number of scenes, or that they are deleted in blocks."""
     return f"{count:,} scenes" + (f", in {MOST_BLOCKS} blocks" if count > MOST_BLOCKS else "")

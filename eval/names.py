@@ -25,14 +25,14 @@ def plain(name: str) -> str:
 
 def named(name: str, known: Mapping[str, T]) -> T | None:
     """Return the entry with this name, ignoring case, blanks and hyphens; ``None`` if there is none."""
-    names = {plain(each): each for each in known}
+    names = {plain(key): key for key in known}
     return known[name] if name in known else known.get(names.get(plain(name), ""))
 
 
 def unknown_text(name: str, known: Iterable[str]) -> str:
     """Return a message about an unknown name: the most similar known names, and all known names."""
-    names, wanted = {plain(each): each for each in known}, plain(name)
-    similar = [each for each in names if wanted and (each.startswith(wanted) or wanted.startswith(each))]
+    names, wanted = {plain(key): key for key in known}, plain(name)
+    similar = [key for key in names if wanted and (key.startswith(wanted) or wanted.startswith(key))]
     similar = similar or get_close_matches(wanted, names)
-    suggestion = f" (did you mean {' or '.join(names[each] for each in similar)}?)" if similar else ""
+    suggestion = f" (did you mean {' or '.join(names[key] for key in similar)}?)" if similar else ""
     return f"no data set is named {name!r}{suggestion}; known names: {', '.join(names.values())}"

@@ -84,10 +84,10 @@ def pin(folder: Path, description: Mapping[str, Any]) -> None:
 
 def shown_path(path: str | Path) -> str:
     """Return a path for a page: a relative one unchanged, an absolute one as FOLDER/FILE, or as FOLDER."""
-    given = Path(path)
-    if not given.is_absolute():
-        return given.as_posix()
-    return "/".join(given.parts[-2:]) if given.suffix else given.name
+    place = Path(path)
+    if not place.is_absolute():
+        return place.as_posix()
+    return "/".join(place.parts[-2:]) if place.suffix else place.name
 
 
 def about_run(argv: Sequence[str], results: Path) -> dict[str, str]:
