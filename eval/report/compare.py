@@ -1,7 +1,7 @@
 """Compare runs: a leaderboard, and differences with intervals, p values and the data needed to detect .01.
 
-The difference of two runs is computed on the items with values in both. Its interval deletes one content at a time from
-both runs (``eval.intervals``). The p value is from Student's t with the number of contents minus one. For right or
+The difference of two runs is computed on the items with values in both. Its interval deletes one scene at a time from
+both runs (``eval.intervals``). The p value is from Student's t with the number of scenes minus one. For right or
 wrong answers it is from McNemar's exact test (1947) on the items that only one run answered correctly, which treats
 items as independent. The p values of several differences are corrected by Holm's method (1979), so that the chance of
 any wrong claim stays at 5 %.
@@ -42,7 +42,7 @@ SENTENCES = (
 )
 OVER_SETS = "mean: all sets have equal weight. p (Holm): corrected for the pairs of runs on all sets."
 
-# Of the scores of both runs, the MOS and the contents.
+# Of the scores of both runs, the MOS and the scenes.
 Compared = Callable[[Numbers, Numbers, Numbers, Sequence[str]], Interval]
 
 
@@ -65,15 +65,15 @@ class Difference:
 
     @property
     def items_needed(self) -> int | None:
-        """Return the number of items needed, at the same number per content as here."""
+        """Return the number of items needed, at the same number per scene as here."""
         return self.contents_needed and math.ceil(self.contents_needed * self.interval.n / self.contents)
 
 
 def compare_report(runs: Sequence[RunScores]) -> Report:
     """Return the leaderboard of runs and their differences. Raises UserError as ``differences`` does."""
-    found = differences(runs)
+    pairs = differences(runs)
     notes = {"How to read it": [*SENTENCES, *_about_questions(runs)]}
-    return Report(None, [leaderboard(runs), difference_table(found)], notes)
+    return Report(None, [leaderboard(runs), difference_table(pairs)], notes)
 
 
 def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
@@ -83,12 +83,12 @@ def compare_sets(sets: Mapping[str, Sequence[RunScores]]) -> Report:
     """
     figures = {title: {run.name: _ratings(run) for run in runs} for title, runs in sets.items()}
     tables = [
-        _by_sets(name, {title: {run: each[name] for run, each in by_run.items()} for title, by_run in figures.items()})
+        _by_sets(name, {title: {run: row[name] for run, row in by_run.items()} for title, by_run in figures.items()})
         for name in ("SRCC", "PLCC fitted")
     ]
-    found = {title: differences(runs) for title, runs in sets.items()}
-    every = _corrected([each for listed in found.values() for each in listed])
-    for title, listed in found.items():
+    by_set = {title: differences(runs) for title, runs in sets.items()}
+    every = _corrected([pair for listed in by_set.values() for pair in listed])
+    for title, listed in by_set.items():
         if listed:
             table = difference_table([every.pop(0) for _ in listed])
             tables.append(replace(table, title=f"{table.title}, {title}"))
@@ -129,11 +129,11 @@ def mcnemar(first: Numbers, second: Numbers) -> float:
     return float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
 
 
-def _corrected(found: Sequence[Difference]) -> list[Difference]:
+def _corrected(pairs: Sequence[Difference]) -> list[Difference]:
     """Return the differences with Holm's p values, over all differences of one figure."""
-    by_figure = {name: [each for each in found if each.figure == name] for name in {each.figure for each in found}}
-    adjusted = {name: holm([each.p for each in listed]) for name, listed in by_figure.items()}
-    return [replace(each, holm=adjusted[each.figure].pop(0)) for each in found]
+    by_figure = {name: [pair for pair in pairs if pair.figure == name] for name in {pair.figure for pair in pairs}}
+    adjusted = {name: holm([pair.p for pair in listed]) for name, listed in by_figure.items()}
+    return [replace(pair, holm=adjusted[pair.figure].pop(0)) for pair in pairs]
 
 
 def _paired(measure: Measure) -> Compared:
@@ -150,12 +150,12 @@ def _fitted(a: Numbers, b: Numbers, mos: Numbers, contents: Sequence[str]) -> In
         return replace(difference_interval(plcc, a, b, mos, contents), note=note)
     first, second = fit_logistic(a, mos), fit_logistic(b, mos)
     on_curves = first.directed(a) if first else a, second.directed(b) if second else b
-    found = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
-    return found if first and second else replace(found, note="raw scores of a run, because no logistic curve fits it")
+    gap = difference_interval(plcc, *on_curves, mos=mos, contents=contents)
+    return gap if first and second else replace(gap, note="raw scores of a run, because no logistic curve fits it")
 
 
-def _holds_0(found: Interval) -> bool:
-    return found.low is not None and found.high is not None and found.low <= 0 <= found.high
+def _holds_0(interval: Interval) -> bool:
+    return interval.low is not None and interval.high is not None and interval.low <= 0 <= interval.high
 
 
 RATINGS: dict[str, Compared] = {
@@ -171,17 +171,17 @@ def _difference(name: str, measure: Compared, first: RunScores, second: RunScore
     a, b = (np.array([run.values[item] for item in both]) for run in (first, second))
     mos = np.array([first.mos.get(item, 0.0) for item in both])
     contents = [first.contents[item] for item in both]
-    found = measure(a, b, mos, contents)
-    error = _standard_error(found, contents)
+    gap = measure(a, b, mos, contents)
+    error = _standard_error(gap, contents)
     if first.kind != "rating":
         p: float | None = mcnemar(a, b)
-    elif error is None or found.value is None:
+    elif error is None or gap.value is None:
         p = None
     else:
         degrees = int(blocks_of(contents).max())
-        p = float(2 * student.sf(abs(found.value) / error, degrees)) if error > 0 else float(found.value == 0)
+        p = float(2 * student.sf(abs(gap.value) / error, degrees)) if error > 0 else float(gap.value == 0)
     count = len(set(contents))
-    return Difference(first.name, second.name, name, found, p, count, _needed(error, count))
+    return Difference(first.name, second.name, name, gap, p, count, _needed(error, count))
 
 
 def _in_both(first: RunScores, second: RunScores) -> list[str]:
@@ -201,15 +201,15 @@ def _in_both(first: RunScores, second: RunScores) -> list[str]:
     return both
 
 
-def _standard_error(found: Interval, contents: Sequence[str]) -> float | None:
+def _standard_error(interval: Interval, contents: Sequence[str]) -> float | None:
     """Return the jackknife's standard error, from its interval; it is symmetric for a difference."""
-    if found.low is None or found.high is None:
+    if interval.low is None or interval.high is None:
         return None
-    return (found.high - found.low) / 2 / float(student.ppf((1 + CONFIDENCE) / 2, int(blocks_of(contents).max())))
+    return (interval.high - interval.low) / 2 / float(student.ppf((1 + CONFIDENCE) / 2, int(blocks_of(contents).max())))
 
 
 def _needed(error: float | None, contents: int) -> int | None:
-    """Return how many contents are needed to detect ``SMALLEST_SHOWN``; the variance is inverse to their number."""
+    """Return how many scenes are needed to detect ``SMALLEST_SHOWN``; the variance is inverse to their number."""
     if error is None:
         return None
     quantiles = float(norm.ppf((1 + CONFIDENCE) / 2) + norm.ppf(POWER))
@@ -228,7 +228,7 @@ def leaderboard(runs: Sequence[RunScores]) -> ReportTable:
     rows = [
         {"": str(place), "run": run.name, "assessed by": run.assessed_by, "n": counted(len(run.values), run.unscored)}
         | ({"part": run.part or "all"} if in_part else {})
-        | {name: figure(each) for name, each in figures[id(run)].items()}
+        | {name: figure(interval) for name, interval in figures[id(run)].items()}
         for place, run in enumerate(ranked, 1)
     ]
     return ReportTable("Runs", rows, best=dict.fromkeys(figures[id(runs[0])], max))
@@ -242,13 +242,13 @@ def _first(figures: Mapping[str, Interval]) -> float:
 def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> ReportTable:
     """Return a line for each run, a column for each set, and the mean over the sets with a figure for the run."""
     runs = [*dict.fromkeys(run for by_run in figures.values() for run in by_run)]
-    known = {run: [found[run].value for found in figures.values() if run in found] for run in runs}
-    values = {run: [value for value in each if value is not None] for run, each in known.items()}
-    means = {run: float(np.mean(each)) if each else None for run, each in values.items()}
+    known = {run: [by_run[run].value for by_run in figures.values() if run in by_run] for run in runs}
+    values = {run: [value for value in row if value is not None] for run, row in known.items()}
+    means = {run: float(np.mean(row)) if row else None for run, row in values.items()}
     ranked = sorted(runs, key=lambda run: (-len(values[run]), -(means[run] or -1.0)))
     rows = [
         {"": str(place), "run": run}
-        | {title: figure(found.get(run)) for title, found in figures.items()}
+        | {title: figure(by_run.get(run)) for title, by_run in figures.items()}
         | {"mean": _mean_cell(means[run], len(values[run]), len(figures))}
         for place, run in enumerate(ranked, 1)
     ]
@@ -256,26 +256,26 @@ def _by_sets(name: str, figures: Mapping[str, Mapping[str, Interval]]) -> Report
 
 
 def _mean_cell(mean: float | None, sets: int, of: int) -> Cell:
-    shown = number(mean, ".3f")
-    return shown if sets == of else Cell(f"{shown} (of {sets})", {"": mean})
+    text = number(mean, ".3f")
+    return text if sets == of else Cell(f"{text} (of {sets})", {"": mean})
 
 
-def difference_table(found: Sequence[Difference]) -> ReportTable:
+def difference_table(pairs: Sequence[Difference]) -> ReportTable:
     """Return the differences with intervals, p values, and the data needed to detect one of .01."""
     rows = [
         {
-            "figure": each.figure,
-            "first minus second": f"{each.first} - {each.second}",
-            "n": number(each.interval.n, ",d"),
-            "difference": figure(each.interval, "+.3f"),
-            "p": probability(each.p),
-            "p (Holm)": probability(each.holm),
+            "figure": pair.figure,
+            "first minus second": f"{pair.first} - {pair.second}",
+            "n": number(pair.interval.n, ",d"),
+            "difference": figure(pair.interval, "+.3f"),
+            "p": probability(pair.p),
+            "p (Holm)": probability(pair.holm),
             f"needed to detect {SMALLEST_SHOWN:g}": Cell(
-                "-" if each.contents_needed is None else f"{each.items_needed:,} ({each.contents_needed:,} scenes)",
-                {"items": each.items_needed, "contents": each.contents_needed},
+                "-" if pair.contents_needed is None else f"{pair.items_needed:,} ({pair.contents_needed:,} scenes)",
+                {"items": pair.items_needed, "contents": pair.contents_needed},
             ),
         }
-        for each in found
+        for pair in pairs
     ]
     return ReportTable("Paired differences", rows)
 

@@ -110,11 +110,11 @@ class Report:
         """Print the tables, or those given, and the sentences; only the first ones if all are ``kept`` in a file."""
         for table in self.tables if tables is None else tables:
             print_table(terminal(table))
-        shown = self.sentences
-        if kept is not None and len(shown) > MOST_SENTENCES:
+        sentences = self.sentences
+        if kept is not None and len(sentences) > MOST_SENTENCES:
             first = next(iter(self.notes.values()))[: MOST_SENTENCES - 1]
-            shown = [*first, f"{len(shown) - len(first)} more notes are in {kept}."]
-        for sentence in shown:
+            sentences = [*first, f"{len(sentences) - len(first)} more notes are in {kept}."]
+        for sentence in sentences:
             print(f"- {sentence}")
 
 
@@ -196,12 +196,12 @@ def _latex(cell: str) -> str:
     return "".join(LATEX.get(character, character) for character in cell)
 
 
-def figure(found: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
+def figure(interval: Interval | Mapping[str, Any] | None, spec: str = ".3f", times: float = 1) -> Cell:
     """Return a figure with its interval: "0.812 [0.790, 0.834]", or "-" without one. ``times`` 100 shows percent."""
-    fields: Mapping[str, Any] = asdict(found) if isinstance(found, Interval) else found or {}
+    fields: Mapping[str, Any] = asdict(interval) if isinstance(interval, Interval) else interval or {}
     ends = {end: times * fields[end] if fields.get(end) is not None else None for end in ENDS}
-    shown = Interval(ends["value"], ends["low"], ends["high"], 0)
-    return Cell(format(shown, spec), {"": ends["value"], "low": ends["low"], "high": ends["high"]})
+    scaled = Interval(ends["value"], ends["low"], ends["high"], 0)
+    return Cell(format(scaled, spec), {"": ends["value"], "low": ends["low"], "high": ends["high"]})
 
 
 def number(value: float | None, spec: str) -> Cell:
@@ -222,5 +222,5 @@ def counted(n: int, unscored: int) -> Cell:
 def title_of(figures: Mapping[str, Any]) -> str:
     """Return the title of a run: its data, split and part, and the program or scorer."""
     which = [figures.get("split") and f"split {figures['split']}", figures.get("part")]
-    shown = "; ".join(filter(None, which))
-    return f"{figures['data']}{f' ({shown})' if shown else ''}, {figures['backend']}"
+    text = "; ".join(filter(None, which))
+    return f"{figures['data']}{f' ({text})' if text else ''}, {figures['backend']}"

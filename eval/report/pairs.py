@@ -61,7 +61,7 @@ def _tau(x: Numbers, y: Numbers) -> float | None:
 def _differing(x: Numbers, y: Numbers) -> Pairs:
     """Return the pairs with different MOS ``y`` and their balance, the numerator of tau-b."""
     counts = [np.unique(values, return_counts=True)[1] for values in (x, y)]
-    differing = [(len(y) ** 2 - float(np.square(each).sum())) / 2 for each in counts]
+    differing = [(len(y) ** 2 - float(np.square(count).sum())) / 2 for count in counts]
     balance = (_tau(x, y) or 0.0) * np.sqrt(differing[0] * differing[1])
     return np.array([differing[1], np.rint(balance)])
 
@@ -73,16 +73,16 @@ def _beyond_deviation(x: Numbers, y: Numbers, variance: Numbers) -> Pairs:
     """
     order = np.argsort(y)
     x, y, variance = x[order], y[order], variance[order]
-    found = np.zeros((len(y), 2))
+    pairs = np.zeros((len(y), 2))
     for start in range(0, len(y), ROWS_AT_ONCE):
         rows, later = slice(start, start + ROWS_AT_ONCE), slice(start, None)
         away, change = y[later] - y[rows, None], x[later] - x[rows, None]
         counted = (away > 0) & (np.square(away) > variance[rows, None] + variance[later])
         balance = counted * np.sign(change).astype(np.int8)
         for column, table in enumerate((counted.view(np.int8), balance)):
-            found[rows, column] += table.sum(axis=1, dtype=np.intp)
-            found[later, column] += table.sum(axis=0, dtype=np.int8)  # sums of at most ROWS_AT_ONCE rows
-    return found[np.argsort(order)]
+            pairs[rows, column] += table.sum(axis=1, dtype=np.intp)
+            pairs[later, column] += table.sum(axis=0, dtype=np.int8)  # sums of at most ROWS_AT_ONCE rows
+    return pairs[np.argsort(order)]
 
 
 def _share(pairs: Pairs) -> float | None:

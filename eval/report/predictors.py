@@ -1,4 +1,4 @@
-"""List the predictors in the table: our score, its components, the usual combinations, and every single tool."""
+"""List the scorers in the table: our score, its components, the usual combinations, and every single tool."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ ENOUGH = 0.5  # share of the images that a tool must have measured to be chosen
 
 @dataclass(frozen=True)
 class Predictor:
-    """A predictor of quality: its values (N,), NaN where it has none.
+    """A scorer of images: its values (N,), NaN where it has none.
 
     ``used`` returns the tools that a row's value depends on. ``raw`` means that no curve was applied, and ``partial``
     that a tool ran only on images that it was chosen for. ``about`` lists the tools of the best single tool, with their
@@ -51,10 +51,10 @@ class Predictor:
 
 
 def predictors(columns: Columns) -> list[Predictor]:
-    """Return all predictors, ours first, single tools last; a fusion equal to our score is omitted."""
-    found = columns.predictions
-    ours = found[columns.first]
-    values = {name: found[name] for name in (columns.first, *IN_ORDER) if name in found}
+    """Return all scorers, ours first, single tools last; a fusion equal to our score is omitted."""
+    predictions = columns.predictions
+    ours = predictions[columns.first]
+    values = {name: predictions[name] for name in (columns.first, *IN_ORDER) if name in predictions}
     default = values.get(WITHOUT_PROFILE)
     if default is not None and np.allclose(default, ours, rtol=0, atol=1e-9, equal_nan=True):
         del values[WITHOUT_PROFILE]
@@ -83,10 +83,10 @@ def predictors(columns: Columns) -> list[Predictor]:
 
 
 def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> Predictor | None:
-    """Return the best single tool, chosen for each fold of contents by its SRCC on the images of all other folds.
+    """Return the best single tool, chosen for each fold of scenes by its SRCC on the images of all other folds.
 
     Cross-validation avoids the bias of choosing the best tool on the same images. Only a tool that measured half of
-    the images is chosen. Returns ``None`` without such a tool, or with a single content.
+    the images is chosen. Returns ``None`` without such a tool, or with a single scene.
     """
     folds = folds_by_content(contents, FOLDS, dealt=True) if contents else np.zeros(0, dtype=np.intp)
     values, chosen = np.full(len(mos), np.nan), np.full(len(mos), "", dtype=object)
@@ -106,24 +106,24 @@ def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents:
 
 def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool_]) -> str | None:
     """Return the tool with the highest SRCC among these images (N,), if it measured at least half of them."""
-    found = {}
+    values = {}
     for name, column in tools.items():
         here = among & np.isfinite(column)
         value = srcc(column[here], mos[here]) if here.sum() >= ENOUGH * among.sum() else None
         if value is not None:
-            found[name] = value
-    return max(found, key=lambda name: found[name]) if found else None
+            values[name] = value
+    return max(values, key=lambda name: values[name]) if values else None
 
 
 def _sources(columns: Columns, name: str, values: Numbers) -> dict[str, int]:
-    """Return the number of images by source of level probabilities; empty for predictors without them."""
+    """Return the number of images by source of level probabilities; empty for scorers without them."""
     if name not in (MODEL_ALONE, OFFLINE_SCORE):
         return {}
     return Counter(source for row in np.flatnonzero(np.isfinite(values)) if (source := columns.mos_source[row]))
 
 
 def _is(columns: Columns, source: str) -> NDArray[np.bool_]:
-    return np.array([each == source for each in columns.mos_source])
+    return np.array([name == source for name in columns.mos_source])
 
 
 def _used(columns: Columns, name: str) -> Callable[[int], frozenset[str]]:

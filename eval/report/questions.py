@@ -32,13 +32,13 @@ def choice_figures(rows: Sequence[Row]) -> dict[str, Any]:
     for row in rows:
         by_name[row["name"]].append(row)
     sets = [*by_name.values()]
-    complete = any(len(each) > 1 for each in sets) and all(len(each) == len(each[0]["options"]) for each in sets)
+    complete = any(len(group) > 1 for group in sets) and all(len(group) == len(group[0]["options"]) for group in sets)
 
     def figures(key: str | None = None, name: str | None = None) -> dict[str, Any]:
         def inside(row: Row) -> bool:
             return key is None or row["groups"].get(key) == name
 
-        circular = _circular([each for each in sets if inside(each[0])]) if complete else None
+        circular = _circular([group for group in sets if inside(group[0])]) if complete else None
         return {"vanilla": _vanilla([row for row in plain if inside(row)]), "circular": circular}
 
     by = {key: {name: figures(key, name) for name in groups} for key, groups in _groups(plain).items()}
@@ -71,9 +71,9 @@ def chance_of_as_many(right: int, chances: Sequence[float]) -> float:
 
 
 def _choice(figures: Figures) -> Rows:
-    named = {f"{key}: {name}": each for key, groups in figures["by"].items() for name, each in sorted(groups.items())}
-    for name, each in {"all": figures, **named}.items():
-        vanilla, circular = each["vanilla"], each["circular"]
+    parts = {f"{key}: {name}": part for key, groups in figures["by"].items() for name, part in sorted(groups.items())}
+    for name, part in {"all": figures, **parts}.items():
+        vanilla, circular = part["vanilla"], part["circular"]
         yield {
             "questions": name,
             "n": number(vanilla["n"], ",d"),
@@ -125,10 +125,10 @@ def _vanilla(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _circular(sets: Sequence[Sequence[Row]]) -> dict[str, Any]:
     """Return circular figures of questions, given as rows of their rotations; guesses of rotations are independent."""
-    chances = [prod(1 / len(row["options"]) for row in each) for each in sets]
-    hits = [all(row["correct"] for row in each) for each in sets]
-    unparsed = sum(any(row["unparsed"] for row in each) for each in sets)
-    return _compared([each[0] for each in sets], hits, chances) | {"unparsed": unparsed}
+    chances = [prod(1 / len(row["options"]) for row in group) for group in sets]
+    hits = [all(row["correct"] for row in group) for group in sets]
+    unparsed = sum(any(row["unparsed"] for row in group) for group in sets)
+    return _compared([group[0] for group in sets], hits, chances) | {"unparsed": unparsed}
 
 
 def _compared(rows: Sequence[Row], hits: Sequence[bool], chances: Sequence[float]) -> dict[str, Any]:
@@ -151,11 +151,11 @@ def _percent(share: Mapping[str, Any]) -> Cell:
 
 def _groups(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     """Return the rows of each group for a breakdown."""
-    found: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         for key, name in row["groups"].items():
-            found[key][name].append(row)
-    return found
+            groups[key][name].append(row)
+    return groups
 
 
 def _reason(row: Row) -> str:

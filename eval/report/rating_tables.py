@@ -1,4 +1,4 @@
-"""Report runs of ratings: the predictors' figures, breakdowns, and sentences on how to read the tables."""
+"""Report runs of ratings: the scorers' figures, breakdowns, and sentences on how to read the tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ Figures = Mapping[str, Any]
 def rating_report(figures: Figures) -> Report:
     """Build the report of a run's figures.
 
-    The first two tables list all predictors. Then follow tables of the differences to our score and of splits, if there
+    The first two tables list all scorers. Then follow tables of the differences to our score and of splits, if there
     are any, and one for each breakdown.
 
     Args:
@@ -52,7 +52,7 @@ def rating_report(figures: Figures) -> Report:
         *([differences_table(figures)] if figures["srcc_differences"] else []),
         *(breakdown(figures, by) for by in figures["breakdowns"]),
     ]
-    notes = {title: [f"{sentence}." for sentence in found(figures)] for title, found in NOTES.items()}
+    notes = {title: [f"{sentence}." for sentence in writer(figures)] for title, writer in NOTES.items()}
     return Report(figures, tables, {title: sentences for title, sentences in notes.items() if sentences})
 
 
@@ -69,11 +69,10 @@ def rating_headline(figures: Figures) -> str:
 
 
 def splits_table(figures: Figures) -> ReportTable:
-    """Return the median figures of every predictor over the test sets of splits."""
+    """Return the median figures of every scorer over the test sets of splits."""
     rows = [
-        {"predictor": name, "n": number(each["n"], ",.0f")}
-        | {FIGURES[key]: number(each[key], ".3f") for key in HEADLINE}
-        for name, each in figures["splits"]["systems"].items()
+        {"predictor": name, "n": number(row["n"], ",.0f")} | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
+        for name, row in figures["splits"]["systems"].items()
     ]
     return ReportTable(f"Median over the test sets of {figures['splits']['of']}", rows, bold=0, best=BEST)
 
@@ -84,11 +83,11 @@ def differences_table(figures: Figures) -> ReportTable:
     rows = [
         {
             "other predictor": name,
-            "n": number(each["n"], ",d"),
-            "difference": figure(each, "+.3f"),
+            "n": number(row["n"], ",d"),
+            "difference": figure(row, "+.3f"),
             "": "not held out" if {ours, name} & {*fitted} else "",
         }
-        for name, each in figures["srcc_differences"].items()
+        for name, row in figures["srcc_differences"].items()
     ]
     return ReportTable(f"SRCC of {ours} minus SRCC of other predictors, on common images", rows)
 
@@ -96,38 +95,38 @@ def differences_table(figures: Figures) -> ReportTable:
 def breakdown(figures: Figures, by: str) -> ReportTable:
     """Return the agreement of our score by the groups of one column of the labels."""
     rows = [
-        {by: each["group"], "n": counted(each["n"], each["unscored"]), "SRCC": figure(each["srcc"])}
-        for each in figures["breakdowns"][by]
+        {by: row["group"], "n": counted(row["n"], row["unscored"]), "SRCC": figure(row["srcc"])}
+        for row in figures["breakdowns"][by]
     ]
     return ReportTable(f"{_of(figures)[0]['name']} by {by}", rows)
 
 
 def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
-    """Return the figures of runs, by name, as numbers with interval ends: a line per run and predictor."""
+    """Return the figures of runs, by name, as numbers with interval ends: a line per run and scorer."""
     from pandas import DataFrame
 
-    ways = dict.fromkeys(way for each in reports.values() for system in _of(each) for way in system["fitted_on"])
+    ways = dict.fromkeys(way for report in reports.values() for system in _of(report) for way in system["fitted_on"])
     rows = [
-        {"run": name, "data": each["data"], "part": each.get("part"), "backend": each["backend"]}
+        {"run": name, "data": report["data"], "part": report.get("part"), "backend": report["backend"]}
         | {"predictor": system["name"], "n": system["n"], "unscored": system["unscored"]}
         | {f"fitted_on_{way}": system["fitted_on"].get(way, 0) for way in ways}
         | {f"{key}{suffix}": system[key][end] for key in FIGURES for end, suffix in ENDS.items()}
-        for name, each in reports.items()
-        for system in _of(each)
+        for name, report in reports.items()
+        for system in _of(report)
     ]
     return DataFrame(rows, dtype=object)
 
 
 def over_tasks(reports: Sequence[Figures]) -> Report:
-    """Return one table of several tasks: the figures of each one's first predictor, their mean, and that by images."""
+    """Return one table of several tasks: the figures of each one's first scorer, their mean, and that by images."""
     tasks = [
         {
-            "task": f"{each['task']} ({each['part']})" if each["part"] else each["task"],
-            "n": each["scored"],
-            "unscored": each["unscored"],
-            **{key: _of(each)[0][key]["value"] for key in HEADLINE},
+            "task": f"{report['task']} ({report['part']})" if report["part"] else report["task"],
+            "n": report["scored"],
+            "unscored": report["unscored"],
+            **{key: _of(report)[0][key]["value"] for key in HEADLINE},
         }
-        for each in reports
+        for report in reports
     ]
     means = [
         {key: _mean([task[key] for task in tasks], weights) for key in HEADLINE}
@@ -156,7 +155,7 @@ def _mean(values: Sequence[float | None], weights: Sequence[float]) -> float | N
 
 
 def _label(system: Figures, best: str | None) -> str:
-    """Return a predictor's name, with the notes needed to read its figures."""
+    """Return a scorer's name, with the notes needed to read its figures."""
     sources = ", ".join(f"{source} {count}" for source, count in system["sources"].items())
     notes = [
         sources if len(system["sources"]) > 1 else ", ".join(system["sources"]),
@@ -164,17 +163,17 @@ def _label(system: Figures, best: str | None) -> str:
         "selected images only" if system["partial"] else "",
         "best on these images" if system["name"] == best and system["kind"] == "tool" else "",
     ]
-    shown = "; ".join(filter(None, notes))
-    return f"{system['name']} ({shown})" if shown else str(system["name"])
+    text = "; ".join(filter(None, notes))
+    return f"{system['name']} ({text})" if text else str(system["name"])
 
 
-def _digits(key: str, found: Figures) -> str:
+def _digits(key: str, interval: Figures) -> str:
     """Return two digits for errors on a scale of many units."""
-    return ".2f" if key.startswith("rmse") and (found["value"] or 0) >= 1 else ".3f"
+    return ".2f" if key.startswith("rmse") and (interval["value"] or 0) >= 1 else ".3f"
 
 
 def _not_held_out(figures: Figures) -> list[str]:
-    """Return the predictors that were fitted on some of these images."""
+    """Return the scorers that were fitted on some of these images."""
     return [system["name"] for system in _of(figures) if any(system["fitted_on"].values())]
 
 
@@ -235,8 +234,8 @@ def _about_figures(figures: Figures) -> Iterator[str]:
 
 
 def _undefined(figures: Figures) -> Iterator[str]:
-    """Yield why figures or intervals are missing: each reason once, with its predictors and figures."""
-    predictors: dict[tuple[str, str], list[str]] = {}
+    """Yield why figures or intervals are missing: each reason once, with its scorers and figures."""
+    scorers: dict[tuple[str, str], list[str]] = {}
     for system in _of(figures):
         headings: dict[str, list[str]] = {}
         for key, heading in FIGURES.items():
@@ -245,17 +244,17 @@ def _undefined(figures: Figures) -> Iterator[str]:
             no_scale = key == "rmse" and figures["scale"] is None  # another sentence reports it
             if note and not counts_pairs and not no_scale:
                 headings.setdefault(note, []).append(heading)
-        for note, found in headings.items():
-            predictors.setdefault((note, ", ".join(found)), []).append(system["name"])
-    yield from (f"{headings} of {', '.join(names)}: {note}" for (note, headings), names in predictors.items())
+        for note, columns in headings.items():
+            scorers.setdefault((note, ", ".join(columns)), []).append(system["name"])
+    yield from (f"{headings} of {', '.join(names)}: {note}" for (note, headings), names in scorers.items())
 
 
 def _about_run(figures: Figures) -> Iterator[str]:
     ours = _of(figures)[0]["name"]
-    for share, found in figures["interval_coverage"].items():
+    for share, row in figures["interval_coverage"].items():
         yield (
-            f"The {share} % interval of {ours}'s score contains the MOS of {found['inside']} of {found['n']} images: "
-            f"{figure(found, '.2f')}"
+            f"The {share} % interval of {ours}'s score contains the MOS of {row['inside']} of {row['n']} images: "
+            f"{figure(row, '.2f')}"
         )
     if ours == OURS:
         sources = {SOURCES.get(name, name): count for name, count in figures["probability_sources"].items()}

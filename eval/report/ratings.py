@@ -51,13 +51,13 @@ def summarize(
     """Compute every figure of a run from its rows, which are read once and not kept.
 
     - ``images``, ``contents``, ``scored``, ``unscored``, ``unscored_reasons``; ``scale``, the range of the MOS scale
-    - ``systems``, one entry per predictor as in ``_system``, each measured on the images that it has a value for: our
+    - ``systems``, one entry per scorer as in ``_system``, each measured on the images that it has a value for: our
       score first (or that of the scorer that the rows name), then its components and the usual combinations of them,
       and single tools last
     - ``best_tool``, the tool with the highest SRCC on these images among those that measured half of them
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` from the functions of these names
-    - ``splits``: their description, their number, and the medians of each predictor over their test sets
+    - ``splits``: their description, their number, and the medians of each scorer over their test sets
     - ``incomplete``, the number of scores from incomplete answers of the model
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
@@ -76,7 +76,7 @@ def summarize(
     columns = columns_of(rows)
     scale = scale or _usual_scale(columns)
     listed = predictors(columns)
-    singles = {each.name: each.values for each in listed if each.kind == "tool"}
+    singles = {scorer.name: scorer.values for scorer in listed if scorer.kind == "tool"}
     best = best_tool(singles, columns.numbers("mos"), np.ones(len(columns), dtype=bool)) if len(columns) else None
     scored = int(columns.scored.sum())
     return {
@@ -86,10 +86,12 @@ def summarize(
         "unscored": len(columns) - scored,
         "unscored_reasons": dict(Counter(reason for reason in columns.reasons if reason is not None)),
         "scale": scale and asdict(scale),
-        "systems": [_system(each, columns, tools, scale) for each in listed],
+        "systems": [_system(scorer, columns, tools, scale) for scorer in listed],
         "best_tool": best,
         "srcc_differences": {
-            each.name: _difference(columns, each) for each in listed if each.kind == "baseline" or each.name == best
+            scorer.name: _difference(columns, scorer)
+            for scorer in listed
+            if scorer.kind == "baseline" or scorer.name == best
         },
         "breakdowns": breakdowns(columns),
         "interval_coverage": interval_coverage(columns, scale),
@@ -100,28 +102,28 @@ def summarize(
 
 def _over_splits(listed: Sequence[Predictor], columns: Columns, splits: tuple[Splits, str]) -> dict[str, Any]:
     parts, mos = splits[0](columns.names, columns.contents), columns.numbers("mos")
-    by_name = {each.name: medians(each.values, mos, parts) for each in listed}
+    by_name = {scorer.name: medians(scorer.values, mos, parts) for scorer in listed}
     return {"of": splits[1], "count": len(parts), "systems": by_name}
 
 
 def breakdowns(columns: Columns) -> dict[str, list[dict[str, Any]]]:
     """Return, by label column with two or more groups, ``group``, ``images``, ``n``, ``unscored``, ``srcc`` by group.
 
-    SRCC is that of the rows' score, with its interval over the contents of the group.
+    SRCC is that of the rows' score, with its interval over the scenes of the group.
     """
     score, mos = columns.numbers(columns.first), columns.numbers("mos")
     contents = np.array(columns.contents, dtype=object)
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_column: dict[str, list[dict[str, Any]]] = {}
     for name, values in columns.groups.items():
-        named = sorted({value for value in values if value is not None})
-        for group in named if len(named) > 1 else ():
+        names = sorted({value for value in values if value is not None})
+        for group in names if len(names) > 1 else ():
             inside = np.array(values, dtype=object) == group
             here = inside & np.isfinite(score)
             images, n = int(inside.sum()), int(here.sum())
             agreement = asdict(interval(srcc, score[here], mos[here], contents[here].tolist()))
             row = {"group": group, "images": images, "n": n, "unscored": images - n, "srcc": agreement}
-            found.setdefault(name, []).append(row)
-    return found
+            by_column.setdefault(name, []).append(row)
+    return by_column
 
 
 def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dict[str, Any]]:
@@ -133,49 +135,47 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
     if scale is None:
         return {}
     true = np.array([scale.to_1_5(mos) for mos in columns.numbers("mos")])
-    found = {}
+    coverage = {}
     for share in SHARES:
         low, high = columns.numbers(f"{share} low"), columns.numbers(f"{share} high")
         known = np.isfinite(low) & np.isfinite(high)
         if known.any():
             inside = ((low <= true) & (true <= high))[known].tolist()
             share_inside = accuracy(inside, [columns.contents[row] for row in np.flatnonzero(known)])
-            found[share] = {"inside": sum(inside), **asdict(share_inside)}
-    return found
+            coverage[share] = {"inside": sum(inside), **asdict(share_inside)}
+    return coverage
 
 
-def _system(
-    predictor: Predictor, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None
-) -> dict[str, Any]:
-    """Return a predictor and its figures, as plain JSON types.
+def _system(scorer: Predictor, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None) -> dict[str, Any]:
+    """Return a scorer and its figures, as plain JSON types.
 
     ``n`` is the number of images with a value, ``unscored`` that of the others. ``fitted_on`` counts the images
     that its tools' models or curves were fitted on (``tools`` are looked up in ``training_parts``). The
     figures are ``Interval`` fields under the keys of ``FIGURES``.
     """
-    here = np.flatnonzero(np.isfinite(predictor.values))
+    here = np.flatnonzero(np.isfinite(scorer.values))
     return {
-        "name": predictor.name,
-        "kind": predictor.kind,
+        "name": scorer.name,
+        "kind": scorer.kind,
         "n": len(here),
         "unscored": len(columns) - len(here),
-        "partial": bool(predictor.partial),
-        "about": predictor.about,
-        "sources": dict(predictor.sources),
-        "fitted_on": _fitted_on(predictor, here, columns, tools),
+        "partial": bool(scorer.partial),
+        "about": scorer.about,
+        "sources": dict(scorer.sources),
+        "fitted_on": _fitted_on(scorer, here, columns, tools),
         **{
-            key: asdict(_of_chosen(predictor, here, columns, figure))
-            for key, figure in _figures(predictor.values, here, columns, scale).items()
+            key: asdict(_of_chosen(scorer, here, columns, figure))
+            for key, figure in _figures(scorer.values, here, columns, scale).items()
         },
     }
 
 
-def _of_chosen(predictor: Predictor, here: NDArray[np.intp], columns: Columns, found: Interval) -> Interval:
-    """Remove the interval if the best tool would be chosen on too few contents."""
+def _of_chosen(scorer: Predictor, here: NDArray[np.intp], columns: Columns, figure: Interval) -> Interval:
+    """Remove the interval if the best tool would be chosen on too few scenes."""
     count = len({columns.contents[row] for row in here})
-    if predictor.name != BEST_TOOL or found.low is None or count >= 2 * FOLDS:
-        return found
-    return replace(found, low=None, high=None, note=f"too few scenes to choose a tool ({count}, at least {2 * FOLDS})")
+    if scorer.name != BEST_TOOL or figure.low is None or count >= 2 * FOLDS:
+        return figure
+    return replace(figure, low=None, high=None, note=f"too few scenes to choose a tool ({count}, at least {2 * FOLDS})")
 
 
 def _figures(values: Numbers, here: NDArray[np.intp], columns: Columns, scale: MosScale | None) -> dict[str, Interval]:
@@ -206,29 +206,29 @@ def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | 
 
 
 def _fitted_on(
-    predictor: Predictor, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
+    scorer: Predictor, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
 ) -> dict[training_images.Way, int]:
-    """Return how many images a model or a curve in a predictor was fitted on."""
+    """Return how many images a model or a curve in a scorer was fitted on."""
     known: dict[Any, frozenset[training_images.Way]] = {}
     counts: Counter[training_images.Way] = Counter()
     for row in here:
         if parts := columns.parts[row]:
-            key = predictor.used(row), parts
+            key = scorer.used(row), parts
             if key not in known:
-                each = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
-                known[key] = frozenset().union(*each)
+                sets = (training_images.fitted_on(tools[name], parts) for name in key[0] & tools.keys())
+                known[key] = frozenset().union(*sets)
             counts.update(known[key])
-    curve = 0 if predictor.raw else counts["curve"]
-    found: dict[training_images.Way, int] = {"model": counts["model"], "curve": curve}
-    return {**found, "adapter": counts["adapter"]} if counts["adapter"] else found
+    curve = 0 if scorer.raw else counts["curve"]
+    ways: dict[training_images.Way, int] = {"model": counts["model"], "curve": curve}
+    return {**ways, "adapter": counts["adapter"]} if counts["adapter"] else ways
 
 
 def _difference(columns: Columns, other: Predictor) -> dict[str, Any]:
     ours, mos = columns.numbers(columns.first), columns.numbers("mos")
     both = np.flatnonzero(np.isfinite(ours) & np.isfinite(other.values))
     contents = [columns.contents[row] for row in both]
-    found = difference_interval(srcc, ours[both], other.values[both], mos[both], contents)
-    return asdict(_of_chosen(other, both, columns, found))
+    gap = difference_interval(srcc, ours[both], other.values[both], mos[both], contents)
+    return asdict(_of_chosen(other, both, columns, gap))
 
 
 def _usual_scale(columns: Columns) -> MosScale | None:

@@ -71,18 +71,18 @@ def runs_below(folder: Path) -> dict[str, Path]:
     return {below.name: below for below in sorted(folder.iterdir()) if is_run(below)}
 
 
-def names_of(folders: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
+def names_of(folders: Sequence[Path], chosen: Sequence[str] = ()) -> list[str]:
     """Return the name of each run: the given one, or its folder's with as many parents as make it unique.
 
     Raises UserError if the numbers of names and runs differ.
     """
-    if given:
-        if len(given) != len(folders):
-            raise UserError(f"{len(folders)} runs have {len(given)} names: give --name once for each run, in order")
-        return [*given]
+    if chosen:
+        if len(chosen) != len(folders):
+            raise UserError(f"{len(folders)} runs have {len(chosen)} names: give --name once for each run, in order")
+        return [*chosen]
     parts = [folder.resolve().parts for folder in folders]
     for depth in range(1, max(map(len, parts)) + 1):
-        names = ["/".join(each[-depth - each[-1].startswith(OF_A_RUN) :]) for each in parts]
+        names = ["/".join(path[-depth - path[-1].startswith(OF_A_RUN) :]) for path in parts]
         if len(set(names)) == len(set(parts)):
             return names
     return names
@@ -96,19 +96,19 @@ def read_scores(folder: Path, name: str | None = None) -> RunScores:
     """
     if not is_run(folder):
         raise UserError(f"{folder}: no {RESULTS} found; name folders that `agenticiqa evaluate --out` wrote")
-    found: RunScores | None = None
+    run: RunScores | None = None
     file = folder / RESULTS
     for _, row in checked_rows(file, lambda row: ("name", "content", "mos" if _kind(row) == "rating" else "correct")):
-        found = found or RunScores(name or folder.resolve().name, _kind(row), part=_reported(folder, "part"))
-        if _kind(row) != found.kind:
+        run = run or RunScores(name or folder.resolve().name, _kind(row), part=_reported(folder, "part"))
+        if _kind(row) != run.kind:
             raise UserError(f"{file}: has rows of ratings and choices mixed; name a run of one kind")
-        _add(found, row)
-    if found is None:
+        _add(run, row)
+    if run is None:
         raise UserError(f"{file}: no results found; finish the run first")
     if prompts := _reported(folder, "prompts"):
-        found.assessed_by += f", prompts {prompts}"
-    count_alike([found])
-    return found
+        run.assessed_by += f", prompts {prompts}"
+    count_alike([run])
+    return run
 
 
 def _kind(row: dict[str, Any]) -> str:

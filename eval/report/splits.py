@@ -19,29 +19,29 @@ from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import UserError
 
-SHARE = 0.2  # share of the contents in a test set
+SHARE = 0.2  # share of the scenes in a test set
 TEST = "test"
 
 Parts = list[NDArray[np.bool_]]  # the test images of each split
-Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # a function of the names and the contents of images
+Splits = Callable[[Sequence[str], Sequence[str]], Parts]  # a function of the names and the scenes of images
 
 
-def splits_named(given: str) -> tuple[Splits, str]:
+def splits_named(text: str) -> tuple[Splits, str]:
     """Return the given number of random splits, or the splits of a CSV file, with a description.
 
     Raises UserError for a number below 1 and for a missing file.
     """
-    if not given.isdigit():
-        if not Path(given).is_file():
-            raise UserError(f"--splits {given}: file not found; give a number of splits or a CSV file")
-        return partial(splits_of_file, Path(given)), f"splits of {Path(given).name}"
-    if int(given) < 1:
-        raise UserError(f"--splits {given}: give a number of at least 1, or a CSV file")
-    return partial(random_splits, int(given)), f"{given} random 80/20 splits by content (seed 0)"
+    if not text.isdigit():
+        if not Path(text).is_file():
+            raise UserError(f"--splits {text}: file not found; give a number of splits or a CSV file")
+        return partial(splits_of_file, Path(text)), f"splits of {Path(text).name}"
+    if int(text) < 1:
+        raise UserError(f"--splits {text}: give a number of at least 1, or a CSV file")
+    return partial(random_splits, int(text)), f"{text} random 80/20 splits by content (seed 0)"
 
 
 def random_splits(count: int, names: Sequence[str], contents: Sequence[str]) -> Parts:
-    """Draw this many test sets, each with a fifth of the contents and at least one, with seed 0."""
+    """Draw this many test sets, each with a fifth of the scenes and at least one, with seed 0."""
     scenes, content_of = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     random, size = np.random.default_rng(0), max(1, round(SHARE * len(scenes)))
     return [np.isin(content_of, random.permutation(len(scenes))[:size]) for _ in range(count)]
@@ -64,19 +64,19 @@ def splits_of_file(path: Path, names: Sequence[str], contents: Sequence[str]) ->
     listed = [rows.get(name) or rows[Path(name).name] for name in names]
     columns = [column for column in (listed[0] if listed else {}) if column != "image"]
     parts = [np.array([row[column] == TEST for row in listed]) for column in columns]
-    found = [part for part in parts if part.any()]
-    if not found:
+    tests = [part for part in parts if part.any()]
+    if not tests:
         raise UserError(f'{path}: no column marks an image as "{TEST}"; mark the test images of each split')
-    return found
+    return tests
 
 
 def medians(values: Numbers, mos: Numbers, parts: Parts) -> dict[str, Any]:
     """Return the median, over the test sets, of the number of images and each figure; ``None`` if no part has one."""
     here = np.isfinite(values)
-    found = [_figures(values[part & here], mos[part & here]) for part in parts]
+    rows = [_figures(values[part & here], mos[part & here]) for part in parts]
     keys = ("n", "srcc", "plcc_fitted", "krcc", "plcc")
-    known = {key: [each[key] for each in found if each[key] is not None] for key in keys}
-    return {key: median(each) if each else None for key, each in known.items()}
+    known = {key: [row[key] for row in rows if row[key] is not None] for key in keys}
+    return {key: median(column) if column else None for key, column in known.items()}
 
 
 def _figures(x: Numbers, mos: Numbers) -> Mapping[str, Any]:

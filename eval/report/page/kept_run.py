@@ -89,11 +89,11 @@ class KeptRun:
 
 def open_run(folder: Path, name: str | None = None) -> KeptRun:
     """Return a run without its rows. Raises UserError for a folder without a finished run."""
-    shown = printable_path(folder)
+    label = printable_path(folder)
     if not (folder / "results.jsonl").is_file():
-        raise UserError(f"{shown}: no results.jsonl found; name a folder that `agenticiqa evaluate --out` wrote")
+        raise UserError(f"{label}: no results.jsonl found; name a folder that `agenticiqa evaluate --out` wrote")
     if not (folder / "report.json").is_file():
-        raise UserError(f"{shown}: the run has no report.json yet; {UNFINISHED}")
+        raise UserError(f"{label}: the run has no report.json yet; {UNFINISHED}")
     return KeptRun(folder, _json(folder / "report.json"), _json(folder / "run.json"), name or folder.resolve().name)
 
 
@@ -103,9 +103,9 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     One row is in memory at a time. Raises UserError for a folder without a finished run, and for files in it that
     cannot be read.
     """
-    shown, run = printable_path(folder), open_run(folder, name)
+    label, run = printable_path(folder), open_run(folder, name)
     if not run.asks_questions and not {"systems", "breakdowns", "scale"} <= run.figures.keys():
-        raise UserError(f"{shown}/report.json was written by another version; {UNFINISHED}")
+        raise UserError(f"{label}/report.json was written by another version; {UNFINISHED}")
     latest: dict[Any, Any] = {}
     needs = ("name", "rotation", "correct") if run.asks_questions else ("name", "image", "content", "mos")
     try:
@@ -121,7 +121,7 @@ def read_run(folder: Path, name: str | None = None) -> KeptRun:
     except (ValueError, KeyError, TypeError) as error:
         kind = "a run of questions" if run.asks_questions else "a rating run"
         raise UserError(
-            f"{shown}/results.jsonl: a row does not have the values of {kind} ({type(error).__name__}); "
+            f"{label}/results.jsonl: a row does not have the values of {kind} ({type(error).__name__}); "
             "evaluate into a new folder"
         ) from error
     (run.questions if run.asks_questions else run.points).extend(latest.values())

@@ -57,15 +57,15 @@ def write_page(runs: Sequence[KeptRun], page: Path, mos_range: Sequence[float] |
 
 def _headline_figures(runs: Sequence[KeptRun]) -> list[tuple[str, Interval]]:
     """Return the first figure of each run, for the bars: SRCC or accuracy."""
-    found = []
+    headlines = []
     for run in runs:
         if run.asks_questions:
             figures = run.figures.get("vanilla", {}).get("accuracy")
         else:
             figures = run.figures["systems"][0]["srcc"]
         if figures:
-            found.append((run.name, Interval(**figures)))
-    return found
+            headlines.append((run.name, Interval(**figures)))
+    return headlines
 
 
 def headline(figures: Mapping[str, Any]) -> str:
@@ -105,14 +105,14 @@ def _rated(
     run: KeptRun, number: int, page: Path, files: Mapping[str, str | None], mos_range: Sequence[float] | None
 ) -> dict[str, Any]:
     """Return the values that the template shows for one run of images."""
-    points, found = run.scored, sections.residual_fit(run.scored)
-    curve, folder = found.curve if found else (), quote(folder_beside(page).name)
+    points, fit = run.scored, sections.residual_fit(run.scored)
+    curve, folder = fit.curve if fit else (), quote(folder_beside(page).name)
     axis = "score" if "scorer" in run.made_with else "score of the program, 1 to 5"
     chart = charts.scatter(run.points, curve, axis)
     levels = sections.probabilities(run, mos_range)
-    largest = found.residuals[: sections.WORST] if found else []
-    smallest = found.residuals[::-1][: min(sections.BEST, len(points) - len(largest))] if found else []
-    shown = {point.name: _with_map(run, point, away, page, files) for away, point in [*largest, *smallest]}
+    largest = fit.residuals[: sections.WORST] if fit else []
+    smallest = fit.residuals[::-1][: min(sections.BEST, len(points) - len(largest))] if fit else []
+    cards = {point.name: _with_map(run, point, away, page, files) for away, point in [*largest, *smallest]}
     return {
         **_common(run, number),
         "images": run.figures["images"],
@@ -122,19 +122,19 @@ def _rated(
         "scatter": charts.as_svg(chart),
         "reliability": charts.as_svg(charts.reliability_diagram(levels["bins"])) if "bins" in levels else None,
         "levels": levels,
-        "largest": [shown[point.name] for _, point in largest],
-        "smallest": [shown[point.name] for _, point in smallest],
-        "bars": sections.bars([(each["name"], Interval(**each["srcc"])) for each in run.figures["systems"]]),
-        "samples": packed(_samples(run, found, files)),
+        "largest": [cards[point.name] for _, point in largest],
+        "smallest": [cards[point.name] for _, point in smallest],
+        "bars": sections.bars([(system["name"], Interval(**system["srcc"])) for system in run.figures["systems"]]),
+        "samples": packed(_samples(run, fit, files)),
         "folder": folder,
     }
 
 
 def _samples(
-    run: KeptRun, found: sections.ResidualFit | None, files: Mapping[str, str | None]
+    run: KeptRun, fit: sections.ResidualFit | None, files: Mapping[str, str | None]
 ) -> Mapping[str, Sequence[Any]]:
     """Return the fields of all images, scored or not, for the list on the page, as columns."""
-    away = {point.name: round(value, 4) for value, point in (found.residuals if found else ())}
+    away = {point.name: round(value, 4) for value, point in (fit.residuals if fit else ())}
     group, groups = coded([point.group for point in run.points])
     return {
         "name": [point.name for point in run.points],
@@ -191,13 +191,13 @@ def _questions(runs: Sequence[KeptRun], page: Path) -> dict[str, Any]:
     wanted = [ThumbnailRequest(image, digest) for digest, image in digests.items()]
     names = write_thumbnails(wanted, folder_beside(page), side=SIDE_OF_QUESTIONS, workers=available_cores())
     files = dict(zip(digests, names, strict=True))
-    shown = []
+    entries = []
     for number, (run, rows) in enumerate(zip(runs, cases, strict=True)):
-        asked = sum(row["rotation"] == 0 for row in run.questions)
+        count = sum(row["rotation"] == 0 for row in run.questions)
         more = f"; the first {SHOWN} are shown" if len(rows) > SHOWN else ""
-        values = {"count": f"{len(rows)} of {asked} questions{more}."}
-        shown.append(_common(run, number) | values | {"cases": [_case(row, page, files) for row in rows[:SHOWN]]})
-    return {"runs": shown}
+        values = {"count": f"{len(rows)} of {count} questions{more}."}
+        entries.append(_common(run, number) | values | {"cases": [_case(row, page, files) for row in rows[:SHOWN]]})
+    return {"runs": entries}
 
 
 def _case(row: Mapping[str, Any], page: Path, files: Mapping[str, str | None]) -> dict[str, Any]:

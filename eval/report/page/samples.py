@@ -38,12 +38,12 @@ def _steps(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         scope = plan["query_scope"] if isinstance(plan["query_scope"], str) else ", ".join(plan["query_scope"])
         yield "plan", f"{scope}, {plan['reference_mode']}; {', '.join(wanted) or 'no steps'}"
     evidence = row.get("executor_evidence") or {}
-    found = [
-        f"{each['severity']} {each['type']}{'' if region == 'Global' else f' ({region})'}: {each['explanation']}"
+    findings = [
+        f"{item['severity']} {item['type']}{'' if region == 'Global' else f' ({region})'}: {item['explanation']}"
         for region, listed in (evidence.get("distortion_analysis") or {}).items()
-        for each in listed
+        for item in listed
     ]
-    yield "distortions", " ".join(found)
+    yield "distortions", " ".join(findings)
     calls = [
         f"{call['tool']} {'-' if call['calibrated'] is None else format(call['calibrated'], '.2f')}"
         f"{'' if call['region'] == 'Global' else ' (' + call['region'] + ')'}"

@@ -71,11 +71,11 @@ def probabilities(run: KeptRun, mos_range: Sequence[float] | None = None) -> dic
     error = error_interval(calibration_error, confidence, right, [point.content for point in points])
     rows = [
         {
-            "mean confidence": f"{each.confidence:.2f}",
-            "images": str(each.n),
-            "accuracy": f"{each.right:.2f} [{each.low:.2f}, {each.high:.2f}]",
+            "mean confidence": f"{group.confidence:.2f}",
+            "images": str(group.n),
+            "accuracy": f"{group.right:.2f} [{group.low:.2f}, {group.high:.2f}]",
         }
-        for each in bins
+        for group in bins
     ]
     return {
         "why": None,
@@ -104,12 +104,12 @@ def reliability(confidence: ArrayLike, right: ArrayLike) -> list[Bin]:
     """Return the bins of equal width that hold images. ``confidence`` is in [0, 1], ``right`` 0 or 1."""
     p, hit = np.asarray(confidence, float), np.asarray(right, float)
     place = _place(p)
-    found = []
+    bins = []
     for number in np.unique(place):
         inside = place == number
         n, hits = int(inside.sum()), int(hit[inside].sum())
-        found.append(Bin(n, float(p[inside].mean()), hits / n, *wilson(hits, n)))
-    return found
+        bins.append(Bin(n, float(p[inside].mean()), hits / n, *wilson(hits, n)))
+    return bins
 
 
 def calibration_error(confidence: ArrayLike, right: ArrayLike) -> float | None:
@@ -160,20 +160,20 @@ def bars(figures: Sequence[tuple[str, Interval]]) -> BarChart:
     Figures without a value have no bar, and equal ones share a bar.
     """
     names: dict[Interval, list[str]] = {}
-    for name, each in figures:
-        if each.value is not None:
-            names.setdefault(each, []).append(name)
+    for name, interval in figures:
+        if interval.value is not None:
+            names.setdefault(interval, []).append(name)
     ends = {
-        each: [float(value if end is None else end) for end in (value, each.low, each.high)]
-        for each in names
-        if (value := each.value) is not None
+        interval: [float(value if end is None else end) for end in (value, interval.low, interval.high)]
+        for interval in names
+        if (value := interval.value) is not None
     }
     lowest = min((min(known) for known in ends.values()), default=0.0)
     step = next(step for least, step in STEPS.items() if lowest >= least)
     start = min(0.8, math.floor(lowest / step) * step)
     made = [
-        Bar(" = ".join(names[each]), f"{each:.3f}", *(100 * (end - start) / (1 - start) for end in known))
-        for each, known in ends.items()
+        Bar(" = ".join(names[interval]), f"{interval:.3f}", *(100 * (end - start) / (1 - start) for end in known))
+        for interval, known in ends.items()
     ]
     return BarChart(made, [f"{tick:.2f}" for tick in np.arange(start, 1 + step / 2, step)])
 
@@ -192,11 +192,11 @@ def seconds(run: KeptRun) -> ReportTable:
     """Return median, mean and 95th percentile of the seconds of each stage, and of all together."""
     from pandas import DataFrame
 
-    found = DataFrame(run.timings).fillna(0.0) / 1000
-    found["all"] = found.sum(axis=1)
-    shown = {"median": found.median(), "mean": found.mean(), "95th percentile": found.quantile(0.95)}
-    rows = [{"stage": stage} | {name: f"{of[stage]:.3f}" for name, of in shown.items()} for stage in found]
-    return ReportTable("Seconds per image", rows if len(found) else [])
+    frame = DataFrame(run.timings).fillna(0.0) / 1000
+    frame["all"] = frame.sum(axis=1)
+    columns = {"median": frame.median(), "mean": frame.mean(), "95th percentile": frame.quantile(0.95)}
+    rows = [{"stage": stage} | {name: f"{of[stage]:.3f}" for name, of in columns.items()} for stage in frame]
+    return ReportTable("Seconds per image", rows if len(frame) else [])
 
 
 def spent(run: KeptRun) -> ReportTable | None:
@@ -225,9 +225,9 @@ def settings(made_with: Mapping[str, Any]) -> str:
 
     def shown(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: shown(each) for key, each in value.items()}
+            return {key: shown(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [shown(each) for each in value]
+            return [shown(item) for item in value]
         return shown_path(value) if isinstance(value, str) and value.startswith("/") else value
 
     return json.dumps(shown(dict(made_with)), indent=2, ensure_ascii=False)
