@@ -67,8 +67,8 @@ def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numb
     """Return the scores (N,) of images by a ridge regression fitted to the MOS of other images."""
     weight = np.ones(images.features.shape[1], np.float32)
     weight[-STATISTICS:] = STATISTICS_WEIGHT
-    train = np.concatenate([each.features for each in others]) * weight
-    mos = np.concatenate([each.mos for each in others])
+    train = np.concatenate([rated.features for rated in others]) * weight
+    mos = np.concatenate([rated.mos for rated in others])
     kernel = (train @ train.T).astype(np.float64) / len(weight)
     dual = np.linalg.solve(kernel + np.eye(len(mos)), mos - mos.mean())
     return np.clip(images.features * weight @ (train.T @ dual) / len(weight) + mos.mean(), 1, 5)
@@ -99,20 +99,20 @@ def measured(images: RatedImages, count: int, seed: int, labels: str) -> tuple[f
     if labels == "rated":
         target = np.clip(target + np.random.default_rng(seed).normal(0, RATER, count), 1, 5)
     contents = np.stack([images.content[train]] * 2, axis=1)
-    given = GivenLabels(images.features[train], images.score[train], target, np.ones(count), contents)
+    sample = GivenLabels(images.features[train], images.score[train], target, np.ones(count), contents)
     began = time.perf_counter()
-    fit, weights, held_out = adapter_fit.fit_adapter(given)
-    refused = count < FEWEST_LABELS or not adapter_fit.helps(given, held_out)
+    fit, weights, held_out = adapter_fit.fit_adapter(sample)
+    refused = count < FEWEST_LABELS or not adapter_fit.helps(sample, held_out)
     seconds = time.perf_counter() - began
     spread = adapter_fit.conformal_spread(held_out - target)
     adapter = Adapter("", weights, {"shipped": fit.shipped, "level": fit.level, "spread": spread})
     tested = zip(images.score[test], images.features[test], strict=True)
-    found = np.array([adapter.adapted(PredictedMOS(float(score), 1.0), features).score for score, features in tested])
+    after = np.array([adapter.adapted(PredictedMOS(float(score), 1.0), features).score for score, features in tested])
     before, mos, half = images.score[test], images.mos[test], NORMAL_QUANTILES["80"] * spread
-    covered = np.abs(found - mos) <= half
-    width = np.minimum(found + half, 5) - np.maximum(found - half, 1)
-    agreement = [srcc(each, mos) or 0.0 for each in (before, found)]
-    errors = [rmse(each, mos) or 0.0 for each in (before, found)]
+    covered = np.abs(after - mos) <= half
+    width = np.minimum(after + half, 5) - np.maximum(after - half, 1)
+    agreement = [srcc(scores, mos) or 0.0 for scores in (before, after)]
+    errors = [rmse(scores, mos) or 0.0 for scores in (before, after)]
     return (float(refused), *agreement, *errors, float(covered.mean()), float(width.mean()), seconds)
 
 
@@ -125,26 +125,26 @@ def _measured_pairs(
     ones, contents = np.ones(len(ends)), images.content[ends].copy()
     contents[:, 1] = contents[:, 0]
     features = images.features[better] - images.features[worse]
-    given = GivenLabels(features, images.score[better] - images.score[worse], ones, ones, contents, True)
+    pairs = GivenLabels(features, images.score[better] - images.score[worse], ones, ones, contents, True)
     began = time.perf_counter()
-    fit, weights, held_out = adapter_fit.fit_adapter(given)
-    refused = not adapter_fit.helps(given, held_out)
-    found = fit.shipped * images.score[test] + images.features[test] @ weights
-    agreement = [srcc(each, images.mos[test]) or 0.0 for each in (images.score[test], found)]
+    fit, weights, held_out = adapter_fit.fit_adapter(pairs)
+    refused = not adapter_fit.helps(pairs, held_out)
+    after = fit.shipped * images.score[test] + images.features[test] @ weights
+    agreement = [srcc(scores, images.mos[test]) or 0.0 for scores in (images.score[test], after)]
     return (float(refused), *agreement, *[float("nan")] * 4, time.perf_counter() - began)
 
 
 def line(sets: Sequence[RatedImages], count: int, labels: str = "scores", draws: int = DRAWS) -> str | None:
     """Return one row of the table, the mean over sets and draws, or ``None`` if images are too few."""
-    found = [one for each in sets for seed in range(draws) if (one := measured(each, count, seed, labels))]
-    if not found:
+    rows = [one for images in sets for seed in range(draws) if (one := measured(images, count, seed, labels))]
+    if not rows:
         return None
-    refused, before, always, error, after, covered, width, seconds = np.array(found).T
+    refused, before, always, error, after, covered, width, seconds = np.array(rows).T
     saved, kept = np.where(refused, before, always), np.where(refused, error, after)
     cells = [f"{count}", f"{refused.mean():.2f}", f"{before.mean():.3f}"]
-    for each in (saved, always):
-        cells += [f"{each.mean():.3f}", f"{(each - before).min():+.3f}"]
-    cells += [f"{each.mean():.2f}" for each in (error, kept, covered, width, seconds)]
+    for column in (saved, always):
+        cells += [f"{column.mean():.3f}", f"{(column - before).min():+.3f}"]
+    cells += [f"{column.mean():.2f}" for column in (error, kept, covered, width, seconds)]
     return f"| {' | '.join(cells)} |"
 
 
@@ -176,8 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, sets in (unknown | known).items():
             print(f"\n{name}\n\n| {HEADINGS.replace(', ', ' | ')} |\n|{' ---: |' * 12}", flush=True)
             for count in COUNTS if name in unknown else (50,):
-                if found := line(sets, count):
-                    print(found, flush=True)
+                if row := line(sets, count):
+                    print(row, flush=True)
         for labels in ("rated", "pairs", "shuffled"):
             print(f"\nCLIVE, scorer trained on BIQ2021, labels: {labels}", flush=True)
             for count in (20, 50, 100, 200):

@@ -34,7 +34,7 @@ def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, fl
     for kind, row in zip(kinds, severities, strict=True):
         if set(CORRECT.get(kind, ())) & set(DETECTABLE):
             hits.setdefault(kind, []).append(top_category(row) in CORRECT[kind])
-    return {kind: float(np.mean(each)) for kind, each in hits.items()}
+    return {kind: float(np.mean(values)) for kind, values in hits.items()}
 
 
 def srcc_with_level(kind: str, levels: Sequence[float], severities: Severities) -> float:
@@ -62,11 +62,11 @@ def confusion_table(
     ]
     shares = correct_shares(kinds, severities)
     for kind in dict.fromkeys(kinds):
-        named = [top_category(row) for each, row in zip(kinds, severities, strict=True) if each == kind]
-        counts = " | ".join(str(named.count(name) or "") for name in (*DETECTABLE, NONE))
+        categories = [top_category(row) for other, row in zip(kinds, severities, strict=True) if other == kind]
+        counts = " | ".join(str(categories.count(name) or "") for name in (*DETECTABLE, NONE))
         share = f"{shares[kind]:.2f}" if kind in shares else "-"
         rank = f"{np.mean(list(level_srcc[kind])):.2f}" if kind in level_srcc else "-"
-        lines.append(f"| {kind} | {len(named)} | {counts} | {share} | {rank} |")
+        lines.append(f"| {kind} | {len(categories)} | {counts} | {share} | {rank} |")
     return lines
 
 

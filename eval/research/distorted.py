@@ -106,10 +106,10 @@ def read_samples(
     For manifests see ``listed_photos``; photos marked "test" are not used. Files are relative to the folder
     ``packages``. ``styled`` are good photos for styles. Raises UserError if photos are missing.
     """
-    given = [(photo, samples_of) for manifest in manifests for photo in listed_photos(manifest, packages)]
-    given += [(photo, styled_samples_of) for photo in styled]
+    photos = [(photo, samples_of) for manifest in manifests for photo in listed_photos(manifest, packages)]
+    photos += [(photo, styled_samples_of) for photo in styled]
     parts = []
-    for (content, file), made in given:
+    for (content, file), made in photos:
         # Cache files of packages are named by path, as photos of several packages may share a file name.
         name = file.relative_to(packages).as_posix() if made is samples_of else f"{STYLED} {file.name}"
         kept = cache / f"{zlib.crc32(name.encode()):08x}-{seed}.npz"
@@ -209,7 +209,7 @@ def _in_styles(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted
         rng = np.random.default_rng([seed, number, place])
         frame = np.asarray(photo) if rng.random() < 0.5 else _frame(photo, rng)
         styled = frame if style == PLAIN else STYLES[style](frame, rng)
-        kind = str(rng.choice([each for each in kinds if style not in ONE_HUE or KINDS[each].category != COLOR]))
+        kind = str(rng.choice([name for name in kinds if style not in ONE_HUE or KINDS[name].category != COLOR]))
         level = int(rng.choice(DISTORTION_LEVELS))
         reference = _loaded(styled)
         yield iter(

@@ -306,7 +306,7 @@ def kept_quality(kind: str, level: float, share: float, compared: float, curves:
             return kept
         kept = 1 - (1 - kept) * share**AREA_EXPONENT
     else:
-        kept = float(np.prod([np.interp(MIXTURE_LEVEL * level, range(6), curves[each]) for each in kinds]))
+        kept = float(np.prod([np.interp(MIXTURE_LEVEL * level, range(6), curves[part]) for part in kinds]))
     if np.isfinite(compared):
         kept = 0.5 * kept + 0.5 * float(kept_by_compared(np.array(compared)))
     return kept

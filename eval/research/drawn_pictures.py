@@ -270,8 +270,8 @@ def cells(random: Generator) -> RGB:
 
 
 KINDS: dict[str, Callable[[Generator], RGB]] = {
-    each.__name__: each
-    for each in (
+    draw.__name__: draw
+    for draw in (
         plot, diagram, cartoon, line_drawing, gradient, qr_code, window, terminal,
         page, scan, radiograph, slice_of_body, stars, cells,
     )

@@ -55,10 +55,10 @@ class Compact(nn.Module):
         self.names = list(stored)
         self.stored = nn.ModuleList(stored.values())
 
-    def forward(self, given: Tensor) -> Any:
+    def forward(self, inputs: Tensor) -> Any:
         """Return the output of the network."""
-        weights = {name: each() for name, each in zip(self.names, self.stored, strict=True)}
-        return functional_call(self.network, weights, (given,))
+        weights = {name: value() for name, value in zip(self.names, self.stored, strict=True)}
+        return functional_call(self.network, weights, (inputs,))
 
 
 def save_onnx(
@@ -81,8 +81,8 @@ def save_onnx(
     )
     assert program is not None  # None only if torch itself writes a file
     model = program.model_proto
-    for each in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
-        del each.metadata_props[:]  # the exporter writes the local path of each line of code
+    for part in (*model.graph.node, *model.graph.value_info, *model.graph.initializer):
+        del part.metadata_props[:]  # the exporter writes the local path of each line of code
     onnx.checker.check_model(model)
     write_atomically(file, model.SerializeToString(deterministic=True))
 

@@ -163,8 +163,8 @@ def measured(tool: Tool, samples: Sequence[Sample]) -> dict[Sample, float]:
 
 def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
     values = [(value, sample.quality) for sample, value in raw.items() if sample.kind in (None, kind)]
-    found = srcc(*np.array(values, dtype=float).T)
-    return found is not None and found * (1 if tool.higher_is_better else -1) >= MIN_LEVEL_SRCC
+    agreement = srcc(*np.array(values, dtype=float).T)
+    return agreement is not None and agreement * (1 if tool.higher_is_better else -1) >= MIN_LEVEL_SRCC
 
 
 def _reach(raw: Mapping[Sample, float], kind: str) -> float:

@@ -124,19 +124,19 @@ def tool_cases(images: RatedImages, others: Sequence[RatedImages], measured: Map
 def two_tools(learned: ToolCase, niqe: ToolCase, mos: Numbers) -> list[ToolCase]:
     """Return the plain and the weighted mean of LEARNED-IQA and NIQE as tools."""
     weights = mean_weights([TOOLS[LEARNED], TOOLS[NIQE]], has_reference=False)
-    found = []
+    cases = []
     for name, share in (("plain", 0.5), ("weighted", weights[LEARNED])):
         mean = share * learned.scores + (1 - share) * niqe.scores
         both = (LEARNED, NIQE)
-        found.append(ToolCase(f"{name} mean of both", mean, both, _srcc(mean, mos), learned.others, learned.kind))
-    return found
+        cases.append(ToolCase(f"{name} mean of both", mean, both, _srcc(mean, mos), learned.others, learned.kind))
+    return cases
 
 
 def simulated_vlms(tool: Numbers, mos: Numbers, correlations: Sequence[float] = SIMULATED) -> list[Vlm]:
     """Return VLMs of every correlation whose error has every correlation in ``SHARED`` with the tool's."""
     truth = normal_scores(mos)
     own = _beside(normal_scores(tool), truth)
-    found = []
+    vlms = []
     for place, correlation in enumerate(correlations):
         for shared in SHARED:
             draw = np.random.default_rng([0, place, int(100 * shared)]).standard_normal(len(truth))
@@ -145,14 +145,14 @@ def simulated_vlms(tool: Numbers, mos: Numbers, correlations: Sequence[float] = 
             level = np.clip(SIMULATED_MEAN + SIMULATED_STD * answer, 1, 5)
             logs = -0.5 * ((LEVEL_VALUES - level[:, None]) / SIMULATED_WIDTH) ** 2
             name = f"simulated {correlation:g}, shared error {shared:g}"
-            found.append(Vlm(name, np.exp(log_softmax(logs, axis=1)), is_real=False))
-    return found
+            vlms.append(Vlm(name, np.exp(log_softmax(logs, axis=1)), is_real=False))
+    return vlms
 
 
 def real_vlms(margins: Mapping[str, Numbers]) -> list[Vlm]:
     """Return the VLMs of published logits of "good" (level 4) minus "poor" (level 2): half of it is a level."""
     logs = {name: theirs[:, None] / 2 * (LEVEL_VALUES - 3) for name, theirs in margins.items()}
-    return [Vlm(name, np.exp(log_softmax(each, axis=1)), is_real=True) for name, each in logs.items()]
+    return [Vlm(name, np.exp(log_softmax(log, axis=1)), is_real=True) for name, log in logs.items()]
 
 
 def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> MeasuredCase:
@@ -171,43 +171,43 @@ def measured(case: ToolCase, vlm: Vlm, mos: Numbers, images: np.ndarray) -> Meas
     ]
     fitted = fit_profile(rows, tool_reliability=case.reliability)
     fusions = {"profile": ScoreFusion(profile=fitted), "default": default_fusion()}
-    found: dict[str, float] = {}
+    agreements: dict[str, float] = {}
     covered: dict[tuple[str, str], float] = {}
     for way, fusion in fusions.items():
         fused = [fused_score(fusion, case.evidence(image), vlm.levels(image), "logprobs") for image in images]
-        found[way] = _srcc(np.array([each.score for each in fused]), truth)
+        agreements[way] = _srcc(np.array([item.score for item in fused]), truth)
         covered |= {(way, share): _coverage(fused, truth, share) for share in ("80", "95")}
     x, y = normal_scores(tool), normal_scores(expectation)
-    found["hindsight"] = max(_srcc(w * x + (1 - w) * y, truth) for w in np.linspace(0, 1, 41))
-    gains = {way: value - better for way, value in found.items()}
-    return MeasuredCase(case.name, vlm.name, vlm.is_real, gains, covered, found)
+    agreements["hindsight"] = max(_srcc(w * x + (1 - w) * y, truth) for w in np.linspace(0, 1, 41))
+    gains = {way: value - better for way, value in agreements.items()}
+    return MeasuredCase(case.name, vlm.name, vlm.is_real, gains, covered, agreements)
 
 
-def report(found: Sequence[MeasuredCase]) -> list[str]:
+def report(cases: Sequence[MeasuredCase]) -> list[str]:
     """Return the tables of gains, mean and worst, and of the coverage, mean and least, by tool and kind of VLM."""
     lines = [f"| tool | VLMs | {' | '.join(WAYS)} |", f"|{' --- |' * (2 + len(WAYS))}"]
-    tools = list(dict.fromkeys(each.tool for each in found))
+    tools = list(dict.fromkeys(case.tool for case in cases))
     for tool in tools:
         for is_real, name in ((True, "real"), (False, "simulated")):
-            group = [each for each in found if (each.tool, each.is_real) == (tool, is_real)]
+            group = [case for case in cases if (case.tool, case.is_real) == (tool, is_real)]
             lines.append(_row(tool, f"{len(group)} {name}", group))
-    lines.append(_row("all", f"{len(found)} pairs", found))
+    lines.append(_row("all", f"{len(cases)} pairs", cases))
     for way in WAYS:
-        low, high = mean_gain_interval(found, way)
+        low, high = mean_gain_interval(cases, way)
         lines.append(f"{way}: 95 % interval of the mean gain over VLMs [{low:+.3f}, {high:+.3f}]")
-    keys = [*found[0].covered]
+    keys = [*cases[0].covered]
     lines += ["", f"| tool | {' | '.join(f'{way}, {share} %' for way, share in keys)} |"]
     lines.append(f"|{' --- |' * (1 + len(keys))}")
     for tool in tools:
-        held = [[each.covered[key] for each in found if each.tool == tool] for key in keys]
+        held = [[case.covered[key] for case in cases if case.tool == tool] for key in keys]
         lines.append(f"| {tool} | {' | '.join(f'{np.mean(h):.0%} ({min(h):.0%})' for h in held)} |")
     return lines
 
 
-def mean_gain_interval(found: Sequence[MeasuredCase], way: str, resamples: int = 1000) -> tuple[float, float]:
+def mean_gain_interval(cases: Sequence[MeasuredCase], way: str, resamples: int = 1000) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean gain, with VLMs drawn with replacement."""
-    names = sorted({each.vlm for each in found})
-    by_vlm = np.array([np.mean([each.gains[way] for each in found if each.vlm == name]) for name in names])
+    names = sorted({case.vlm for case in cases})
+    by_vlm = np.array([np.mean([case.gains[way] for case in cases if case.vlm == name]) for name in names])
     draws = np.random.default_rng(0).integers(0, len(names), (resamples, len(names)))
     low, high = np.percentile(by_vlm[draws].mean(axis=1), [2.5, 97.5])
     return float(low), float(high)
@@ -244,12 +244,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         for case in cases:
             print(f"- {case.name}: SRCC {_srcc(case.scores[rows], images.mos[rows]):.3f}")
         for of in (cases, two_tools(cases[2], cases[4], images.mos)):
-            found = [
+            measurements = [
                 measured(case, vlm, images.mos, rows)
                 for case in of
                 for vlm in (*vlms, *simulated_vlms(case.scores, images.mos))
             ]
-            print("\n".join([*report(found), ""]))
+            print("\n".join([*report(measurements), ""]))
         for vlm in simulated_vlms(cases[2].scores, images.mos, (WEAK, GOOD)):
             one = measured(cases[2], vlm, images.mos, rows)
             print(f"{vlm.name} beside {LEARNED}: SRCC {', '.join(f'{way} {one.srcc[way]:.3f}' for way in WAYS)}")
@@ -281,15 +281,15 @@ def _degraded(scores: Numbers, mos: Numbers, aim: float, seed: int) -> Numbers:
     return np.clip(mos.mean() + mos.std() * aim * normal_scores(plain + low * noise), 1, 5)
 
 
-def _beside(values: Numbers, *given: Numbers) -> Numbers:
+def _beside(values: Numbers, *others: Numbers) -> Numbers:
     """Return the part of values (n,) that is no linear function of the given ones, standardized."""
-    design = np.column_stack([np.ones_like(values), *given])
+    design = np.column_stack([np.ones_like(values), *others])
     rest = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
     return np.asarray(rest / rest.std())
 
 
 def _coverage(fused: Sequence[FusedScore], truth: Numbers, share: str) -> float:
-    ends = np.array([each.interval["80" if share == "80" else "95"] for each in fused])
+    ends = np.array([item.interval["80" if share == "80" else "95"] for item in fused])
     return float(np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])))
 
 

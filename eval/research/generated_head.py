@@ -111,21 +111,21 @@ def read_pictures(labels: Sequence[Path], scale: MosScale, packages: Path, model
         ]
         print(f"{table}: computing the features of {len(items)} images and of {DISTORTED} distorted ones", flush=True)
         standard = features_of([item.image for item in items], model, cache)
-        rows += [(each, generated, True, *of) for each, of in zip(standard.astype(np.float16), about, strict=True)]
+        rows += [(row, generated, True, *of) for row, of in zip(standard.astype(np.float16), about, strict=True)]
         center = np.mean([item.mos for item in items])
         chosen = sorted(range(len(items)), key=lambda place: zlib.crc32(items[place].name.encode()))[:DISTORTED]
         for rank, place in enumerate(chosen):
             well = "labeled well" if items[place].mos > center else "labeled"
             for how in (well, "views") if rank < VIEWED else (well,):
-                found = cached_series(items[place].image, cache, features, how).features
-                rows += [(each, generated, False, *about[place]) for each in found]
+                series = cached_series(items[place].image, cache, features, how).features
+                rows += [(row, generated, False, *about[place]) for row in series]
     print(f"{packages}: computing the features of distortion series of pristine photos", flush=True)
     for file, content, is_test in read_photos(packages):
         if not is_test:
-            found = cached_series(file, cache, features, "train").features
-            rows += [(each, False, False, PRISTINE, "", content, float("nan")) for each in found]
+            series = cached_series(file, cache, features, "train").features
+            rows += [(row, False, False, PRISTINE, "", content, float("nan")) for row in series]
     first, *others = zip(*rows, strict=True)
-    return Pictures(np.array(first), *(np.array(each) for each in others))
+    return Pictures(np.array(first), *(np.array(column) for column in others))
 
 
 def projected(standard: NDArray[np.float16], directions: Floats) -> Floats:
@@ -153,14 +153,14 @@ def fit_classifier(pictures: Pictures, seed: int = 0) -> tuple[GeneratedClassifi
     # the Nystroem method to speed up kernel machines", NIPS 2000).
     lengths, vectors = np.linalg.eigh(values[chosen].astype(np.float64))
     inward = (vectors / np.sqrt(np.maximum(lengths, 1e-6))).astype(np.float32)
-    given, target, weight = values @ inward, pictures.generated.astype(np.float32), pictures.weight
+    inputs, target, weight = values @ inward, pictures.generated.astype(np.float32), pictures.weight
 
     def fitted(mask: Mask) -> Ridge:
-        return Ridge(RIDGE, solver="cholesky").fit(given[mask], target[mask], weight[mask])
+        return Ridge(RIDGE, solver="cholesky").fit(inputs[mask], target[mask], weight[mask])
 
     model = fitted(np.ones(len(target), bool))
     classifier = GeneratedClassifier(directions, centers, width, inward @ model.coef_, float(model.intercept_))
-    return classifier, lambda mask: fitted(mask).predict(given)
+    return classifier, lambda mask: fitted(mask).predict(inputs)
 
 
 def share_of(outputs: Floats, seen: Floats) -> Floats:
@@ -195,7 +195,9 @@ NODES = """generated (float[n, f] standard, float[n, 1] score, float[n, 1] novel
 }"""
 
 
-def with_generated(model: onnx.ModelProto, found: GeneratedClassifier, own: Floats, level: float) -> onnx.ModelProto:
+def with_generated(
+    model: onnx.ModelProto, classifier: GeneratedClassifier, own: Floats, level: float
+) -> onnx.ModelProto:
     """Return the model with the output ``reading`` (1, 3): the score, the novelty and the share of "generated"."""
     made = onnx.ModelProto.FromString(model.SerializeToString())
     graph = made.graph
@@ -203,22 +205,22 @@ def with_generated(model: onnx.ModelProto, found: GeneratedClassifier, own: Floa
     names = {"standard": projections_of(graph)[0], "score": last.input[0], "novelty": last.input[1]}
     names |= {"seen": seen_in(graph), "reading": "reading"}
     graph.node.remove(last)
-    centers = found.centers.astype(np.float16)
+    centers = classifier.centers.astype(np.float16)
     ramp = GENERATED - PHOTO
     held = {
-        "directions": found.directions.astype(np.float16),
+        "directions": classifier.directions.astype(np.float16),
         "centers": 2 * centers.T,  # twice the centers, as twice the product is subtracted
         "lengths": (centers.astype(np.float32) ** 2).sum(axis=1)[None],
-        "by_width": np.float32(-1 / found.width),
-        "weights": (found.weights[:, None] / ramp).astype(np.float32),
-        "above_photo": np.float32((found.level - PHOTO) / ramp),
+        "by_width": np.float32(-1 / classifier.width),
+        "weights": (classifier.weights[:, None] / ramp).astype(np.float32),
+        "above_photo": np.float32((classifier.level - PHOTO) / ramp),
         "own": own[:, None].astype(np.float32),
         "own_level": np.float32(level),
         "second_axis": np.array([1], np.int64),
         "zero": np.float32(0),
         "one": np.float32(1),
     }
-    graph.initializer.extend(numpy_helper.from_array(np.asarray(each), f"told_{name}") for name, each in held.items())
+    graph.initializer.extend(numpy_helper.from_array(np.asarray(value), f"told_{name}") for name, value in held.items())
     for node in onnx.parser.parse_graph(NODES).node:
         for values in (node.input, node.output):
             values[:] = [names.get(name, f"told_{name}") for name in values]
@@ -240,9 +242,9 @@ def read_before(model: onnx.ModelProto, pictures: Pictures, rows: NDArray[np.int
     extractor = onnx.utils.Extractor(onnx.shape_inference.infer_shapes(model))
     head = extractor.extract_model([standard], ["reading", seen]).SerializeToString()
     session = silent_onnxruntime().InferenceSession(head, providers=["CPUExecutionProvider"])
-    given = (pictures.standard[row : row + 1].astype(np.float32) for row in rows)
-    found = [session.run(["reading", seen], {standard: each}) for each in given]
-    return np.array([each[0][0, 0] for each in found]), np.array([each[1][0, 0] for each in found])
+    inputs = (pictures.standard[row : row + 1].astype(np.float32) for row in rows)
+    outputs = [session.run(["reading", seen], {standard: image}) for image in inputs]
+    return np.array([output[0][0, 0] for output in outputs]), np.array([output[1][0, 0] for output in outputs])
 
 
 def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Floats, scores: Floats) -> None:
@@ -252,7 +254,7 @@ def report(name: str, pictures: Pictures, mask: Mask, shares: Floats, before: Fl
     if pictures.generated[mask].any():
         of, mos = pictures.generator[mask], pictures.mos[mask]
         pooled = interval(srcc, scores[mask], mos, pictures.content[mask].tolist())
-        within = np.mean([srcc(scores[mask][of == each], mos[of == each]) for each in np.unique(of)])
+        within = np.mean([srcc(scores[mask][of == name], mos[of == name]) for name in np.unique(of)])
         error = np.sqrt(((scores[mask] - mos) ** 2).mean())
         line += f", SRCC {srcc(before[mask], mos):.3f} -> {pooled:.3f}"
         line += f", mean SRCC within generators {within:.3f}, RMSE {error:.3f}"

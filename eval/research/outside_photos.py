@@ -82,9 +82,9 @@ class PictureSample:
 def fit(samples: Sequence[PictureSample]) -> dict[str, Values]:
     """Return the weights of the regression, fitted to the samples for it; all looks but "photo" count the same."""
     used = [sample for sample in samples if sample.fitted]
-    given, truth = np.array([s.values for s in used]), np.array([LOOKS.index(s.look) for s in used])
-    mean, spread = given.mean(axis=0), given.std(axis=0) + 1e-3
-    scaled = np.clip((given - mean) / spread, -DEVIATIONS, DEVIATIONS)
+    values, truth = np.array([s.values for s in used]), np.array([LOOKS.index(s.look) for s in used])
+    mean, spread = values.mean(axis=0), values.std(axis=0) + 1e-3
+    scaled = np.clip((values - mean) / spread, -DEVIATIONS, DEVIATIONS)
     share = np.where(np.arange(len(LOOKS)) == 0, PHOTO_SHARE, 1 / (len(LOOKS) - 1)) / np.bincount(truth)
     model = LogisticRegression(C=1 / PENALTY, max_iter=5000)
     model.fit(scaled, truth, sample_weight=share[truth] * len(truth) / share[truth].sum())
@@ -115,7 +115,7 @@ def drawn_samples(count: int) -> Iterator[PictureSample]:
 
 def folder_samples(look: Look, folder: Path, fitted: bool) -> Iterator[PictureSample]:
     """Yield all images of a folder that are large enough."""
-    for path in sorted(each for each in folder.rglob("*") if each.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")):
+    for path in sorted(file for file in folder.rglob("*") if file.suffix.lower() in (".png", ".jpg", ".jpeg", ".webp")):
         pixels = load(path).pixels
         if min(pixels.shape[:2]) >= SMALL_SIDE:
             yield PictureSample(look, f"{look}: {folder.name}", fitted, measured(pixels))

@@ -45,13 +45,13 @@ def refuse_held_out(items: Sequence[LabeledImage], table: Path) -> None:
     """Raise UserError if the first column of a table names the file or the source of an item."""
     with table.open(encoding="utf-8-sig", newline="") as file:
         test_photos = {Path(row[0]).name for row in csv.reader(file) if row}
-    if found := sorted({Path(item.source or item.name).name for item in items} & test_photos):
-        raise UserError(f"{table}: names {len(found)} training photos, such as {found[0]}; remove them from the labels")
+    if names := sorted({Path(item.source or item.name).name for item in items} & test_photos):
+        raise UserError(f"{table}: names {len(names)} training photos, such as {names[0]}; remove them from the labels")
 
 
 def projections_of(graph: onnx.GraphProto) -> tuple[str, onnx.TensorProto, onnx.TensorProto]:
     """Return the name of the standardized features, and the projections' weights and intercepts. Raises UserError."""
-    arrays = {each.name: each for each in graph.initializer}
+    arrays = {tensor.name: tensor for tensor in graph.initializer}
     made = {output: node for node in graph.node for output in node.output}
     for node in graph.node:
         products = made.get(node.input[0]) if node.op_type == "Add" else None
@@ -68,16 +68,16 @@ def features_of(files: Sequence[Path], model: Path, cache: Path) -> Floats:
     for file in files:
         kept = cache / f"{zlib.crc32(str(file).encode()):08x}-{file.stem}.npy"
         if not kept.is_file():
-            found = run_network(model, digest, "features", as_input(load(file).pixels))[0].astype(np.float16)
-            write_atomically(kept, found.tobytes())
+            features = run_network(model, digest, "features", as_input(load(file).pixels))[0].astype(np.float16)
+            write_atomically(kept, features.tobytes())
         rows.append(np.frombuffer(kept.read_bytes(), np.float16))
     return np.array(rows, np.float32)
 
 
 def fit_head(coordinates: Floats, mos: Floats) -> tuple[Floats, float]:
     """Return weights (B,) and intercept of the regression from coordinates (N, B) to MOS (N,)."""
-    found, center = ridge_regression(coordinates, mos[:, None], np.ones(len(mos)), RIDGE)
-    return found[:, 0], float(center[0])
+    weights, center = ridge_regression(coordinates, mos[:, None], np.ones(len(mos)), RIDGE)
+    return weights[:, 0], float(center[0])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,15 +105,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         coordinates = standard @ toward
         held_out, folds = np.zeros(len(items)), folds_by_content([str(group) for group in contents], FOLDS, dealt=True)
         for fold in np.unique(folds):
-            found, level = fit_head(coordinates[folds != fold], mos[folds != fold])
-            held_out[folds == fold] = coordinates[folds == fold] @ found + level
+            head, level = fit_head(coordinates[folds != fold], mos[folds != fold])
+            held_out[folds == fold] = coordinates[folds == fold] @ head + level
         print(f"SRCC by {FOLDS} folds: {interval(srcc, held_out, mos, [str(group) for group in contents]):.3f}")
-        found, _ = fit_head(coordinates, mos)
+        head, _ = fit_head(coordinates, mos)
         # Scaled to the mean and deviation of the previous head on the same photos.
         column, old = 1 + args.panel, standard @ weights[:, 1 + args.panel].astype(np.float32) + levels[1 + args.panel]
-        new = standard @ (toward @ found)
+        new = standard @ (toward @ head)
         scale = old.std() / new.std()
-        weights[:, column], levels[column] = scale * (toward @ found), old.mean() - scale * new.mean()
+        weights[:, column], levels[column] = scale * (toward @ head), old.mean() - scale * new.mean()
         weight.CopyFrom(numpy_helper.from_array(weights, weight.name))
         bias.CopyFrom(numpy_helper.from_array(levels, bias.name))
         made = args.out / "quality_model.onnx"

@@ -129,19 +129,19 @@ def regressions(coordinates: Array, wanted: Wanted, train: Mask) -> tuple[Array,
     return np.concatenate(coefficients, axis=1), np.concatenate(centers)
 
 
-def fit_networks(given: Array, wanted: Wanted, rows: Rows, seed: int) -> Networks:
+def fit_networks(values: Array, wanted: Wanted, rows: Rows, seed: int) -> Networks:
     """Return networks from inputs (N, T) to scores, fitted on ``rows``."""
     torch.manual_seed(seed)
-    mean, spread = given[rows].mean(axis=0), given[rows].std(axis=0) + np.float32(1e-3)
-    inputs = standardized(*(torch.from_numpy(each) for each in (given, mean, spread)))
-    perceptrons = [_fitted(Perceptron(given.shape[1]), inputs, given[:, 0], wanted, rows) for _ in range(NETWORKS)]
+    mean, spread = values[rows].mean(axis=0), values[rows].std(axis=0) + np.float32(1e-3)
+    inputs = standardized(*(torch.from_numpy(array) for array in (values, mean, spread)))
+    perceptrons = [_fitted(Perceptron(values.shape[1]), inputs, values[:, 0], wanted, rows) for _ in range(NETWORKS)]
     return Networks(mean, spread, perceptrons).eval()
 
 
 def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, rows: Rows) -> Perceptron:
     """Train a network to change the predicted MOS into the scores; each step takes some series."""
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    start, score, weight = (torch.from_numpy(each.astype(np.float32)) for each in (mos, wanted.score, wanted.weight))
+    start, score, weight = (torch.from_numpy(array.astype(np.float32)) for array in (mos, wanted.score, wanted.weight))
     order = rows[np.argsort(wanted.series[rows], kind="stable")]
     all_series = np.split(order, np.flatnonzero(np.diff(wanted.series[order])) + 1)
     steps = EPOCHS * -(-len(all_series) // SERIES_PER_STEP)
@@ -150,9 +150,9 @@ def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, row
         for numbers in torch.randperm(len(all_series)).split(SERIES_PER_STEP):
             chosen = [all_series[number] for number in numbers.tolist()]
             batch = np.concatenate(chosen)
-            found = start[batch] + network(inputs[batch] + NOISE * torch.randn(len(batch), inputs.shape[1]))
-            error = functional.smooth_l1_loss(found, score[batch], reduction="none", beta=BEND)
-            loss = (weight[batch] * error).mean() + ORDER_WEIGHT * _disorder(found, score[batch], chosen)
+            output = start[batch] + network(inputs[batch] + NOISE * torch.randn(len(batch), inputs.shape[1]))
+            error = functional.smooth_l1_loss(output, score[batch], reduction="none", beta=BEND)
+            loss = (weight[batch] * error).mean() + ORDER_WEIGHT * _disorder(output, score[batch], chosen)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -160,11 +160,11 @@ def _fitted(network: Perceptron, inputs: Tensor, mos: Array, wanted: Wanted, row
     return network
 
 
-def _disorder(found: Tensor, score: Tensor, all_series: Sequence[Rows]) -> Tensor:
+def _disorder(output: Tensor, score: Tensor, all_series: Sequence[Rows]) -> Tensor:
     """Return the mean hinge loss of pairs of a series that are in the wrong order or closer than the margin."""
     number = torch.from_numpy(np.repeat(np.arange(len(all_series)), [len(rows) for rows in all_series]))
     is_pair = (number[:, None] == number[None]) & (score[:, None] > score[None] + 0.05)
     better, worse = is_pair.nonzero(as_tuple=True)
     if not len(better):
-        return found.sum() * 0
-    return functional.relu(MARGIN * (score[better] - score[worse]) - (found[better] - found[worse])).mean()
+        return output.sum() * 0
+    return functional.relu(MARGIN * (score[better] - score[worse]) - (output[better] - output[worse])).mean()

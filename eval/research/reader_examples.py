@@ -66,9 +66,9 @@ def examples_of(rows: Sequence[Wording]) -> list[Example]:
         elif row.kind == "level":
             made.append(_of_level(row.text, row.truth, AMOUNT if row.about == ANY else _sure(row.about, row.truth)))
         elif (offered := parse_options(row.text)) and (row.tags or not is_yes_no(offered)):
-            asked = question_alone(row.text)
-            listed = [] if is_yes_no(offered) else [_of_question(row, listing(asked, offered))]
-            made += [*([_of_question(row, asked)] if asked else []), *listed, *_of_options(row, asked, offered)]
+            query = question_alone(row.text)
+            listed = [] if is_yes_no(offered) else [_of_question(row, listing(query, offered))]
+            made += [*([_of_question(row, query)] if query else []), *listed, *_of_options(row, query, offered)]
         else:
             made.append(_of_question(row, row.text))
     return list(dict.fromkeys(made))
@@ -97,29 +97,29 @@ def intent_of(wording: Wording) -> str:
     return f"{kind}-{truth}" if kind in ("reference", "compare") else kind
 
 
-def _of_question(wording: Wording, asked: str) -> Example:
+def _of_question(wording: Wording, query: str) -> Example:
     about = wording.about if wording.about in NOUNS else NONE
     meaning = UNKNOWN if wording.kind in ("unanswerable", "metric") else MEANINGS.index(about)
-    return Example(asked, INTENTS.index(intent_of(wording)), meaning)
+    return Example(query, INTENTS.index(intent_of(wording)), meaning)
 
 
-def _of_options(wording: Wording, asked: str, offered: Mapping[str, str]) -> list[Example]:
+def _of_options(wording: Wording, query: str, offered: Mapping[str, str]) -> list[Example]:
     """Return examples of each option: alone, if that is clear enough, and after its question."""
-    found = []
+    examples = []
     for letter, text in offered.items():
         tag = wording.tags.get(letter, "")
         if wording.kind == "unanswerable" and not wording.tags:
-            found.append(Example(in_context(asked, text), UNKNOWN, MEANINGS.index(OTHER)))
+            examples.append(Example(in_context(query, text), UNKNOWN, MEANINGS.index(OTHER)))
         elif tag in MEANINGS:
-            named = MEANINGS.index(tag)
-            found += [Example(text, UNKNOWN, named), Example(in_context(asked, text), UNKNOWN, named)]
+            place = MEANINGS.index(tag)
+            examples += [Example(text, UNKNOWN, place), Example(in_context(query, text), UNKNOWN, place)]
         elif tag[:1].isdigit() and wording.kind in ("degree", "choice"):
             alone = wording.about if terms_in(text) else AMOUNT if len(text.split()) <= SHORT else ""
             behind = NONE if tag == "0" else _sure(wording.about, tag)
-            found.append(_of_level(text, tag, _sure(alone, tag)))
-            if asked:
-                found.append(_of_level(in_context(asked, text), tag, behind))
-    return found
+            examples.append(_of_level(text, tag, _sure(alone, tag)))
+            if query:
+                examples.append(_of_level(in_context(query, text), tag, behind))
+    return examples
 
 
 def _of_level(text: str, levels: str, meaning: str) -> Example:

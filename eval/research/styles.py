@@ -238,11 +238,11 @@ def _subject(image: RGB) -> Values:
     height, width = image.shape[:2]
     seen = predict(image)
     if subject_box(seen, (width, height)) is None:
-        found = _distance(image, 0.5, 0.5) < 0.35
+        mask = _distance(image, 0.5, 0.5) < 0.35
     else:
         full = Image.fromarray(seen.copy()).resize((width, height), Image.Resampling.BICUBIC)
-        found = np.asarray(full) > 0.5
-    return scipy.ndimage.gaussian_filter(found.astype(float), SOFT_OUTLINE)[..., None]
+        mask = np.asarray(full) > 0.5
+    return scipy.ndimage.gaussian_filter(mask.astype(float), SOFT_OUTLINE)[..., None]
 
 
 def _out_of_focus(image: RGB, mask: Values, share: float) -> Values:

@@ -94,7 +94,7 @@ def of_level_scores(tool: Tool, path: Path) -> Figures:
         raise UserError(f"{path}: no rows with the kind {', '.join(sorted(missing))} found; measure these kinds, too")
     pairs = {kind: pairs[kind] for kind in KINDS}
     pairs[OVERALL] = [pair for rows in pairs.values() for pair in rows]
-    return {kind: found for kind, rows in pairs.items() if (found := directed_srcc(tool, rows))}
+    return {kind: figure for kind, rows in pairs.items() if (figure := directed_srcc(tool, rows))}
 
 
 def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
@@ -102,10 +102,10 @@ def by_category(kinds: Mapping[str, Figures]) -> dict[str, Figures]:
     result: dict[str, Figures] = {OVERALL: dict(kinds[OVERALL])}
     for category in DISTORTIONS:
         figures = [
-            found for kind, found in kinds.items() if kind != OVERALL and category in _counts_for(KINDS[kind].category)
+            row for kind, row in kinds.items() if kind != OVERALL and category in _counts_for(KINDS[kind].category)
         ]
-        for tool in dict.fromkeys(name for found in figures for name in found):
-            own = [found[tool] for found in figures if tool in found]
+        for tool in dict.fromkeys(name for row in figures for name in row):
+            own = [row[tool] for row in figures if tool in row]
             mean = Agreement(round(fmean(one.srcc for one in own), 3), sum(one.n for one in own))
             result.setdefault(category, {})[tool] = mean
     return result
@@ -119,7 +119,7 @@ def on_labels(tool: Tool, items: Sequence[LabeledImage]) -> Figures:
     """
     usable = [item for item in items if tool.kind == "NR" or item.reference]
     figures = of_scores(tool, [raw_or_none(tool, item) for item in usable], usable)
-    return figures if tool.rates_overall else {name: found for name, found in figures.items() if name != OVERALL}
+    return figures if tool.rates_overall else {name: figure for name, figure in figures.items() if name != OVERALL}
 
 
 def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[LabeledImage]) -> Figures:
@@ -129,7 +129,7 @@ def of_scores(tool: Tool, values: Sequence[float | None], items: Sequence[Labele
         groups[OVERALL].append((value, item.mos))
         for category in _counts_for(CATEGORY_OF_LABEL.get(item.distortion or "")):
             groups.setdefault(category, []).append((value, item.mos))
-    return {group: found for group, pairs in groups.items() if (found := directed_srcc(tool, pairs))}
+    return {group: figure for group, pairs in groups.items() if (figure := directed_srcc(tool, pairs))}
 
 
 def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Agreement | None:
@@ -141,8 +141,8 @@ def directed_srcc(tool: Tool, pairs: Iterable[tuple[float | None, float]]) -> Ag
     if len(measured) < MIN_IMAGES:
         return None
     values, qualities = np.array(measured).T
-    found = srcc(values if tool.higher_is_better else -values, qualities) or 0.0
-    return Agreement(round(found, 3), len(measured))
+    correlation = srcc(values if tool.higher_is_better else -values, qualities) or 0.0
+    return Agreement(round(correlation, 3), len(measured))
 
 
 def _counts_for(category: Distortion | None) -> list[Distortion]:
@@ -153,8 +153,8 @@ def _counts_for(category: Distortion | None) -> list[Distortion]:
 def _figures(tools: Sequence[Tool], values: Mapping[str, Sequence[tuple[float | None, int]]]) -> Figures:
     """Return by tool the SRCC of its values with the negated level: the higher the level, the worse the image."""
     falling = {name: [(value, -level) for value, level in pairs] for name, pairs in values.items()}
-    found = {tool.name: directed_srcc(tool, falling[tool.name]) for tool in tools if tool.name in falling}
-    return {name: figure for name, figure in found.items() if figure}
+    figures = {tool.name: directed_srcc(tool, falling[tool.name]) for tool in tools if tool.name in falling}
+    return {name: figure for name, figure in figures.items() if figure}
 
 
 def _run(tool: Tool, pixels: RGB, reference: RGB) -> float | None:

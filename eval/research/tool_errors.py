@@ -96,12 +96,12 @@ def read_rows(path: Path) -> list[Row]:
 def errors_of(source: str, files: Sequence[Sequence[Row]], tools: Mapping[str, Tool]) -> Errors:
     """Return the errors of the tools that apply to a source; all files of rows count the same."""
     names = sorted(applying(source, tools))
-    found = []
+    covariances = []
     for rows in files:
         kept = [row for row in rows if {*names} <= row.keys() and (source == WITH_REFERENCE or not row[SEEN])]
         if len(kept) >= FEWEST:
-            found.append(np.cov([[score(tools[name], row) - row[QUALITY] for row in kept] for name in names]))
-    covariance = np.mean(found, axis=0)
+            covariances.append(np.cov([[score(tools[name], row) - row[QUALITY] for row in kept] for name in names]))
+    covariance = np.mean(covariances, axis=0)
     deviations = np.sqrt(np.diag(covariance))
     together = covariance / np.outer(deviations, deviations)
     return Errors(
@@ -164,11 +164,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         files: dict[str, list[list[Row]]] = {}
         for source, path in zip(args.files[::2], args.files[1::2], strict=True):
             files.setdefault(source, []).append(read_rows(Path(path)))
-        found = {source: as_yaml(errors_of(source, of_source, tools), tools) for source, of_source in files.items()}
-        for source, each in found.items():
-            each["images"] = sum(map(len, files[source]))
+        errors = {source: as_yaml(errors_of(source, of_source, tools), tools) for source, of_source in files.items()}
+        for source, entry in errors.items():
+            entry["images"] = sum(map(len, files[source]))
         old = yaml.safe_load(args.write.read_text(encoding="utf-8"))
-        text = yaml.safe_dump({**old, "errors": found}, sort_keys=False, default_flow_style=None, width=120)
+        text = yaml.safe_dump({**old, "errors": errors}, sort_keys=False, default_flow_style=None, width=120)
         write_atomically(args.write, HEADER + text)
 
     return run_command(parser, run, argv)

@@ -86,8 +86,8 @@ def measured_table(
                 continue
             else:
                 by_category = tool_categories.on_labels(tool, items)
-            for category, found in by_category.items():
-                table.setdefault(category, {}).setdefault(tool.name, {})[source] = asdict(found)
+            for category, figure in by_category.items():
+                table.setdefault(category, {}).setdefault(tool.name, {})[source] = asdict(figure)
         report_progress(set_name)
     return table
 
@@ -194,15 +194,15 @@ def _held_out_levels(wanted: Sequence[tuple[str, str]]) -> dict[str, tool_catego
     kinds: dict[str, tool_categories.Figures] = {}
     for name, path in wanted:
         tool = get_tool(name, TOOLS)
-        for kind, found in tool_categories.of_level_scores(tool, Path(path)).items():
-            kinds.setdefault(kind, {})[tool.name] = found
+        for kind, figure in tool_categories.of_level_scores(tool, Path(path)).items():
+            kinds.setdefault(kind, {})[tool.name] = figure
     return kinds
 
 
 def _add_levels(table: Table, source: str, kinds: Mapping[str, tool_categories.Figures]) -> None:
     for category, figures in tool_categories.by_category(kinds).items() if kinds else ():
-        for name, found in figures.items():
-            table.setdefault(category, {}).setdefault(name, {})[source] = asdict(found)
+        for name, figure in figures.items():
+            table.setdefault(category, {}).setdefault(name, {})[source] = asdict(figure)
 
 
 def _write(
@@ -225,7 +225,7 @@ def _write(
     provenance = {
         LEVELS_SOURCE: f"the {len(KINDS)} kinds of eval/research/distort.py at levels 0 to 5 of " + ", ".join(pristine),
         "sets": {name: len(items) for name, items in sets.items()},
-        "measured": {tool: each for tool, each in stamps.items() if each},
+        "measured": {tool: entry for tool, entry in stamps.items() if entry},
     }
     kept = {"errors": old["errors"]} if "errors" in old else {}  # figures that tool_errors wrote
     text = yaml.safe_dump(

@@ -66,7 +66,7 @@ def train(samples: Samples, seed: int) -> dict[str, Values]:
     weights: dict[str, Values] = {}
     for head, names in HEADS.items():
         outputs = [*names, *(kind for name in names for kind in SUBTYPES[name])]
-        wanted, counts = (np.stack([each[output] for output in outputs], axis=1) for each in (truth, known))
+        wanted, counts = (np.stack([values[output] for output in outputs], axis=1) for values in (truth, known))
         counts = counts * importance[:, None]
         # With a reference, the style is visible in both images.
         rows = ~in_style(samples) if head == "compared" else np.full(len(counts), True)
@@ -97,42 +97,42 @@ def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
     return without, compared
 
 
-def tables(samples: Samples, found: Values) -> list[str]:
-    """Return the confusion table of all kinds and the table of false alarms; severities ``found`` (N, 7)."""
+def tables(samples: Samples, severities: Values) -> list[str]:
+    """Return the confusion table of all kinds and the table of false alarms; ``severities`` is (N, 7)."""
     level_srcc: dict[str, list[float]] = {}
     for frame in np.unique(samples.frame):
         rows = samples.frame == frame
         kind = str(samples.kind[rows][-1])
         if kind in KINDS and KINDS[kind].category in DETECTABLE:
             levels = samples.level[rows].astype(float)
-            level_srcc.setdefault(kind, []).append(srcc_with_level(kind, list(levels), found[rows]))
+            level_srcc.setdefault(kind, []).append(srcc_with_level(kind, list(levels), severities[rows]))
     single = np.isin(samples.kind, [PRISTINE, *KINDS])
     kinds = [str(kind) for kind in samples.kind[single]]
-    shares = correct_shares(kinds, found[single])
+    shares = correct_shares(kinds, severities[single])
     return [
-        *confusion_table(kinds, found[single], level_srcc),
+        *confusion_table(kinds, severities[single], level_srcc),
         "",
         f"mean over kinds: correct {np.mean(list(shares.values())):.3f}, SRCC "
-        f"{np.mean([np.mean(each) for each in level_srcc.values()]):.3f}",
+        f"{np.mean([np.mean(values) for values in level_srcc.values()]):.3f}",
         "",
-        *alarm_table(found[samples.kind == PRISTINE]),
+        *alarm_table(severities[samples.kind == PRISTINE]),
         "",
     ]
 
 
-def style_table(samples: Samples, found: Values) -> list[str]:
-    """Return rows by style: false alarms, and how often distortions are found; severities ``found`` (N, 7)."""
+def style_table(samples: Samples, severities: Values) -> list[str]:
+    """Return rows by style: false alarms, and how often distortions are found; ``severities`` is (N, 7)."""
     lines = ["| style | n | false alarms | by category | n with damage | found |", "| --- |" + " --- |" * 5]
     truth = np.stack([targets(samples)[0][name] for name in DETECTABLE], axis=1)
     style = np.array([level.split("+")[0] for level in samples.level])
     for name in [*np.unique(style[in_style(samples)]), "all"]:
         rows = in_style(samples) & ((style == name) | (name == "all"))
         clean, damaged = rows & (samples.kind == STYLED), rows & (truth.max(axis=1) >= ALARM)
-        named = found[clean] >= ALARM
-        hits = found[damaged, truth[damaged].argmax(axis=1)] >= ALARM
-        each = ", ".join(f"{DETECTABLE[c]} {n}" for c, n in enumerate(named.sum(axis=0)) if n)
-        alarms, right = (f"{np.mean(row):.2f}" if len(row) else "-" for row in (named.any(axis=1), hits))
-        lines.append(f"| {name} | {clean.sum()} | {alarms} | {each} | {len(hits)} | {right} |")
+        flags = severities[clean] >= ALARM
+        hits = severities[damaged, truth[damaged].argmax(axis=1)] >= ALARM
+        by_category = ", ".join(f"{DETECTABLE[c]} {n}" for c, n in enumerate(flags.sum(axis=0)) if n)
+        alarms, right = (f"{np.mean(row):.2f}" if len(row) else "-" for row in (flags.any(axis=1), hits))
+        lines.append(f"| {name} | {clean.sum()} | {alarms} | {by_category} | {len(hits)} | {right} |")
     return [*lines, ""]
 
 
@@ -175,9 +175,9 @@ def _run(args: argparse.Namespace) -> None:
             both = np.stack(
                 [beyond_usual(name, column) for name, column in zip(DETECTABLE, both.T, strict=True)], axis=1
             )
-        for how, found in (("networks", trained), ("curves", curves), ("both", both)):
+        for how, result in (("networks", trained), ("curves", curves), ("both", both)):
             print(f"## {title}, {how}\n")
-            print("\n".join([*tables(samples, found), *(style_table(samples, found) if trained is without else [])]))
+            print("\n".join([*tables(samples, result), *(style_table(samples, result) if trained is without else [])]))
     if args.out:
         weights = {name: values.astype(np.float32) for name, values in train(samples, args.seed).items()}
         archive = io.BytesIO()

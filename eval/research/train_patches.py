@@ -147,8 +147,8 @@ def cached_samples(name: str, pixels: RGB, cache: Path) -> list[PatchSample]:
         )
         write_atomically(file, archive.getvalue())
     with np.load(file) as kept:
-        each = zip(kept["kind"].tolist(), kept["level"].tolist(), kept["share"], kept["features"], strict=True)
-        return [PatchSample(name.partition("#")[0], *row) for row in each]
+        rows = zip(kept["kind"].tolist(), kept["level"].tolist(), kept["share"], kept["features"], strict=True)
+        return [PatchSample(name.partition("#")[0], *row) for row in rows]
 
 
 def targets(sample: PatchSample) -> tuple[Values, Values]:
@@ -170,18 +170,18 @@ def targets(sample: PatchSample) -> tuple[Values, Values]:
 def train(samples: Sequence[PatchSample], seed: int) -> dict[str, Values]:
     """Return the weights of the networks."""
     rng = np.random.default_rng(seed)
-    given, wanted, known = [], [], []
+    inputs, wanted, known = [], [], []
     for sample in samples:
         truth, sure = targets(sample)
         damaged = sample.share.ravel() > 0.02
         parts = [rng.permutation(np.flatnonzero(part)) for part in (damaged, ~damaged)]
         most = PATCHES_EACH // (2 if all(map(len, parts)) else 1)
         chosen = np.concatenate([part[:most] for part in parts])
-        given.append(sample.features.reshape(-1, sample.features.shape[-1])[chosen])
+        inputs.append(sample.features.reshape(-1, sample.features.shape[-1])[chosen])
         wanted.append(truth.reshape(-1, len(DETECTABLE))[chosen])
         known.append(sure.reshape(-1, len(DETECTABLE))[chosen])
     fitted = fit_networks(
-        np.concatenate(given).astype(float),
+        np.concatenate(inputs).astype(float),
         np.concatenate(wanted),
         np.concatenate(known),
         HIDDEN,
@@ -223,20 +223,20 @@ def candidates(number: int, sample: PatchSample, severities: Values) -> Iterator
                 yield Candidate(number, column, region.evidence, severity, is_planted)
 
 
-def fit_regions(found: Sequence[Candidate]) -> Values:
+def fit_regions(regions: Sequence[Candidate]) -> Values:
     """Return the weights of ``confidence`` for each category, (7, 3, features + 1), by penalized logistic regression.
 
     A category without planted examples gets a bias that no region passes.
     """
-    features = len(found[0].evidence)
+    features = len(regions[0].evidence)
     weights = np.zeros((len(DETECTABLE), 3, features + 1))
     weights[:, 1], weights[:, 2, -1] = 1, -20
     for column in range(len(DETECTABLE)):
-        rows = [each for each in found if each.column == column]
-        truth = np.array([each.is_planted for each in rows])
+        rows = [region for region in regions if region.column == column]
+        truth = np.array([region.is_planted for region in rows])
         if not rows or not 5 <= truth.sum() <= len(rows) - 5:
             continue
-        evidence = np.stack([each.evidence for each in rows])
+        evidence = np.stack([region.evidence for region in rows])
         mean, deviation = evidence.mean(axis=0), evidence.std(axis=0) + 1e-6
         model = LogisticRegression(C=1 / PENALTY).fit((evidence - mean) / deviation, truth)
         weight = np.append(model.coef_[0], model.intercept_)
@@ -244,13 +244,13 @@ def fit_regions(found: Sequence[Candidate]) -> Values:
     return weights
 
 
-def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Values) -> list[str]:
+def report(samples: Sequence[PatchSample], regions: Sequence[Candidate], odds: Values) -> list[str]:
     """Return lines of hit rates by kind for planted damage of levels 3 to 5, and of false alarms in clean photos."""
     best: dict[int, tuple[float, bool]] = {}
-    least = np.array([LEAST_CONFIDENCE[DETECTABLE[each.column]] for each in found])
-    for each, odd in zip(found, (odds - least).tolist(), strict=True):
-        if each.severity >= LEAST_SEVERITY:
-            best[each.number] = max(best.get(each.number, (-np.inf, False)), (odd, each.is_planted))
+    least = np.array([LEAST_CONFIDENCE[DETECTABLE[region.column]] for region in regions])
+    for region, odd in zip(regions, (odds - least).tolist(), strict=True):
+        if region.severity >= LEAST_SEVERITY:
+            best[region.number] = max(best.get(region.number, (-np.inf, False)), (odd, region.is_planted))
     clean = np.array([best.get(n, (-np.inf,))[0] for n, sample in enumerate(samples) if sample.kind == CLEAN])
     lines = [f"highest log odds above the threshold of the category, quantiles of {len(clean)} clean photos:"]
     lines += [f"  exceeded by {share:.0%}: {np.quantile(clean, 1 - share):.2f}" for share in SHARES]
@@ -260,8 +260,8 @@ def report(samples: Sequence[PatchSample], found: Sequence[Candidate], odds: Val
         if sample.is_local and sample.level >= 3 and sample.share.any():
             odd, is_planted = best.get(number, (-np.inf, False))
             hits.setdefault(sample.kind, []).append(odd >= 0 and is_planted)
-    lines += [f"  {kind}: {np.mean(each):.2f} of {len(each)}" for kind, each in sorted(hits.items())]
-    return [*lines, f"all kinds: {np.mean([hit for each in hits.values() for hit in each]):.3f}"]
+    lines += [f"  {kind}: {np.mean(values):.2f} of {len(values)}" for kind, values in sorted(hits.items())]
+    return [*lines, f"all kinds: {np.mean([hit for values in hits.values() for hit in values]):.3f}"]
 
 
 def fold_of(photo: str) -> int:
@@ -286,21 +286,21 @@ def _run(args: argparse.Namespace) -> None:
     for name, pixels in read_photos(args.labels, args.packages, args.photos):
         samples += cached_samples(name, pixels, args.cache)
     print(f"{len(samples)} images of {len({sample.photo for sample in samples})} photos", flush=True)
-    found: list[Candidate] = []
+    regions: list[Candidate] = []
     for fold in range(FOLDS):
         weights = train([sample for sample in samples if fold_of(sample.photo) != fold], args.seed)
         for number, sample in enumerate(samples):
             if fold_of(sample.photo) == fold and (sample.is_local or sample.kind == CLEAN):
-                found += candidates(number, sample, predicted(weights, sample))
-    odds = np.zeros(len(found))
-    folds = np.array([fold_of(samples[each.number].photo) for each in found])
+                regions += candidates(number, sample, predicted(weights, sample))
+    odds = np.zeros(len(regions))
+    folds = np.array([fold_of(samples[region.number].photo) for region in regions])
     for fold in range(FOLDS):
-        fitted = fit_regions([each for each, of in zip(found, folds, strict=True) if of != fold])
+        fitted = fit_regions([region for region, of in zip(regions, folds, strict=True) if of != fold])
         for row in np.flatnonzero(folds == fold):
-            odds[row] = confidence(found[row].evidence, fitted[found[row].column])
-    print("\n".join(report(samples, found, odds)), flush=True)
+            odds[row] = confidence(regions[row].evidence, fitted[regions[row].column])
+    print("\n".join(report(samples, regions, odds)), flush=True)
     if args.out:
-        weights = train(samples, args.seed) | {"region": fit_regions(found)}
+        weights = train(samples, args.seed) | {"region": fit_regions(regions)}
         archive = io.BytesIO()
         np.savez_compressed(archive, **{name: values.astype(np.float32) for name, values in weights.items()})  # type: ignore[arg-type]
         write_atomically(args.out, archive.getvalue())

@@ -141,10 +141,10 @@ def read(sources: Sequence[Sequence[str]]) -> Data:
         except ValueError:
             raise UserError(f"--data {labels}: the ends of the scale must be numbers, not {low} and {high}") from None
         scale = MosScale(*ends)
-        found = read_labels(labels)
-        items += found
-        sets += [Path(labels).resolve().parent.name] * len(found)
-        mos += [scale.to_1_5(item.mos) for item in found]
+        images = read_labels(labels)
+        items += images
+        sets += [Path(labels).resolve().parent.name] * len(images)
+        mos += [scale.to_1_5(item.mos) for item in images]
     names, scores = np.array(sets), np.array(mos)
     standard, weight = np.empty_like(scores), np.empty_like(scores)
     for name in np.unique(names):

@@ -52,12 +52,12 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, step / WARMING) * max(0.0, 1 - step / steps)
     )
-    counts = np.bincount([each.intent for each in examples if each.intent != UNKNOWN], minlength=len(INTENTS))
+    counts = np.bincount([example.intent for example in examples if example.intent != UNKNOWN], minlength=len(INTENTS))
     rare = torch.tensor((counts.mean() / np.maximum(counts, 1)) ** 0.5, dtype=torch.float32)
     for number in range(1, rounds + 1):
         reader.train()
         for batch in _batches(examples, rng):
-            texts = [mistyped(each.text, rng) if rng.random() < MISTYPED else each.text for each in batch]
+            texts = [mistyped(example.text, rng) if rng.random() < MISTYPED else example.text for example in batch]
             optimizer.zero_grad()
             _loss(by_output(reader(token_numbers(tokenizer, texts))), batch, rare).backward()
             torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
@@ -67,26 +67,26 @@ def train(
         yield number
 
 
-def _loss(found: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> Tensor:
+def _loss(outputs: dict[str, Tensor], batch: Sequence[Example], rare: Tensor) -> Tensor:
     """Return the loss of a batch; each part is of the examples with a label for it."""
     loss = torch.zeros(())
     for name, weight in (("intent", rare), ("meaning", None)):
-        labels = torch.tensor([getattr(each, name) for each in batch])
+        labels = torch.tensor([getattr(example, name) for example in batch])
         if (labels != UNKNOWN).any():
             loss = loss + functional.cross_entropy(
-                found[name], labels, weight, ignore_index=UNKNOWN, label_smoothing=SMOOTHED
+                outputs[name], labels, weight, ignore_index=UNKNOWN, label_smoothing=SMOOTHED
             )
-    levels = torch.tensor([each.level for each in batch])
+    levels = torch.tensor([example.level for example in batch])
     if (graded := levels != UNKNOWN).any():
-        loss = loss + LEVEL_WEIGHT * functional.smooth_l1_loss(found["level"][graded, 0], levels[graded])
+        loss = loss + LEVEL_WEIGHT * functional.smooth_l1_loss(outputs["level"][graded, 0], levels[graded])
     return loss
 
 
 def token_numbers(tokenizer: Any, texts: Sequence[str]) -> Tensor:
     """Return the numbers of the tokens (texts, tokens), 0 after the end of a text."""
-    found = [each.ids[:LONGEST] for each in tokenizer.encode_batch(list(texts))]
-    longest = max(map(len, found))
-    return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in found])
+    numbers = [encoding.ids[:LONGEST] for encoding in tokenizer.encode_batch(list(texts))]
+    longest = max(map(len, numbers))
+    return torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in numbers])
 
 
 def kept_tokens(tokenizer: Any) -> list[int]:
@@ -121,17 +121,17 @@ def measured_line(reader: Reader, tokenizer: Any, name: str) -> str:
     """Return a line with the accuracy on a set, without its templates."""
     examples = examples_of([row for row in read_wordings(wordings_file(name)) if not row.is_template])
     with torch.no_grad():
-        found = by_output(reader(token_numbers(tokenizer, [each.text for each in examples])))
-    shares, meanings = found["intent"].softmax(1).numpy(), found["meaning"].argmax(1).tolist()
-    asks = np.array([each.intent != UNKNOWN for each in examples])
-    right = np.array([row.argmax() == each.intent for row, each in zip(shares, examples, strict=True)])
+        outputs = by_output(reader(token_numbers(tokenizer, [example.text for example in examples])))
+    shares, meanings = outputs["intent"].softmax(1).numpy(), outputs["meaning"].argmax(1).tolist()
+    asks = np.array([example.intent != UNKNOWN for example in examples])
+    right = np.array([row.argmax() == example.intent for row, example in zip(shares, examples, strict=True)])
     sure = shares.max(axis=1)
     parts = [f"intent {share_text(int(right[asks].sum()), int(asks.sum()))}"]
     for what, wanted in (("distortion in questions", True), ("in options", False)):
         pairs = [
-            (number, each.meaning)
-            for number, each, is_question in zip(meanings, examples, asks, strict=True)
-            if is_question == wanted and each.meaning != UNKNOWN
+            (number, example.meaning)
+            for number, example, is_question in zip(meanings, examples, asks, strict=True)
+            if is_question == wanted and example.meaning != UNKNOWN
         ]
         parts.append(f"{what} {share_text(sum(number == truth for number, truth in pairs), len(pairs))}")
     for least in SURE:
@@ -168,13 +168,13 @@ def _run(args: argparse.Namespace) -> None:
         file, vocabulary = args.out / NETWORK.name, args.out / VOCABULARY.name
         save_reader(reader, file)
         tokenizer.save(str(vocabulary), pretty=False)
-        for each in (file, vocabulary):
-            print(f"{each}: {each.stat().st_size} bytes, sha256 {sha256_of(each)}")
+        for path in (file, vocabulary):
+            print(f"{path}: {path.stat().st_size} bytes, sha256 {sha256_of(path)}")
 
 
 def _batches(examples: Sequence[Example], rng: random.Random) -> list[list[Example]]:
     """Return the examples in random order, in batches of similar length, which need little padding."""
-    mixed = sorted(examples, key=lambda each: len(each.text) * rng.uniform(0.8, 1.25))
+    mixed = sorted(examples, key=lambda example: len(example.text) * rng.uniform(0.8, 1.25))
     batches = [mixed[start : start + BATCH] for start in range(0, len(mixed), BATCH)]
     rng.shuffle(batches)
     return batches
