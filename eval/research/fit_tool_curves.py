@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 from agenticiqa.eval.calibrate.curve_fit import Points
-from agenticiqa.eval.commands.calibrate_tools import fitted, write_curves
+from agenticiqa.eval.commands.calibrate_tool import fitted, write_curves
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.metrics import srcc
