@@ -4,7 +4,7 @@
 
 DATA has the folders clive, biq2021, agiqa3k and live_r2, each with a ``labels.csv``. A scorer that was not trained on a
 set is a ridge regression (penalty 1) on the features of other sets. The shipped model is not changed. Labels are drawn
-ten times (AGIQA-3K: whole prompts). The figures are of images of the other contents. "saved" keeps the old score where
+ten times (AGIQA-3K: whole prompts). The figures are of images of the other scenes. "saved" keeps the old score where
 the adapter is refused; "always" applies every adapter. Coverage and width are of the 80 % interval.
 """
 
@@ -39,7 +39,7 @@ HEADINGS = "labels, refused, SRCC before, saved, least gain, always, least gain,
 
 @dataclass(frozen=True)
 class RatedImages:
-    """N images: features (N, F), scores of the scorer to adapt, MOS on 1..5, contents and generators."""
+    """N images: features (N, F), scores of the scorer to adapt, MOS on 1..5, scenes and generators."""
 
     features: NDArray[np.float32]
     score: Numbers
@@ -75,7 +75,7 @@ def scores_by_others(others: Sequence[RatedImages], images: RatedImages) -> Numb
 
 
 def draw(images: RatedImages, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Draw labeled rows. Return them and the test rows: other contents, or other images if there are few contents."""
+    """Draw labeled rows. Return them and the test rows: other scenes, or other images if there are few scenes."""
     rng = np.random.default_rng(seed)
     place = {name: number for number, name in enumerate(rng.permutation(np.unique(images.content)))}
     few = len(place) < 2 * adapter_fit.OUTER

@@ -1,4 +1,4 @@
-"""Measure how well distortions are named: confusion table, false alarms, and severity against the true level."""
+"""Measure how well distortions are named: confusion table, false alarms, and severity against the true strength."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -37,13 +37,13 @@ def correct_shares(kinds: Sequence[str], severities: Severities) -> dict[str, fl
     return {kind: float(np.mean(values)) for kind, values in hits.items()}
 
 
-def srcc_with_level(kind: str, levels: Sequence[float], severities: Severities) -> float:
-    """Return the SRCC of distortion levels (N,) with the severity of their category, 0 if that is constant.
+def srcc_with_strength(kind: str, strengths: Sequence[float], severities: Severities) -> float:
+    """Return the SRCC of distortion strengths (N,) with the severity of their category, 0 if that is constant.
 
     If two categories are correct, the higher severity counts; severities (N, 7).
     """
     columns = [DETECTABLE.index(name) for name in CORRECT[kind] if name in DETECTABLE]
-    return srcc(levels, severities[:, columns].max(axis=1)) or 0.0
+    return srcc(strengths, severities[:, columns].max(axis=1)) or 0.0
 
 
 def false_alarms(severities: Severities) -> dict[str, float]:
@@ -53,9 +53,9 @@ def false_alarms(severities: Severities) -> dict[str, float]:
 
 
 def confusion_table(
-    kinds: Sequence[str], severities: Severities, level_srcc: Mapping[str, Collection[float]]
+    kinds: Sequence[str], severities: Severities, strength_srcc: Mapping[str, Collection[float]]
 ) -> list[str]:
-    """Return Markdown rows: true kind, count of each top category, correct share, mean of ``level_srcc``."""
+    """Return Markdown rows: true kind, count of each top category, correct share, mean of ``strength_srcc``."""
     lines = [
         f"| kind | n | {' | '.join(SHORT)} | none | correct | SRCC with level |",
         "| --- |" + " ---: |" * (len(SHORT) + 4),
@@ -65,7 +65,7 @@ def confusion_table(
         categories = [top_category(row) for other, row in zip(kinds, severities, strict=True) if other == kind]
         counts = " | ".join(str(categories.count(name) or "") for name in (*DETECTABLE, NONE))
         share = f"{shares[kind]:.2f}" if kind in shares else "-"
-        rank = f"{np.mean(list(level_srcc[kind])):.2f}" if kind in level_srcc else "-"
+        rank = f"{np.mean(list(strength_srcc[kind])):.2f}" if kind in strength_srcc else "-"
         lines.append(f"| {kind} | {len(categories)} | {counts} | {share} | {rank} |")
     return lines
 

@@ -1,12 +1,12 @@
-"""Synthetic distortions: 22 kinds in five levels each, from slight to extreme, for tests, training and calibration.
+"""Synthetic distortions: 22 kinds in five strengths each, from slight to extreme, for tests, training and calibration.
 
 >>> from agenticiqa.eval.research.distort import KINDS, distort
 >>> worse = distort(pixels, "motion_blur", 3)  # doctest: +SKIP
 >>> KINDS["motion_blur"].category
 'Blurs'
 
-The levels 1 to 5 are slight, moderate, visible at a glance, severe and extreme. They are only roughly equal
-across kinds: WebP ends at "severe", and the visibility of a level depends on the image.
+The strengths 1 to 5 are slight, moderate, visible at a glance, severe and extreme. They are only roughly equal
+across kinds: WebP ends at "severe", and the visibility of a strength depends on the image.
 """
 
 import io
@@ -25,53 +25,53 @@ from agenticiqa.programs.tools.numerics.pixels import LUMA_WEIGHTS, RGB, check_i
 from agenticiqa.signatures.vocabulary import CATEGORY_OF_KIND, Distortion
 
 Values = NDArray[np.float64]
-DISTORTION_LEVELS = range(1, 6)
+DISTORTION_STRENGTHS = range(1, 6)
 
 YCC_TO_RGB = np.array([[1, 0, 1.402], [1, -0.344136, -0.714136], [1, 1.772, 0]])  # BT.601, chroma about 0
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of distortion: its category, its function, and the strengths of its five levels.
+    """One kind of distortion: its category, its function, and the amounts of its five strengths.
 
-    ``apply`` takes float64 RGB in 0..255 of shape (H, W, 3), the strength of the level and a generator of random
-    numbers, and returns values of the same shape, which may lie outside 0..255.
+    ``apply`` takes float64 RGB in 0..255 of shape (H, W, 3), an amount (a radius, a factor, ...) and a generator of
+    random numbers, and returns values of the same shape, which may lie outside 0..255.
     """
 
     category: Distortion
     description: str
-    strengths: Sequence[float]
+    amounts: Sequence[float]
     apply: Callable[[Values, float, np.random.Generator], Values]
 
 
-def distort(pixels: RGB, kind: str, level: int, *, seed: int = 0) -> RGB:
+def distort(pixels: RGB, kind: str, strength: int, *, seed: int = 0) -> RGB:
     """Return the image with one distortion of KINDS.
 
-    All levels share the random draw, so that a higher level is more of the same distortion. The same arguments always
-    return the same bytes.
+    All strengths share the random draw, so that a higher strength is more of the same distortion. The same arguments
+    always return the same bytes.
 
     Args:
         pixels: uint8 RGB, shape (H, W, 3), any size.
         kind: The name of the distortion in ``KINDS``.
-        level: 1 (slight) to 5 (extreme); 0 returns a copy.
+        strength: 1 (slight) to 5 (extreme); 0 returns a copy.
         seed: Determines the random part of a kind: the noise, the direction of a motion, the hue of a cast.
 
     Returns:
         uint8 RGB of the same shape.
 
     Raises:
-        ToolError: The kind or level is unknown, ``pixels`` is another array, or a format cannot hold it (WebP ends at
-            16,383 pixels a side).
+        ToolError: The kind or strength is unknown, ``pixels`` is another array, or a format cannot hold it (WebP ends
+            at 16,383 pixels a side).
     """
     check_image(pixels)
     if kind not in KINDS:
         raise ToolError(f"unknown distortion '{kind}': expected one of {', '.join(KINDS)}")
-    if level not in (0, *DISTORTION_LEVELS):
-        raise ToolError(f"expected a level from 0 (undistorted) to {DISTORTION_LEVELS[-1]}, got {level!r}")
-    if level == 0:
+    if strength not in (0, *DISTORTION_STRENGTHS):
+        raise ToolError(f"expected a level from 0 (undistorted) to {DISTORTION_STRENGTHS[-1]}, got {strength!r}")
+    if strength == 0:
         return pixels.copy()
     chosen = KINDS[kind]
-    return _bytes(chosen.apply(pixels.astype(float), chosen.strengths[level - 1], np.random.default_rng(seed)))
+    return _bytes(chosen.apply(pixels.astype(float), chosen.amounts[strength - 1], np.random.default_rng(seed)))
 
 
 def gaussian_blur(rgb: Values, sigma: float, rng: np.random.Generator) -> Values:
@@ -181,10 +181,10 @@ def scale_color(rgb: Values, gain: float, rng: np.random.Generator) -> Values:
     return gray + (rgb - gray) * gain
 
 
-def color_cast(rgb: Values, strength: float, rng: np.random.Generator) -> Values:
+def color_cast(rgb: Values, amount: float, rng: np.random.Generator) -> Values:
     """Apply colored light of a random hue: gains per channel that differ from 1 by up to ``strength``."""
     hue = rng.uniform(0, 2 * math.pi)
-    gains = 1 + strength * np.cos(hue + np.array([0, 2, 4]) * math.pi / 3)
+    gains = 1 + amount * np.cos(hue + np.array([0, 2, 4]) * math.pi / 3)
     return rgb * (gains / (gains @ LUMA_WEIGHTS))
 
 

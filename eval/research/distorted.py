@@ -1,8 +1,8 @@
 """Make seeded samples with known distortions, for training and testing the distortion detector.
 
 Each photo gives one frame for each kind of distortion: resized, sometimes mirrored, sometimes saved as high-quality
-JPEG. The frame is distorted at five levels. A few frames get two distortions in succession. Good photos are also used
-in some of ``styles``: each style alone, which is not damage, and with one distortion on top.
+JPEG. The frame is distorted at five strengths. A few frames get two distortions in succession. Good photos are also
+used in some of ``styles``: each style alone, which is not damage, and with one distortion on top.
 """
 
 import csv
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
 from agenticiqa.eval.research.styles import ONE_HUE, STYLES
 from agenticiqa.programs.errors import UserError
@@ -39,8 +39,8 @@ PLAIN = "plain"  # the level of a good photo without a style
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
 PAIRS = 8  # frames with two distortions for each photo
 LARGEST_PHOTO = 1280  # pixels of the longer side
-# The severities of the distortion levels 0..5, from none (0) to extreme (4).
-SEVERITY_OF_LEVEL = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
+# The severities of the distortion strengths 0..5, from none (0) to extreme (4).
+SEVERITY_OF_STRENGTH = (0.0, 0.8, 1.6, 2.5, 3.3, 4.0)
 SUBTYPE_OF = {
     "gaussian_blur": "defocus or motion blur",
     "motion_blur": "defocus or motion blur",
@@ -76,9 +76,9 @@ class Samples:
     """N samples, one per row of every array.
 
     ``frame`` is the number of the frame that a sample was made from. ``kind`` is "pristine", "styled", a kind of
-    distortion, or two of these joined by "+"; ``level`` likewise. ``gray`` marks photos without color. ``image`` and
-    ``reference`` are features (N, features). ``without_reference`` and ``with_reference`` are severities by measured
-    curves, (N, 7).
+    distortion, or two of these joined by "+"; ``level`` has their strengths likewise. ``gray`` marks photos without
+    color. ``image`` and ``reference`` are features (N, features). ``without_reference`` and ``with_reference`` are
+    severities by measured curves, (N, 7).
     """
 
     content: NDArray[np.str_]
@@ -95,7 +95,7 @@ class Samples:
         return Samples(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-Photo = tuple[str, Path]  # content and file
+Photo = tuple[str, Path]  # scene and file
 
 
 def read_samples(
@@ -124,7 +124,7 @@ def read_samples(
 
 
 def listed_photos(manifest: Path, folder: Path) -> list[Photo]:
-    """Return content and file of a manifest's training photos.
+    """Return scene and file of a manifest's training photos.
 
     A manifest has the columns content, file and package, and optionally split: "test" marks photos that are not used
     for training. Raises UserError with the names of the packages if photos are missing.
@@ -140,7 +140,7 @@ def samples_of(file: Path, content: str, seed: int) -> Samples:
     """Return the samples made from one photo."""
     photo = opened_photo(file, LARGEST_PHOTO)
     number = zlib.crc32(file.name.encode())
-    return _measured(content, number, [*_at_all_levels(photo, seed, number), *_pairs(photo, seed, number)])
+    return _measured(content, number, [*_at_all_strengths(photo, seed, number), *_pairs(photo, seed, number)])
 
 
 def styled_samples_of(file: Path, content: str, seed: int) -> Samples:
@@ -152,14 +152,14 @@ def styled_samples_of(file: Path, content: str, seed: int) -> Samples:
 def _measured(content: str, number: int, frames: "Iterable[Distorted]") -> Samples:
     rows = []
     for place, samples in enumerate(frames):
-        for kind, level, pixels, reference in samples:
+        for kind, strength, pixels, reference in samples:
             image = reference if pixels is reference.pixels else _loaded(pixels)
             rows.append(
                 {
                     "content": content,
                     "frame": number * 100 + place,
                     "kind": kind,
-                    "level": level,
+                    "level": strength,
                     "gray": _is_gray(reference.pixels),
                     "image": features(image).all,
                     "reference": features(reference).all,
@@ -173,7 +173,7 @@ def _measured(content: str, number: int, frames: "Iterable[Distorted]") -> Sampl
 Distorted = Iterator[tuple[str, str, RGB, LoadedImage]]
 
 
-def _at_all_levels(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
+def _at_all_strengths(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
     for kind in KINDS:
         rng = np.random.default_rng([seed, number, zlib.crc32(kind.encode())])
         frame = _frame(photo, rng)
@@ -184,8 +184,8 @@ def _at_all_levels(photo: Image.Image, seed: int, number: int) -> Iterable[Disto
 def _levels_of(frame: RGB, kind: str, draw: int) -> Distorted:
     reference = _loaded(frame)
     yield PRISTINE, "0", frame, reference
-    for level in DISTORTION_LEVELS:
-        yield kind, str(level), distort(frame, kind, level, seed=draw), reference
+    for strength in DISTORTION_STRENGTHS:
+        yield kind, str(strength), distort(frame, kind, strength, seed=draw), reference
 
 
 def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
@@ -195,11 +195,11 @@ def _pairs(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
         frame = _frame(photo, rng)
         # As in a camera: blur and exposure come before noise, and coding comes last.
         first, second = sorted(rng.choice(kinds, 2, replace=False), key=_order)
-        levels = rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], 2, endpoint=True)
+        strengths = rng.integers(DISTORTION_STRENGTHS[0], DISTORTION_STRENGTHS[-1], 2, endpoint=True)
         if KINDS[first].category != KINDS[second].category:
-            once = distort(frame, first, int(levels[0]), seed=place)
-            twice = distort(once, second, int(levels[1]), seed=PAIRS + place)
-            yield iter([(f"{first}+{second}", f"{levels[0]}+{levels[1]}", twice, _loaded(frame))])
+            once = distort(frame, first, int(strengths[0]), seed=place)
+            twice = distort(once, second, int(strengths[1]), seed=PAIRS + place)
+            yield iter([(f"{first}+{second}", f"{strengths[0]}+{strengths[1]}", twice, _loaded(frame))])
 
 
 def _in_styles(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted]:
@@ -210,12 +210,12 @@ def _in_styles(photo: Image.Image, seed: int, number: int) -> Iterable[Distorted
         frame = np.asarray(photo) if rng.random() < 0.5 else _frame(photo, rng)
         styled = frame if style == PLAIN else STYLES[style](frame, rng)
         kind = str(rng.choice([name for name in kinds if style not in ONE_HUE or KINDS[name].category != COLOR]))
-        level = int(rng.choice(DISTORTION_LEVELS))
+        strength = int(rng.choice(DISTORTION_STRENGTHS))
         reference = _loaded(styled)
         yield iter(
             [
                 (STYLED, style, styled, reference),
-                (f"{STYLED}+{kind}", f"{style}+{level}", distort(styled, kind, level, seed=place), reference),
+                (f"{STYLED}+{kind}", f"{style}+{strength}", distort(styled, kind, strength, seed=place), reference),
             ]
         )
 
@@ -255,14 +255,14 @@ def targets(samples: Samples) -> tuple[dict[str, Values], dict[str, Values]]:
     known = {name: np.ones(len(samples.kind)) for name in truth}
     for name, category in (of_category | of_subtype).items():
         known[name][samples.gray & (category == COLOR)] = 0
-    for row, (kinds, levels) in enumerate(zip(samples.kind, samples.level, strict=True)):
-        for kind, level in zip(kinds.split("+"), levels.split("+"), strict=True):
+    for row, (kinds, strengths) in enumerate(zip(samples.kind, samples.level, strict=True)):
+        for kind, strength in zip(kinds.split("+"), strengths.split("+"), strict=True):
             if kind in SUBTYPE_OF:
                 for name in (KINDS[kind].category, SUBTYPE_OF[kind]):
-                    truth[name][row] = SEVERITY_OF_LEVEL[int(level)]
+                    truth[name][row] = SEVERITY_OF_STRENGTH[int(strength)]
             elif kind == STYLED:
-                if level in ALSO_SLIGHT:
-                    truth[ALSO_SLIGHT[level]][row] = SEVERITY_OF_LEVEL[1]
+                if strength in ALSO_SLIGHT:
+                    truth[ALSO_SLIGHT[strength]][row] = SEVERITY_OF_STRENGTH[1]
             elif kind != PRISTINE:
                 for name in known:
                     known[name][row] = 0

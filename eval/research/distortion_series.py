@@ -1,6 +1,6 @@
 """Make distortion series for training the quality model from pristine and labeled photos.
 
-A series has the undistorted frame and the same frame with the same distortion at rising levels. Most series have one
+A series has the undistorted frame and the same frame with the same distortion at rising strengths. Most series have one
 kind of distortion. Others have two or three kinds at once, or damage to a part of the image. Labeled photos are also
 used in other views that people would rate alike: cropped, resized, mirrored.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.isotonic import IsotonicRegression
 
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS
 from agenticiqa.eval.research.photos import as_jpeg, opened_photo
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.files import write_atomically
@@ -30,10 +30,10 @@ from agenticiqa.signatures.categories import COMPRESSION, NOISE
 
 LARGEST_PHOTO = 2600  # pixels of the longer side
 LONGEST = (256, 512)  # range of a frame's longer side, in pixels
-HELD_OUT_LONGEST = 512  # pixels, longer side of the frames of held-out contents
+HELD_OUT_LONGEST = 512  # pixels, longer side of the frames of held-out scenes
 FRAMES = 4  # frames of a training photo; each series uses one of them
 MIXED, LOCAL = 2, 3  # series of several kinds and of a part, for each pristine photo
-MIXED_LEVELS = (1.5, 3.0, 4.5)
+MIXED_AT = (1.5, 3.0, 4.5)  # strengths of the images of a mixture
 LABELED_SIDE = 288  # pixels, side of the part of a labeled photo that is distorted
 TONE_FRAMES, TONES = 3, 4  # further frames of a training photo, and series of tone for each of them
 COMPARED = 9  # FR-FUSION scores the series of one in this many training photos
@@ -49,9 +49,9 @@ FeaturesOf = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 class SeriesImages:
     """N distorted images, one per row of every array.
 
-    ``series`` numbers the series of a photo. ``level`` is 0 (the frame) to 5. ``share`` is the share of the image that
-    is distorted. ``compared`` is FR-FUSION with the frame as the reference, NaN if not computed. ``features`` (N, F)
-    are in half precision.
+    ``series`` numbers the series of a photo. ``level`` is the strength, 0 (the frame) to 5. ``share`` is the share of
+    the image that is distorted. ``compared`` is FR-FUSION with the frame as the reference, NaN if not computed.
+    ``features`` (N, F) are in half precision.
     """
 
     series: NDArray[np.int64]
@@ -62,7 +62,7 @@ class SeriesImages:
     features: NDArray[np.float16]
 
 
-SeriesImage = tuple[str, float, float, RGB]  # kind, level, share, pixels
+SeriesImage = tuple[str, float, float, RGB]  # kind, strength, share, pixels
 
 
 def cached_series(file: Path, cache: Path, features_of: FeaturesOf, how: str) -> SeriesImages:
@@ -97,7 +97,7 @@ def series_of(file: Path, features_of: FeaturesOf, how: str) -> SeriesImages:
         whole = opened_photo(file, LARGEST_PHOTO)
         frames = [_frame(whole, rng, how) for _ in range(FRAMES if how == "train" else 1)]
         all_series = [
-            *(one_kind(frames[i % len(frames)], kind, _levels(how, rng), rng) for i, kind in enumerate(KINDS)),
+            *(one_kind(frames[i % len(frames)], kind, _strengths(how, rng), rng) for i, kind in enumerate(KINDS)),
         ]
         if how == "train":
             all_series += [mixture(frames[i % len(frames)], rng) for i in range(MIXED)]
@@ -108,48 +108,48 @@ def series_of(file: Path, features_of: FeaturesOf, how: str) -> SeriesImages:
     of_frames: dict[int, NDArray[np.float16]] = {}
     for place, series in enumerate(all_series):
         frame = None
-        for kind, level, share, pixels in series:
+        for kind, strength, share, pixels in series:
             frame = pixels if frame is None else frame
-            compares = how == "train" and number % COMPARED == 0 and level > 0
+            compares = how == "train" and number % COMPARED == 0 and strength > 0
             compared = fr_fusion(pixels, frame) if compares else np.nan
-            if id(pixels) not in of_frames or level:
+            if id(pixels) not in of_frames or strength:
                 of_frames[id(pixels)] = features_of(as_input(pixels)).astype(np.float16)
-            for name, value in zip(rows, (place, kind, level, share, compared, of_frames[id(pixels)]), strict=True):
+            for name, value in zip(rows, (place, kind, strength, share, compared, of_frames[id(pixels)]), strict=True):
                 rows[name].append(value)
     return SeriesImages(**{name: np.array(values) for name, values in rows.items()})
 
 
-def _levels(how: str, rng: np.random.Generator) -> Sequence[float]:
-    """Return all levels to measure; for training three random ones, the last often the highest."""
+def _strengths(how: str, rng: np.random.Generator) -> Sequence[float]:
+    """Return all strengths to measure; for training three random ones, the last often the highest."""
     if how == "measure":
-        return DISTORTION_LEVELS
+        return DISTORTION_STRENGTHS
     return [float(rng.uniform(0.5, 2)), float(rng.uniform(2, 3.5)), min(float(rng.uniform(3.5, 6)), 5.0)]
 
 
-def one_kind(frame: RGB, kind: str, levels: Sequence[float], rng: np.random.Generator) -> Iterator[SeriesImage]:
-    """Yield the frame and one distortion at the levels."""
+def one_kind(frame: RGB, kind: str, strengths: Sequence[float], rng: np.random.Generator) -> Iterator[SeriesImage]:
+    """Yield the frame and one distortion at the strengths."""
     draw = int(rng.integers(1 << 31))
     yield kind, 0.0, 0.0, frame
-    for level in levels:
-        yield kind, level, 1.0, distorted(frame, kind, level, draw)
+    for strength in strengths:
+        yield kind, strength, 1.0, distorted(frame, kind, strength, draw)
 
 
-def mixture(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[SeriesImage]:
-    """Yield the frame with two or three kinds in succession, each at its own share of the levels."""
+def mixture(frame: RGB, rng: np.random.Generator, strengths: Sequence[float] = MIXED_AT) -> Iterator[SeriesImage]:
+    """Yield the frame with two or three kinds in succession, each at its own share of the strengths."""
     kinds = sorted(rng.choice(list(KINDS), int(rng.integers(2, 4)), replace=False), key=_order)
     draws = [int(draw) for draw in rng.integers(1 << 31, size=len(kinds))]
     shares = rng.uniform(0.4, 1, len(kinds))
     shares /= shares.max()
     name = SEVERAL.join(kinds)
     yield name, 0.0, 0.0, frame
-    for level in levels:
+    for strength in strengths:
         pixels = frame
         for kind, draw, share in zip(kinds, draws, shares, strict=True):
-            pixels = distorted(pixels, kind, level * share, draw)
-        yield name, level, 1.0, pixels
+            pixels = distorted(pixels, kind, strength * share, draw)
+        yield name, strength, 1.0, pixels
 
 
-def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MIXED_LEVELS) -> Iterator[SeriesImage]:
+def of_a_part(frame: RGB, rng: np.random.Generator, strengths: Sequence[float] = MIXED_AT) -> Iterator[SeriesImage]:
     """Yield the frame with one kind in a rectangle or an ellipse of a tenth to a half of the image."""
     kind, draw = str(rng.choice(list(KINDS))), int(rng.integers(1 << 31))
     height, width = frame.shape[:2]
@@ -162,19 +162,19 @@ def of_a_part(frame: RGB, rng: np.random.Generator, levels: Sequence[float] = MI
     inside = (np.maximum(y, x) if rng.random() < 0.6 else np.hypot(y, x)) < 1
     soft = scipy.ndimage.gaussian_filter(inside.astype(float), float(rng.choice([0, 4, 12])))[..., None]
     yield PART + kind, 0.0, 0.0, frame
-    for level in levels:
-        pixels = distorted(frame, kind, level, draw) * soft + frame * (1 - soft)
-        yield PART + kind, level, float(inside.mean()), np.rint(pixels).astype(np.uint8)
+    for strength in strengths:
+        pixels = distorted(frame, kind, strength, draw) * soft + frame * (1 - soft)
+        yield PART + kind, strength, float(inside.mean()), np.rint(pixels).astype(np.uint8)
 
 
 def labeled_series(frame: RGB, rng: np.random.Generator) -> Iterator[SeriesImage]:
     """Yield distorted frames of a labeled photo: mostly with one kind, sometimes with several."""
-    levels = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
+    strengths = [float(rng.uniform(0.8, 3)), min(float(rng.uniform(3, 6)), 5.0)]
     draw = rng.random()
     if draw < 0.8:
-        yield from one_kind(frame, str(rng.choice(list(KINDS))), levels, rng)
+        yield from one_kind(frame, str(rng.choice(list(KINDS))), strengths, rng)
     else:
-        yield from mixture(frame, rng, levels) if draw < 0.9 else of_a_part(frame, rng, levels)
+        yield from mixture(frame, rng, strengths) if draw < 0.9 else of_a_part(frame, rng, strengths)
 
 
 def of_tone(frame: RGB, count: int, rng: np.random.Generator) -> list[Iterator[SeriesImage]]:
@@ -199,18 +199,18 @@ def views(photo: RGB, rng: np.random.Generator) -> list[RGB]:
     return [np.asarray(view) for view in made]
 
 
-def distorted(pixels: RGB, kind: str, level: float, draw: int) -> RGB:
-    """Return the pixels with a distortion of ``distort`` at any level from 0 to 5; level 0 changes nothing."""
-    if level <= 0.2:
+def distorted(pixels: RGB, kind: str, strength: float, draw: int) -> RGB:
+    """Return the pixels with a distortion of ``distort`` at any strength from 0 to 5; 0 changes nothing."""
+    if strength <= 0.2:
         return pixels
-    strengths = np.array(KINDS[kind].strengths, float)
+    amounts = np.array(KINDS[kind].amounts, float)
     below = NEUTRAL.get(kind, 0.0)
-    strength = float(np.interp(level, range(6), [below, *strengths]))
-    changed = KINDS[kind].apply(pixels.astype(float), strength, np.random.default_rng(draw))
+    amount = float(np.interp(strength, range(6), [below, *amounts]))
+    changed = KINDS[kind].apply(pixels.astype(float), amount, np.random.default_rng(draw))
     return np.clip(np.rint(changed), 0, 255).astype(np.uint8)
 
 
-# The strength that changes nothing, if it is not 0.
+# The amount that changes nothing, if it is not 0.
 NEUTRAL = {
     "low_resolution": 1,
     "jpeg": 95,
@@ -265,15 +265,15 @@ def _smaller(photo: Image.Image, least: float, rng: np.random.Generator) -> Imag
     return photo.resize([round(side * scale) for side in photo.size], Image.Resampling.LANCZOS)
 
 
-# The share of quality that an image keeps follows from its level and from FR-FUSION. FR-FUSION falls with the level of
-# every kind, but not below a minimum, and it underestimates gray photos and color casts. The levels of ``distort`` are
-# chosen by eye, and about equal over the kinds.
+# The share of quality that an image keeps follows from the strength and from FR-FUSION. FR-FUSION falls with the
+# strength of every kind, but not below a minimum, and it underestimates gray photos and color casts. The strengths of
+# ``distort`` are chosen by eye, and about equal over the kinds.
 PRISTINE_SCORE = 4.3  # score of a pristine photo; hardly any image has a higher MOS
-KEPT_AT_LEVEL = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of the score above 1 that is kept at the levels 0..5
-COMPARED_SHARE = 0.4  # weight of FR-FUSION; the level has the rest
+KEPT_AT_STRENGTH = (1.0, 0.84, 0.66, 0.46, 0.27, 0.10)  # share of the score above 1 kept at the strengths 0..5
+COMPARED_SHARE = 0.4  # weight of FR-FUSION; the strength has the rest
 LOWEST_COMPARED = 1.7  # score by FR-FUSION of a completely destroyed image
 AREA_EXPONENT = 0.4  # power of a part's share that multiplies its loss, as the worst part matters most
-MIXTURE_LEVEL = 0.8  # mean level of the kinds of a mixture, as a share of its level
+MIXTURE_STRENGTH = 0.8  # mean strength of the kinds of a mixture, as a share of its strength
 
 
 def kept_by_compared(compared: Floats) -> Floats:
@@ -281,32 +281,32 @@ def kept_by_compared(compared: Floats) -> Floats:
     return np.clip((compared - LOWEST_COMPARED) / (5 - LOWEST_COMPARED), 0, 1)
 
 
-def kept_curves(kinds: NDArray[np.str_], levels: Floats, compared: Floats) -> dict[str, Floats]:
-    """Return, by kind, the share of quality kept at the levels 0..5, from images (N,), some with FR-FUSION scores."""
+def kept_curves(kinds: NDArray[np.str_], strengths: Floats, compared: Floats) -> dict[str, Floats]:
+    """Return, by kind, the quality kept at the strengths 0..5, from images (N,), some with FR-FUSION scores."""
     curves = {}
     for kind in KINDS:
         rows = (kinds == kind) & np.isfinite(compared)
         falling = np.zeros(6)
         if rows.any():
             model = IsotonicRegression(increasing=False, out_of_bounds="clip")
-            falling = model.fit(levels[rows], kept_by_compared(compared[rows])).predict(np.arange(6.0))
+            falling = model.fit(strengths[rows], kept_by_compared(compared[rows])).predict(np.arange(6.0))
         share = COMPARED_SHARE if rows.any() else 0.0
-        curves[kind] = np.array([1.0, *((1 - share) * np.array(KEPT_AT_LEVEL) + share * falling)[1:]])
+        curves[kind] = np.array([1.0, *((1 - share) * np.array(KEPT_AT_STRENGTH) + share * falling)[1:]])
     return curves
 
 
-def kept_quality(kind: str, level: float, share: float, compared: float, curves: dict[str, Floats]) -> float:
+def kept_quality(kind: str, strength: float, share: float, compared: float, curves: dict[str, Floats]) -> float:
     """Return the share of quality, 0 to 1, that an image of a series keeps; for the arguments see ``SeriesImages``."""
-    if level == 0:
+    if strength == 0:
         return 1.0
     kinds = kind.removeprefix(PART).split(SEVERAL)
     if len(kinds) == 1:
-        kept = float(np.interp(level, range(6), curves[kinds[0]]))
+        kept = float(np.interp(strength, range(6), curves[kinds[0]]))
         if not kind.startswith(PART):
             return kept
         kept = 1 - (1 - kept) * share**AREA_EXPONENT
     else:
-        kept = float(np.prod([np.interp(MIXTURE_LEVEL * level, range(6), curves[part]) for part in kinds]))
+        kept = float(np.prod([np.interp(MIXTURE_STRENGTH * strength, range(6), curves[part]) for part in kinds]))
     if np.isfinite(compared):
         kept = 0.5 * kept + 0.5 * float(kept_by_compared(np.array(compared)))
     return kept

@@ -6,12 +6,13 @@
 Full-reference tools were fitted to LIVE r2. Beside its labels, they have end points that ``calibrate tool`` does not
 have: references undistorted (quality 5) and at the worst strength of the distortions that the tool is good at (at most
 2). Tools for a single distortion were fitted to pristine photos, which the command distorts; their quality is 5 - 0.8
-level. NEW.yaml has all curves of ``--base``, and NEW.png shows the fit.
+strength. NEW.yaml has all curves of ``--base``, and NEW.png shows the fit.
 """
 
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from statistics import median
 
@@ -24,7 +25,7 @@ from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.errors import AgenticIQAError, ToolError
@@ -38,19 +39,19 @@ from agenticiqa.signatures.types import OVERALL
 
 MAX_REFERENCES = 8  # pristine references that anchor a full-reference curve, evenly spaced over all of them
 ALWAYS_ANCHORED = (BLURS, NOISE, COMPRESSION)  # every full-reference metric of overall quality has to detect these
-WORST_LEVEL = DISTORTION_LEVELS[-1]
+WORST_STRENGTH = DISTORTION_STRENGTHS[-1]
 WORST_QUANTILE = 0.75  # quantile of the values at the worst strength, for a tool without particular distortions
-# A tool is fitted to the kinds of distortion with at least this SRCC between its values and the level. At the worst
-# level its value must change by at least this share of the change for the first of these kinds.
-MIN_LEVEL_SRCC, MIN_REACH = 0.5, 2 / 3
+# A tool is fitted to the kinds of distortion with at least this SRCC between its values and the strength. At the worst
+# strength its value must change by at least this share of the change for the first of these kinds.
+MIN_STRENGTH_SRCC, MIN_REACH = 0.5, 2 / 3
 
 
 @dataclass(frozen=True)
 class Sample:
     """One image to measure.
 
-    ``quality`` is on 1..5, or ``None`` for an anchor, which has no MOS. ``level`` is ``None`` for an unchanged labeled
-    image, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
+    ``quality`` is on 1..5, or ``None`` for an anchor, which has no MOS. ``level`` is the strength: ``None`` for an
+    unchanged labeled image, 0 for a pristine one and 1..5 for one that is distorted here, by ``kind``.
     """
 
     image: Path
@@ -72,7 +73,7 @@ def rated_samples(tool: Tool, items: Sequence[LabeledImage], scale: MosScale) ->
 
 
 def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
-    """Return a full-reference tool's anchors: references against themselves, undistorted and at the worst level.
+    """Return a full-reference tool's anchors: references against themselves, undistorted and at the worst strength.
 
     The distortions are the first kind of each category that the tool is good at; for a tool of overall quality, also
     the first kinds of blur, noise and compression.
@@ -85,28 +86,28 @@ def anchor_samples(tool: Tool, items: Sequence[LabeledImage]) -> list[Sample]:
     first = {kind.category: name for name, kind in reversed(KINDS.items())}
     kinds = [name for category, name in first.items() if category in seen]
     return [
-        Sample(path, path, path.name, kind=kind, level=level)
+        Sample(path, path, path.name, kind=kind, level=strength)
         for path in chosen
-        for kind, level in [(None, 0), *((kind, WORST_LEVEL) for kind in kinds)]
+        for kind, strength in [(None, 0), *((kind, WORST_STRENGTH) for kind in kinds)]
     ]
 
 
-def level_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
-    """Return pristine photos at every level of the distortions a tool is good at; quality falls from 5 to 1 by 0.8."""
+def strength_samples(tool: Tool, photos: Sequence[Path]) -> list[Sample]:
+    """Return pristine photos at every strength of the tool's distortions; quality falls from 5 to 1 by 0.8."""
     categories = {*tool.good_at, *((BLURS,) if SHARPNESS in tool.good_at else ())}  # blur is a lack of sharpness
     kinds = [name for name, kind in KINDS.items() if kind.category in categories]
-    steps: list[tuple[str | None, int]] = [(None, 0), *((kind, level) for kind in kinds for level in DISTORTION_LEVELS)]
+    steps: list[tuple[str | None, int]] = [(None, 0), *product(kinds, DISTORTION_STRENGTHS)]
     return [
-        Sample(photo, None, str(photo), 5 - 4 * level / WORST_LEVEL, kind, level)
+        Sample(photo, None, str(photo), 5 - 4 * strength / WORST_STRENGTH, kind, strength)
         for photo in photos
-        for kind, level in steps
+        for kind, strength in steps
     ]
 
 
 def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
     """Return the points that a tool's curve is fitted to, from its raw values.
 
-    Synthetic distortions are used only if the tool follows their level; their kinds are added to ``origin``. Raises
+    Synthetic distortions are used only if the tool follows their strength; their kinds are added to ``origin``. Raises
     ToolError if it follows none.
     """
     rated = {sample: value for sample, value in raw.items() if sample.quality is not None}
@@ -123,7 +124,7 @@ def points_of(tool: Tool, raw: Mapping[Sample, float], origin: str) -> Points:
         origin = f"{origin} ({', '.join(followed)})"
         raw = rated
     perfect = [value for sample, value in raw.items() if sample.level == 0]
-    at_worst = {sample: value for sample, value in raw.items() if sample.level == WORST_LEVEL}
+    at_worst = {sample: value for sample, value in raw.items() if sample.level == WORST_STRENGTH}
     worst_kinds = sorted({str(sample.kind) for sample in at_worst})
     if perfect and not kinds:
         origin = (
@@ -164,13 +165,14 @@ def measured(tool: Tool, samples: Sequence[Sample]) -> dict[Sample, float]:
 def _follows(tool: Tool, raw: Mapping[Sample, float], kind: str) -> bool:
     values = [(value, sample.quality) for sample, value in raw.items() if sample.kind in (None, kind)]
     agreement = srcc(*np.array(values, dtype=float).T)
-    return agreement is not None and agreement * (1 if tool.higher_is_better else -1) >= MIN_LEVEL_SRCC
+    return agreement is not None and agreement * (1 if tool.higher_is_better else -1) >= MIN_STRENGTH_SRCC
 
 
 def _reach(raw: Mapping[Sample, float], kind: str) -> float:
-    """Return the distance of a tool's median at the worst level of a kind from its median on undistorted images."""
+    """Return the distance of a tool's median at the worst strength of a kind from its median on undistorted images."""
     ends = [
-        [value for s, value in raw.items() if s.level == level and s.kind in (None, kind)] for level in (0, WORST_LEVEL)
+        [value for s, value in raw.items() if s.level == strength and s.kind in (None, kind)]
+        for strength in (0, WORST_STRENGTH)
     ]
     return abs(median(ends[1]) - median(ends[0])) if all(ends) else 0.0
 
@@ -198,7 +200,7 @@ def _run(args: argparse.Namespace) -> None:
         origin = f"{len(photos)} pristine photos with synthetic distortions (quality = 5 - 0.8 x level), {origin}"
     for tool in (get_tool(name, TOOLS) for name in args.tool):
         if is_folder:
-            samples = level_samples(tool, photos)
+            samples = strength_samples(tool, photos)
         else:
             scale = mos_scale([item.mos for item in items], args.mos_range)
             samples = [*rated_samples(tool, items, scale), *anchor_samples(tool, items)]

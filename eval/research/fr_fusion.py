@@ -1,9 +1,9 @@
-"""Fit the metrics that FR-FUSION combines, and measure the fusion on held-out contents.
+"""Fit the metrics that FR-FUSION combines, and measure the fusion on held-out scenes.
 
     python -m agenticiqa.eval.research.fr_fusion LABELS.csv --mos-range LOW HIGH
 
 Prints the two parameters of each combined metric, fitted to all images, and a table of all full-reference metrics and
-the fusion. The row of the fusion is held out: its curves are fitted to other contents. Intervals are by a jackknife.
+the fusion. The row of the fusion is held out: its curves are fitted to other scenes. Intervals are by a jackknife.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def fitted(member: Member, raw: Sequence[float], quality: Sequence[float]) -> Me
 
 
 def held_out(raws: Mapping[str, Sequence[float]], quality: Sequence[float], contents: Sequence[str]) -> list[float]:
-    """Return the fusion's score of every image, with its curves fitted to images of other contents."""
+    """Return the fusion's score of every image, with its curves fitted to images of other scenes."""
     result = [0.0] * len(quality)
     fold_of = folds_by_content(contents, len(set(contents)))
     for fold in np.unique(fold_of):

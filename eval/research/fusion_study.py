@@ -214,7 +214,7 @@ def mean_gain_interval(cases: Sequence[MeasuredCase], way: str, resamples: int =
 
 
 def second_half(contents: Sequence[str]) -> np.ndarray:
-    """Return the row numbers of half of the contents, drawn with a seed; those of the other half chose a constant."""
+    """Return the row numbers of half of the scenes, drawn with a seed; those of the other half chose a constant."""
     known = list(dict.fromkeys(contents))
     order = np.random.default_rng(0).permutation(len(known))
     return np.flatnonzero(~np.isin(contents, [known[place] for place in order[: len(known) // 2]]))

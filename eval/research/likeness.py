@@ -28,7 +28,7 @@ def gray_copies(files: Sequence[Path]) -> NDArray[np.float32]:
 
 
 def groups_of(contents: Sequence[str], copies: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return the group (N,) of each photo. Photos of one content, and similar ones, form a group, also via others."""
+    """Return the group (N,) of each photo. Photos of one scene, and similar ones, form a group, also via others."""
     names, content = np.unique(np.asarray(contents, dtype=str), return_inverse=True)
     alike = np.argwhere(np.triu(copies @ copies.T >= ALIKE, 1))
     photos = np.concatenate([alike, np.stack([np.arange(len(content)), len(content) + content], axis=1)])

@@ -156,7 +156,7 @@ def measured(image: RGB) -> Values:
 
 
 def distorted(image: RGB, name: str) -> RGB:
-    """Return the image with one of the distortions at level 3 to 5, chosen by the checksum of a name."""
+    """Return the image with one of the distortions at strength 3 to 5, chosen by the checksum of a name."""
     choice = zlib.crc32(name.encode())
     return distort(image, list(DISTORTIONS)[choice % len(DISTORTIONS)], 3 + choice // 64 % 3)
 

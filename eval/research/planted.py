@@ -17,7 +17,7 @@ FEATHER = 0.04  # width of a soft border as a share of the longer side
 
 @dataclass(frozen=True)
 class Planted:
-    """A photo with damage of one kind at a level 1..5; ``share`` (H, W) in 0..1 is how much of each pixel is damaged.
+    """A photo with damage of one kind, ``level`` 1..5 strong; ``share`` (H, W) in 0..1 is how far a pixel is damaged.
 
     ``box`` is the smallest rectangle around all pixels with a share of at least 0.5.
     """
@@ -29,10 +29,10 @@ class Planted:
     box: Box
 
 
-def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_soft: bool = False) -> Planted:
+def plant(pixels: RGB, kind: str, strength: int, box: Box, seed: int, *, round_and_soft: bool = False) -> Planted:
     """Return the photo with one kind of ``PLANTED`` in a box; with ``round_and_soft`` in its ellipse, softly bordered.
 
-    ``level`` is 1 (slight) to 5 (extreme); the same seed gives the same pixels.
+    ``strength`` is 1 (slight) to 5 (extreme); the same seed gives the same pixels.
     """
     height, width = pixels.shape[:2]
     left, top, right, bottom = box
@@ -44,16 +44,15 @@ def plant(pixels: RGB, kind: str, level: int, box: Box, seed: int, *, round_and_
     else:
         share[top:bottom, left:right] = 1
     if kind == FLAT:
-        color = (
-            np.random.default_rng(seed).integers(0, 256) if level % 2 else pixels[top:bottom, left:right].mean((0, 1))
-        )
+        inside = pixels[top:bottom, left:right]
+        color = np.random.default_rng(seed).integers(0, 256) if strength % 2 else inside.mean((0, 1))
         damaged = np.broadcast_to(np.asarray(color, float), pixels.shape)
     else:
-        damaged = distort(pixels, kind, level, seed=seed).astype(float)
+        damaged = distort(pixels, kind, strength, seed=seed).astype(float)
     mixed = share[..., None] * damaged + (1 - share[..., None]) * pixels
     rows, columns = np.flatnonzero((share >= 0.5).any(axis=1)), np.flatnonzero((share >= 0.5).any(axis=0))
     tight = (int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1)
-    return Planted(np.clip(np.rint(mixed), 0, 255).astype(np.uint8), kind, level, share, tight)
+    return Planted(np.clip(np.rint(mixed), 0, 255).astype(np.uint8), kind, strength, share, tight)
 
 
 def named_box(name: str, size: tuple[int, int]) -> Box:

@@ -60,7 +60,7 @@ class Rows:
 
 
 def read_photos(packages: Path) -> list[tuple[Path, str, bool]]:
-    """Return file, content and a mark for testing of every pristine photo. Raises UserError for missing photos."""
+    """Return file, scene and a mark for testing of every pristine photo. Raises UserError for missing photos."""
     photos: list[dict[str, str]] = []
     for name in PHOTOS:
         with (DATA / name).open(encoding="utf-8", newline="") as file:
@@ -122,8 +122,8 @@ def wanted_of(rows: Rows, mos: Floats, weight: Floats, panel: NDArray[np.intp]) 
     )
     kept = np.array(
         [
-            1.0 if kind in (RATED, VIEW) else kept_quality(kind, level, share, compared, curves)
-            for kind, level, share, compared in described
+            1.0 if kind in (RATED, VIEW) else kept_quality(kind, strength, share, compared, curves)
+            for kind, strength, share, compared in described
         ]
     )
     before = np.where(rows.item >= 0, np.clip(mos[rows.item], LOWEST_SCORE, 5), PRISTINE_SCORE)
@@ -146,7 +146,7 @@ def _frames(rows: Rows) -> NDArray[np.bool_]:
     return mask
 
 
-def _severities(kind: str, level: float, share: float) -> list[float]:
+def _severities(kind: str, strength: float, share: float) -> list[float]:
     kinds = kind.removeprefix(PART).split(SEVERAL)
-    severity = level / 5 * share**0.4
-    return [*(severity * (name in kinds) for name in KINDS), float(kind.startswith(PART) and level > 0)]
+    severity = strength / 5 * share**0.4
+    return [*(severity * (name in kinds) for name in KINDS), float(kind.startswith(PART) and strength > 0)]

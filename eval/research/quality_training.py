@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS
 from agenticiqa.eval.research.distortion_series import SeriesImages
 from agenticiqa.eval.research.quality_head import SPANNING, Wanted, fit_networks, reduction, regressions
 from agenticiqa.eval.research.quality_network import (
@@ -135,12 +135,13 @@ def scores_of(projections: Projections, networks: Networks, features: NDArray[np
 
 
 def series_table(images: SeriesImages, chosen: Mask, scores: Floats) -> list[str]:
-    """Return a Markdown table of how the scores (n,) of the chosen rows follow the levels, by kind and for all kinds.
+    """Return a Markdown table of how the scores (n,) of the chosen rows follow the strengths, by kind and for all.
 
-    "pooled" is the SRCC of all images of a kind with the level, "within" the mean SRCC within a series, "falling" the
-    share of series in which no score rises, "above 3" the share of images at the highest level with such a score.
+    "pooled" is the SRCC of all images of a kind with the strength, "within" the mean SRCC within a series,
+    "falling" the share of series in which no score rises, "above 3" the share of images at the highest strength with
+    such a score.
     """
-    kinds, levels, numbers = images.kind[chosen], images.level[chosen], images.series[chosen]
+    kinds, strengths, numbers = images.kind[chosen], images.level[chosen], images.series[chosen]
     scores = np.clip(scores, 1, 5)
     lines = ["| kind | series | pooled | within | falling | above 3 |", "| --- |" + " ---: |" * 5]
     everything: dict[str, list[float]] = {"within": [], "falling": []}
@@ -150,17 +151,18 @@ def series_table(images: SeriesImages, chosen: Mask, scores: Floats) -> list[str
         within, falling = [], []
         for number in np.unique(numbers[rows]):
             series = np.flatnonzero(numbers == number)
-            series = series[np.argsort(levels[series])]
-            within.append(srcc(-levels[series], scores[series]) or 0.0)
+            series = series[np.argsort(strengths[series])]
+            within.append(srcc(-strengths[series], scores[series]) or 0.0)
             falling.append(bool(np.all(np.diff(scores[series]) <= 0)))
         everything["within"] += within
         everything["falling"] += falling
-        lines.append(_line(kind, within, falling, levels[rows], scores[rows]))
-    lines.append(_line("all", everything["within"], everything["falling"], levels[single], scores[single]))
+        lines.append(_line(kind, within, falling, strengths[rows], scores[rows]))
+    lines.append(_line("all", everything["within"], everything["falling"], strengths[single], scores[single]))
     return lines
 
 
-def _line(kind: str, within: Sequence[float], falling: Sequence[float], levels: Floats, scores: Floats) -> str:
-    extreme = scores[levels == DISTORTION_LEVELS[-1]]
-    figures = [srcc(-levels, scores) or 0.0, float(np.mean(within)), float(np.mean(falling)), np.mean(extreme > GOOD)]
+def _line(kind: str, within: Sequence[float], falling: Sequence[float], strengths: Floats, scores: Floats) -> str:
+    extreme = scores[strengths == DISTORTION_STRENGTHS[-1]]
+    means = [float(np.mean(values)) for values in (within, falling, extreme > GOOD)]
+    figures = [srcc(-strengths, scores) or 0.0, *means]
     return f"| {kind} | {len(within)} | {' | '.join(f'{figure:.3f}' for figure in figures)} |"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from PIL import Image
 
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS
 from agenticiqa.eval.research.planted import FLAT, PLANTED, Planted, named_box, plant
 from agenticiqa.programs.tools.numerics.pixels import RGB
 from agenticiqa.signatures.categories import BLURS, COMPRESSION, CONTRAST
@@ -52,12 +52,12 @@ def seed_of(name: str, number: int) -> int:
 
 
 def random_planted(pixels: RGB, name: str, number: int) -> Planted:
-    """Plant damage in a photo; its name and the number determine kind, level, place and border."""
+    """Plant damage in a photo; its name and the number determine kind, strength, place and border."""
     rng = np.random.default_rng(seed_of(name, number))
     kind = PLANTED[rng.integers(len(PLANTED))]
-    level = int(rng.integers(DISTORTION_LEVELS[0], DISTORTION_LEVELS[-1], endpoint=True))
+    strength = int(rng.integers(DISTORTION_STRENGTHS[0], DISTORTION_STRENGTHS[-1], endpoint=True))
     box = random_box((pixels.shape[1], pixels.shape[0]), rng)
-    planted = plant(pixels, kind, level, box, int(rng.integers(1 << 31)), round_and_soft=bool(rng.random() < 0.25))
+    planted = plant(pixels, kind, strength, box, int(rng.integers(1 << 31)), round_and_soft=bool(rng.random() < 0.25))
     return replace(planted, pixels=perhaps_saved(planted.pixels, rng))
 
 

@@ -1,4 +1,4 @@
-"""Compute SRCC of a tool with the level of each kind of distortion, and with the MOS of labeled images."""
+"""Compute SRCC of a tool with the strength of each kind of distortion, and with the MOS of labeled images."""
 
 import csv
 import importlib.util
@@ -12,7 +12,7 @@ from PIL import Image
 from agenticiqa.eval.calibrate.curve_fit import raw_of
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.batch.csv_table import rows_of
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images.loading import load_pixels
@@ -56,11 +56,11 @@ def photos() -> dict[str, Path]:
     return {Path(name).stem: folder / name for name in PHOTOS}
 
 
-def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> Iterator[tuple[str, Figures]]:
-    """Yield for each kind of distortion the SRCC of every tool with the levels 0 to 5 of all photos together.
+def on_distortion_strengths(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> Iterator[tuple[str, Figures]]:
+    """Yield for each kind of distortion the SRCC of every tool with the strengths 0 to 5 of all photos together.
 
-    "Overall" comes last, for tools that rate overall quality. It pools all kinds, as their levels are meant to be
-    comparable. A full-reference tool gets the pristine photo as the reference.
+    "Overall" comes last, for tools that rate overall quality. It pools all kinds, as their strengths are meant to
+    be comparable. A full-reference tool gets the pristine photo as the reference.
     """
     all_kinds: dict[str, list[tuple[float | None, int]]] = {tool.name: [] for tool in tools if tool.rates_overall}
     undistorted = {(tool.name, name): _run(tool, photo, photo) for tool in tools for name, photo in pristine.items()}
@@ -69,10 +69,10 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
         for seed, (name, photo) in enumerate(pristine.items()):
             for tool in tools:
                 values[tool.name].append((undistorted[tool.name, name], 0))
-            for level in DISTORTION_LEVELS:
-                distorted = distort(photo, kind, level, seed=seed)
+            for strength in DISTORTION_STRENGTHS:
+                distorted = distort(photo, kind, strength, seed=seed)
                 for tool in tools:
-                    values[tool.name].append((_run(tool, distorted, photo), level))
+                    values[tool.name].append((_run(tool, distorted, photo), strength))
         for name, pairs in all_kinds.items():
             pairs += values[name]
         yield kind, _figures(tools, values)
@@ -80,7 +80,7 @@ def on_distortion_levels(tools: Sequence[Tool], pristine: Mapping[str, RGB]) -> 
 
 
 def of_level_scores(tool: Tool, path: Path) -> Figures:
-    """Return a tool's SRCC with the levels, by kind and overall, from a CSV with kind, level (0 to 5) and score.
+    """Return a tool's SRCC with the strengths, by kind and overall, from a CSV with kind, level (0 to 5) and score.
 
     Raises UserError for another file, and where a kind is missing.
     """
@@ -151,8 +151,8 @@ def _counts_for(category: Distortion | None) -> list[Distortion]:
 
 
 def _figures(tools: Sequence[Tool], values: Mapping[str, Sequence[tuple[float | None, int]]]) -> Figures:
-    """Return by tool the SRCC of its values with the negated level: the higher the level, the worse the image."""
-    falling = {name: [(value, -level) for value, level in pairs] for name, pairs in values.items()}
+    """Return by tool the SRCC of its values with the negated strength: the stronger, the worse the image."""
+    falling = {name: [(value, -strength) for value, strength in pairs] for name, pairs in values.items()}
     figures = {tool.name: directed_srcc(tool, falling[tool.name]) for tool in tools if tool.name in falling}
     return {name: figure for name, figure in figures.items() if figure}
 

@@ -6,8 +6,8 @@
         --write configs/tool_table.yaml
 
 ``measure`` writes the raw values of every tool for overall quality, one line for each image, and continues an
-unfinished file. For a folder of pristine photos, it makes copies at levels 1 to 5 of each kind of distortion. Their
-quality is 5 - 0.8 level, and the photo is their reference.
+unfinished file. For a folder of pristine photos, it makes copies at strengths 1 to 5 of each kind of distortion. Their
+quality is 5 - 0.8 strength, and the photo is their reference.
 
 ``fit`` takes pairs of a source of images (reference, photo, generated, ladder) and a file. "ladder" stands for
 distortion series. "reference" gives the errors of full-reference tools, the other sources those of the other tools.
@@ -29,7 +29,7 @@ from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.eval.research.tool_table import HEADER
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.programs.images import find_images, load_pair
@@ -78,14 +78,14 @@ def labeled(path: str, split: str | None, mos_range: Sequence[float] | None, sam
 
 
 def distorted_copies(photos: Sequence[Path]) -> Iterable[Any]:
-    """Yield photos and copies at levels 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
+    """Yield photos and copies at strengths 1 to 5 of each kind of distortion, each as ``measured_rows`` takes it."""
     for seed, path in enumerate(photos):
         photo = tool_categories.read_scaled(path)
         yield {"name": path.name, QUALITY: 5.0}, photo, photo, path
         for kind in KINDS:
-            for level in DISTORTION_LEVELS:
-                row = {"name": f"{path.name} {kind} {level}", QUALITY: 5 - 0.8 * level}
-                yield row, distort(photo, kind, level, seed=seed), photo, path
+            for strength in DISTORTION_STRENGTHS:
+                row = {"name": f"{path.name} {kind} {strength}", QUALITY: 5 - 0.8 * strength}
+                yield row, distort(photo, kind, strength, seed=seed), photo, path
 
 
 def read_rows(path: Path) -> list[Row]:

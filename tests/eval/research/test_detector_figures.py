@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agenticiqa.eval.research.detector_figures import correct_shares, false_alarms, srcc_with_level
+from agenticiqa.eval.research.detector_figures import correct_shares, false_alarms, srcc_with_strength
 from agenticiqa.signatures.vocabulary import DETECTABLE
 
 
@@ -19,4 +19,4 @@ def test_shares_alarms_and_correlations_are_of_all_rows() -> None:
         "any": 0.5,
         "Noise": 0.25,
     }
-    assert srcc_with_level("white_noise", [0, 1, 2], rows[[2, 3, 1]]) == pytest.approx(1)
+    assert srcc_with_strength("white_noise", [0, 1, 2], rows[[2, 3, 1]]) == pytest.approx(1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import skimage.data
 
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.errors import ToolError
 from agenticiqa.signatures.lexicon import fold_distortion
 from agenticiqa.signatures.vocabulary import DETECTABLE, DISTORTIONS
@@ -26,7 +26,7 @@ def test_every_detectable_category_has_a_kind_and_there_are_at_least_twelve():
     assert len(KINDS) >= 12
     for kind in KINDS.values():
         assert kind.category in DISTORTIONS
-        assert len(kind.strengths) == len(DISTORTION_LEVELS)
+        assert len(kind.amounts) == len(DISTORTION_STRENGTHS)
         assert kind.description
         assert inspect.getdoc(kind.apply)
 
@@ -39,7 +39,7 @@ def test_the_name_of_a_kind_belongs_to_its_category(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_error_rises_with_every_level(kind, photo):
     before = photo.copy()
-    made = [distort(photo, kind, level) for level in (0, *DISTORTION_LEVELS)]
+    made = [distort(photo, kind, level) for level in (0, *DISTORTION_STRENGTHS)]
     errors = [mean_error(each, photo) for each in made]
     assert errors[0] == 0
     assert not np.shares_memory(made[0], photo)

@@ -7,7 +7,7 @@ import pytest
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.reading import read_labels
-from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_level
+from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_strength
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import images
 from agenticiqa.programs.errors import ToolError
@@ -88,7 +88,7 @@ def test_severity_rises_with_the_level_on_an_unknown_photo(pristine, kind):
             crop = np.ascontiguousarray(pristine[path].pixels[60:316, 100:484])
             steps = [loaded(distort(crop, kind, level)) for level in (0, 1, 3, 5)]
             assessed = [vector(step, steps[0] if referenced else None) for step in steps]
-            agreements.append(srcc_with_level(kind, [0, 1, 3, 5], np.array(assessed)))
+            agreements.append(srcc_with_strength(kind, [0, 1, 3, 5], np.array(assessed)))
         assert np.mean(agreements) >= 0.85, (referenced, agreements)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.eval.research.distort import DISTORTION_LEVELS, KINDS, distort
+from agenticiqa.eval.research.distort import DISTORTION_STRENGTHS, KINDS, distort
 from agenticiqa.programs.offline.measured.distortions import findings_of
 from agenticiqa.programs.offline.measured.features import has_features
 from agenticiqa.signatures.vocabulary import DETECTABLE
@@ -24,7 +24,9 @@ pytestmark = pytest.mark.slow
 GOLDEN = Path(__file__).with_name("golden_findings.csv")
 SMALL, LARGE = (60, 62), (192, 256)
 COLUMNS = ("size", "kind", "level", "reference", *DETECTABLE)
-CASES = [(SMALL, kind, level) for kind in KINDS for level in DISTORTION_LEVELS] + [(LARGE, kind, 3) for kind in KINDS]
+CASES = [(SMALL, kind, level) for kind in KINDS for level in DISTORTION_STRENGTHS] + [
+    (LARGE, kind, 3) for kind in KINDS
+]
 
 
 def rows() -> Iterator[list[str]]:
