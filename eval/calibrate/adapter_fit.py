@@ -1,6 +1,6 @@
 """Fit an adapter of the learned scorer by ridge regression on its features, to scores or pairs, and measure its gain.
 
-The target is either the difference between labels and shipped scores, or the labels alone. Folds of contents choose
+The target is either the difference between labels and shipped scores, or the labels alone. Folds of scenes choose
 between the two, the penalty, and the weights of the regression and the shipped score. Other folds, used for neither,
 measure the gain. Regressions are in the dual form, as labels are few and features many. A pair is also one row: the
 better image minus the worse one, one level apart, without an intercept (least squares of pairs: X. Jiang et al.,
@@ -39,7 +39,7 @@ class GivenLabels(NamedTuple):
     """N labels: ``features`` (N, F), ``shipped`` scores, ``target`` MOS on 1..5 and ``weight``, each (N,).
 
     For ``pairs``, features and scores are the better image's minus the worse one's, and the target is 1. ``contents``
-    (N, 2) holds the contents of both images; for a single score both are equal.
+    (N, 2) holds the scenes of both images; for a single score both are equal.
     """
 
     features: NDArray[np.float32]
@@ -119,7 +119,7 @@ def conformal_spread(errors: Numbers) -> float:
 
 
 def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
-    """Yield rows to fit and rows to test that share no content."""
+    """Yield rows to fit and rows to test that share no scene."""
     names, places = np.unique(given.contents[rows], return_inverse=True)
     first, second = places.reshape(-1, 2).T
     shared = bool((first != second).any())

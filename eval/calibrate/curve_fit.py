@@ -38,7 +38,7 @@ STEEPEST = 5.0  # slope of the logistic part per standard deviation of u; a stee
 class Points:
     """The data that a curve is fitted to.
 
-    ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one content are
+    ``raw``, ``quality`` (1..5) and ``contents`` have an entry for each of N rated images; images of one scene are
     not independent. ``perfect`` is the raw value for quality 5, and ``worst`` holds the raw values
     for at most 2. ``origin`` describes the data in words, and ``fitted_to`` has the shipped sets that contain images
     of it (see ``ToolCurve``).
@@ -57,7 +57,7 @@ class Points:
 class CurveFit:
     """A curve with its figures.
 
-    ``srcc`` has an interval over contents and is positive if the tool follows its declared direction. ``residual`` is
+    ``srcc`` has an interval over scenes and is positive if the tool follows its declared direction. ``residual`` is
     the RMSE on the fitted points, on 1..5.
     """
 
@@ -140,7 +140,7 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
 
 
 def _srcc_interval(raw: Numbers, quality: Numbers, contents: np.ndarray) -> Interval:
-    """Return SRCC with its interval over contents, or over images if there are too few contents."""
+    """Return SRCC with its interval over scenes, or over images if there are too few scenes."""
     enough = len(set(contents)) >= FEWEST_CONTENTS
     return interval(srcc, raw, quality, [*(contents if enough else map(str, range(len(raw))))])
 

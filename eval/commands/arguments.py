@@ -197,7 +197,7 @@ EVALUATE: Options = (
     Option(
         "--splits N|FILE",
         "also report the median SRCC and PLCC over the test sets of N random 80/20 splits, the usual protocol in "
-        "papers. All images of one content (scene) are in the same part. A CSV FILE "
+        "papers. All images of one scene are in the same part. A CSV FILE "
         'defines the splits: a column image, and one column per split with "test" for test images',
     ),
     Option("--baselines", "also measure every embedded metric of overall quality (in RUN/baseline-NAME)", bool),

@@ -168,7 +168,7 @@ def _evaluated(
 
 
 def _mark_tuned(measured: dict[str, Any], config: Config, labels: Sequence[LabeledImage]) -> None:
-    """Count the images that the prompts were tuned on, for each predictor that includes the model."""
+    """Count the images that the prompts were tuned on, for each scorer that includes the model."""
     images = tuned_on(config.prompts) if config.prompts else frozenset()
     if seen := sum(sha256_of(label.image) in images for label in labels) if images else 0:
         for system in measured["systems"]:

@@ -103,7 +103,7 @@ def _print_plan(
     print(f"Prompts to tune with {settings.optimizer} ({len(predictors)}): {', '.join(predictors)}")
     scale = settings.scale
     on_scale = f"; MOS {scale.low:g}..{scale.high:g} are mapped to 1..5" if scale else ""
-    print(f"Split by content (scene): {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
+    print(f"Split by scene: {len(pool)} to tune on, {len(held_out)} held out{on_scale}")
     cost = expected(config, settings, pool, held_out, reflection, price)
     fitted = fusion_images(settings, len(pool))
     fusion = f", 2 x {fitted} for the fusion profile" if fitted else ""

@@ -53,7 +53,7 @@ def near_duplicates_doubt(pairs: Sequence[tuple[Path, Path]] | None) -> str | No
     a, b = pairs[0]
     return (
         f"{len(pairs)} pairs of near-duplicate images have different scenes or splits, such as {a} and {b}. If they "
-        "show the same scene, give them the same value in column content (scene); otherwise intervals are too narrow"
+        "show the same scene, give them the same value in the column content; otherwise intervals are too narrow"
     )
 
 

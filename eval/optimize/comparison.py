@@ -122,7 +122,7 @@ def compare(
 
     For ratings these are ``fused``, the score with each profile, and ``model``, the model's own expectation; for other
     questions ``mark``, in [0, 1]. Each is measured on questions with both values: SRCC and mean absolute error (on 1 to
-    5; for marks the missing share), and the change, after minus before, with 95 % intervals over contents, paired for
+    5; for marks the missing share), and the change, after minus before, with 95 % intervals over scenes, paired for
     the change. ``squared_error`` is the mean squared error as a share of the scale. ``malformed`` is the share of
     questions with a rejected answer, before and after. ``unscored`` counts the questions without a value.
     """

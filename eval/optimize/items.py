@@ -1,4 +1,4 @@
-"""The labeled questions that prompts are tuned on, their split by content, and the stored part of an answer."""
+"""The labeled questions that prompts are tuned on, their split by scene, and the stored part of an answer."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -132,9 +132,9 @@ def questions_of(
 def split_by_content(
     questions: Sequence[TuningQuestion], *, held_out: float, seed: int
 ) -> tuple[list[TuningQuestion], list[TuningQuestion]]:
-    """Return the questions to tune on and the held-out ones, a share ``held_out`` of all contents, at least one each.
+    """Return the questions to tune on and the held-out ones, a share ``held_out`` of all scenes, at least one each.
 
-    Raises UserError for a share outside (0, 1) and for fewer than two contents.
+    Raises UserError for a share outside (0, 1) and for fewer than two scenes.
     """
     if not 0 < held_out < 1:
         raise UserError(f"the held-out share must be between 0 and 1, got {held_out:g}")

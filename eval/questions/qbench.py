@@ -17,7 +17,7 @@ four options are padded with "N/A"::
 
     {..., "category": "part1 -> bag_of_words -> attribute", "correct_choice": "B"}
 
-Embedded images are written once to the cache folder (see ``labels.embedded``), equal ones to one file, so one content.
+Embedded images are written once to the cache folder (see ``labels.embedded``), equal ones to one file, so one scene.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

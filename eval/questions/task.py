@@ -18,7 +18,7 @@ from agenticiqa.programs.questions.options import read_options
 class Item:
     """A question about one image, with the true answer.
 
-    ``name`` is unique in its set. ``content`` is the picture: questions about one content are not independent.
+    ``name`` is unique in its set. ``content`` is the picture: questions about one scene are not independent.
     ``options`` are in the order of the set, and ``correct`` is the index of the true one, ``None`` if it is not
     published. ``groups`` are for breakdowns of the figures, such as ``{"type": "how"}``.
     """

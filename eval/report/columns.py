@@ -35,9 +35,9 @@ UNIFORM = "uniform"  # probabilities that replace a missing answer
 class Columns:
     """The columns of a run, one value for each row: numbers are (N,), NaN where a row has none.
 
-    ``predictions`` are by predictor, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
+    ``predictions`` are by scorer, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
     each in 1..5 and in order of first appearance. ``called`` holds the tools that scored a row,
-    ``mos_source`` the source of its level probabilities. ``first`` is the predictor that scored the rows: the named
+    ``mos_source`` the source of its level probabilities. ``first`` is the scorer that scored the rows: the named
     scorer, else this program.
     """
 
@@ -51,7 +51,7 @@ class Columns:
     groups: dict[str, list[str | None]] = field(default_factory=lambda: {group: [] for group in GROUPS})
     conduct: Conduct = field(default_factory=lambda: Conduct())
     _numbers: dict[str, array[float]] = field(default_factory=dict)
-    _predictors: dict[str, None] = field(default_factory=dict)
+    _scorers: dict[str, None] = field(default_factory=dict)
     _tools: dict[str, None] = field(default_factory=dict)
     _shared: dict[Any, Any] = field(default_factory=dict)
 
@@ -59,14 +59,14 @@ class Columns:
         return len(self.names)
 
     def numbers(self, key: str) -> Numbers:
-        """Return a column: ``mos``, ``mos_std``, an end of the score's interval (``80 low``), a predictor or a tool."""
+        """Return a column: ``mos``, ``mos_std``, an end of the score's interval (``80 low``), a scorer or a tool."""
         column = self._numbers.get(key, array("d"))
         return np.concatenate([np.array(column), np.full(len(self) - len(column), np.nan)])
 
     @property
     def predictions(self) -> dict[str, Numbers]:
-        """Return the values of every predictor except single tools."""
-        return {name: self.numbers(name) for name in self._predictors}
+        """Return the values of every scorer except single tools."""
+        return {name: self.numbers(name) for name in self._scorers}
 
     @property
     def tools(self) -> dict[str, Numbers]:
@@ -82,7 +82,7 @@ class Columns:
         """Add the needed values of the next row."""
         if row.get("scorer"):
             self.first = str(row["scorer"])
-        self._predictors.setdefault(self.first)
+        self._scorers.setdefault(self.first)
         self._put("mos", row["mos"])
         self._put("mos_std", row.get("mos_std"))
         score = row.get("quality_score")
@@ -138,7 +138,7 @@ class Columns:
 
     def _predict(self, name: str, value: float | None) -> None:
         if value is not None:
-            self._predictors.setdefault(name)
+            self._scorers.setdefault(name)
             self._put(name, value)
 
     def _put(self, key: str, value: float | None) -> None:
@@ -207,7 +207,7 @@ def columns_of(rows: Iterable[Row]) -> Columns:
     for row in rows:
         found.add(row)
     if not found.names:
-        found._predictors.setdefault(found.first)
+        found._scorers.setdefault(found.first)
     return found
 
 

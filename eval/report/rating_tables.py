@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from agenticiqa.eval.intervals import FEW_CONTENTS, FEWEST_CONTENTS, contents_text
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.eval.report.model import UNDEFINED, Report, ReportTable, counted, figure, number, title_of
-from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS
 from agenticiqa.eval.report.ratings import FIGURES
+from agenticiqa.eval.report.scorer_columns import BEST_TOOL, FOLDS
 from agenticiqa.programs.fusion.interval import SOURCES
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def rating_report(figures: Figures) -> Report:
     best = figures["best_tool"]
     headline, further = [], []
     for system in _of(figures):
-        begin = {"predictor": _label(system, best), "n": counted(system["n"], system["unscored"])}
+        begin = {"scorer": _label(system, best), "n": counted(system["n"], system["unscored"])}
         fitted_on = ", ".join(f"{way} {n}" for way, n in system["fitted_on"].items() if n) or UNDEFINED
         headline.append({**begin, **{FIGURES[key]: figure(system[key]) for key in HEADLINE}, FITTED_ON: fitted_on})
         further.append(begin | {FIGURES[key]: figure(system[key], _digits(key, system[key])) for key in FURTHER})
@@ -71,7 +71,7 @@ def rating_headline(figures: Figures) -> str:
 def splits_table(figures: Figures) -> ReportTable:
     """Return the median figures of every scorer over the test sets of splits."""
     rows = [
-        {"predictor": name, "n": number(row["n"], ",.0f")} | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
+        {"scorer": name, "n": number(row["n"], ",.0f")} | {FIGURES[key]: number(row[key], ".3f") for key in HEADLINE}
         for name, row in figures["splits"]["systems"].items()
     ]
     return ReportTable(f"Median over the test sets of {figures['splits']['of']}", rows, bold=0, best=BEST)
@@ -82,14 +82,14 @@ def differences_table(figures: Figures) -> ReportTable:
     ours, fitted = _of(figures)[0]["name"], _not_held_out(figures)
     rows = [
         {
-            "other predictor": name,
+            "other scorer": name,
             "n": number(row["n"], ",d"),
             "difference": figure(row, "+.3f"),
             "": "not held out" if {ours, name} & {*fitted} else "",
         }
         for name, row in figures["srcc_differences"].items()
     ]
-    return ReportTable(f"SRCC of {ours} minus SRCC of other predictors, on common images", rows)
+    return ReportTable(f"SRCC of {ours} minus SRCC of other scorers, on common images", rows)
 
 
 def breakdown(figures: Figures, by: str) -> ReportTable:
@@ -108,7 +108,7 @@ def numbers(reports: Mapping[str, Figures]) -> "DataFrame":
     ways = dict.fromkeys(way for report in reports.values() for system in _of(report) for way in system["fitted_on"])
     rows = [
         {"run": name, "data": report["data"], "part": report.get("part"), "backend": report["backend"]}
-        | {"predictor": system["name"], "n": system["n"], "unscored": system["unscored"]}
+        | {"scorer": system["name"], "n": system["n"], "unscored": system["unscored"]}
         | {f"fitted_on_{way}": system["fitted_on"].get(way, 0) for way in ways}
         | {f"{key}{suffix}": system[key][end] for key in FIGURES for end, suffix in ENDS.items()}
         for name, report in reports.items()
@@ -192,7 +192,7 @@ def _first(figures: Figures) -> Iterator[str]:
     if fitted := _not_held_out(figures):
         yield (
             f"Not held out: {', '.join(fitted)}. '{FITTED_ON}' is the number of images that a model, a tool "
-            "curve or the prompts of the predictor were fitted on. Expect lower agreement on new images"
+            "curve or the prompts of the scorer were fitted on. Expect lower agreement on new images"
         )
     few = f" (optimistic with fewer than {FEW_CONTENTS})" if figures["contents"] < FEW_CONTENTS else ""
     few = few if figures["contents"] >= FEWEST_CONTENTS else f" (too few: at least {FEWEST_CONTENTS} are needed)"

@@ -22,7 +22,7 @@ from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
 from agenticiqa.eval.metrics import Numbers, krcc, plcc, srcc, why_undefined
 from agenticiqa.eval.report.columns import Columns, Row, columns_of
 from agenticiqa.eval.report.pairs import pairwise_accuracy
-from agenticiqa.eval.report.predictors import BEST_TOOL, FOLDS, Predictor, best_tool, predictors
+from agenticiqa.eval.report.scorer_columns import BEST_TOOL, FOLDS, ScorerColumn, best_tool, scorer_columns
 from agenticiqa.eval.report.splits import Splits, medians
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
@@ -75,7 +75,7 @@ def summarize(
     """
     columns = columns_of(rows)
     scale = scale or _usual_scale(columns)
-    listed = predictors(columns)
+    listed = scorer_columns(columns)
     singles = {scorer.name: scorer.values for scorer in listed if scorer.kind == "tool"}
     best = best_tool(singles, columns.numbers("mos"), np.ones(len(columns), dtype=bool)) if len(columns) else None
     scored = int(columns.scored.sum())
@@ -100,7 +100,7 @@ def summarize(
     }
 
 
-def _over_splits(listed: Sequence[Predictor], columns: Columns, splits: tuple[Splits, str]) -> dict[str, Any]:
+def _over_splits(listed: Sequence[ScorerColumn], columns: Columns, splits: tuple[Splits, str]) -> dict[str, Any]:
     parts, mos = splits[0](columns.names, columns.contents), columns.numbers("mos")
     by_name = {scorer.name: medians(scorer.values, mos, parts) for scorer in listed}
     return {"of": splits[1], "count": len(parts), "systems": by_name}
@@ -146,7 +146,9 @@ def interval_coverage(columns: Columns, scale: MosScale | None) -> dict[str, dic
     return coverage
 
 
-def _system(scorer: Predictor, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None) -> dict[str, Any]:
+def _system(
+    scorer: ScorerColumn, columns: Columns, tools: Mapping[str, Tool], scale: MosScale | None
+) -> dict[str, Any]:
     """Return a scorer and its figures, as plain JSON types.
 
     ``n`` is the number of images with a value, ``unscored`` that of the others. ``fitted_on`` counts the images
@@ -170,7 +172,7 @@ def _system(scorer: Predictor, columns: Columns, tools: Mapping[str, Tool], scal
     }
 
 
-def _of_chosen(scorer: Predictor, here: NDArray[np.intp], columns: Columns, figure: Interval) -> Interval:
+def _of_chosen(scorer: ScorerColumn, here: NDArray[np.intp], columns: Columns, figure: Interval) -> Interval:
     """Remove the interval if the best tool would be chosen on too few scenes."""
     count = len({columns.contents[row] for row in here})
     if scorer.name != BEST_TOOL or figure.low is None or count >= 2 * FOLDS:
@@ -206,7 +208,7 @@ def _raw_error(x: Numbers, mos: Numbers, contents: list[str], scale: MosScale | 
 
 
 def _fitted_on(
-    scorer: Predictor, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
+    scorer: ScorerColumn, here: NDArray[np.intp], columns: Columns, tools: Mapping[str, Tool]
 ) -> dict[training_images.Way, int]:
     """Return how many images a model or a curve in a scorer was fitted on."""
     known: dict[Any, frozenset[training_images.Way]] = {}
@@ -223,7 +225,7 @@ def _fitted_on(
     return {**ways, "adapter": counts["adapter"]} if counts["adapter"] else ways
 
 
-def _difference(columns: Columns, other: Predictor) -> dict[str, Any]:
+def _difference(columns: Columns, other: ScorerColumn) -> dict[str, Any]:
     ours, mos = columns.numbers(columns.first), columns.numbers("mos")
     both = np.flatnonzero(np.isfinite(ours) & np.isfinite(other.values))
     contents = [columns.contents[row] for row in both]

@@ -37,7 +37,7 @@ def splits_named(text: str) -> tuple[Splits, str]:
         return partial(splits_of_file, Path(text)), f"splits of {Path(text).name}"
     if int(text) < 1:
         raise UserError(f"--splits {text}: give a number of at least 1, or a CSV file")
-    return partial(random_splits, int(text)), f"{text} random 80/20 splits by content (seed 0)"
+    return partial(random_splits, int(text)), f"{text} random 80/20 splits by scene (seed 0)"
 
 
 def random_splits(count: int, names: Sequence[str], contents: Sequence[str]) -> Parts:

@@ -40,7 +40,7 @@ class Rows:
     """N images: ``images`` of all photos, one after the other, with all series numbered.
 
     ``item`` is the number of the labeled image that a row was made from, -1 for a pristine photo. ``test`` marks rows
-    of held-out contents. ``content`` is the name of the content.
+    of held-out scenes. ``content`` is the name of the scene.
     """
 
     images: SeriesImages

@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(args: argparse.Namespace) -> None:
     good = listed_photos(DATA / "style_photos.csv", args.biq2021)
     samples = read_samples(args.photos, args.packages, args.cache, args.seed, good)
-    print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} contents\n")
+    print(f"{len(samples.kind)} samples of {len(np.unique(samples.content))} scenes\n")
     without, compared = held_out(samples, args.seed)
     share = np.array([NETWORK_SHARE[name] for name in DETECTABLE])
     for title, trained, curves in (

@@ -3,7 +3,7 @@
 Without labels, the model's reliability ``r_V`` (its correlation with the true MOS) is estimated from its agreement with
 a tool of known reliability: ``corr(T, V) = r_T r_V`` if their errors are independent. The value is slightly higher,
 because the errors of models and tools are correlated (``SHARED_ERROR``, measured on 15 models). The most reliable tool
-is used. If no reliability is known, three predictors are used: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))``
+is used. If no reliability is known, three scorers are used: ``r_V = sqrt(corr(T, V) corr(V, O) / corr(T, O))``
 (triple collocation, Stoffelen 1998, JGR Oceans 103), with each further tool in turn as ``O``. With few images the
 estimate is shrunk toward that of a typical model, or toward 0 if it looks like a model at chance. With labels, both
 reliabilities are correlations with the labels.
@@ -159,7 +159,7 @@ def estimated_reliability(rows: Sequence[FusionRow], tool_reliability: float | N
 
 
 def three_way(name: str, rows: Sequence[FusionRow]) -> float | None:
-    """Return the model's reliability from three correlations with ``name`` as third predictor, or ``None``."""
+    """Return the model's reliability from three correlations with ``name`` as third scorer, or ``None``."""
     tools, model = [row.tool_score for row in rows], [row.expectation for row in rows]
     others = [row.others[name] for row in rows]
     shared = agreement(tools, others)

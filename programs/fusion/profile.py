@@ -18,7 +18,7 @@ HEADER = """\
 # A fusion profile, written by "agenticiqa calibrate fusion": the errors of the tools and of one model, in levels, and
 # the mapping of the model's expected level to the scale. To use it, write "fusion: THIS_FILE" in a configuration.
 """
-LARGEST_ERROR = 100.0  # levels; a predictor with this error has no influence
+LARGEST_ERROR = 100.0  # levels; a tool score or a model with this error has no influence
 NEAREST_END = 0.005  # share of the scale; expectations nearer to its ends are clipped to this distance
 LARGEST_POSITION = 6.0  # levels; a little more than position(5)
 # Levels. This and the share in ``fit`` were chosen with CLIVE and simulated models that obey text in images.

@@ -35,7 +35,7 @@ def each(n: int) -> list[str]:
 
 
 def draw(kind: str, contents: int, rng: np.random.Generator) -> tuple[Numbers, Numbers, Numbers]:
-    """Return the predictions of two predictors that share a part of their errors, and MOS; 18 images for each content.
+    """Return the predictions of two scorers that share a part of their errors, and MOS; 18 images for each content.
 
     In a mild population, all values are normal. A hard one has long-tailed MOS, heavy-tailed errors and one slope
     for each content. At chance, predictions do not depend on MOS.

@@ -1,4 +1,4 @@
-"""A run's figures from its rows: predictors and their images, counts of the others, and the report's notes."""
+"""A run's figures from its rows: scorers and their images, counts of the others, and the report's notes."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.report.columns import columns_of
 from agenticiqa.eval.report.model import terminal
-from agenticiqa.eval.report.predictors import chosen_on_other_images, predictors
+from agenticiqa.eval.report.scorer_columns import chosen_on_other_images, scorer_columns
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
 from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.tools import TOOLS
@@ -84,10 +84,10 @@ def named(rows: list[dict[str, Any]], tools: Any = TOOLS) -> dict[str, Any]:
 
 
 def values(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    return {each.name: each.values for each in predictors(columns_of(rows))}
+    return {each.name: each.values for each in scorer_columns(columns_of(rows))}
 
 
-def test_every_predictor_is_measured_on_images_with_its_values() -> None:
+def test_every_scorer_is_measured_on_images_with_its_values() -> None:
     found = systems(run_of_eight())
     counts = {"AgenticIQA": 6, "tool mean": 7, "best single tool": 7, "SSIM": 7, "NIQE": 3}
     assert {name: system["n"] for name, system in found.items()} == counts
@@ -143,7 +143,7 @@ def test_differences_are_taken_on_shared_images_and_shown_with_their_sign() -> N
     tools = [2.75, 29 / 12, 25 / 12, 2, 7 / 3, 8 / 3]
     assert difference["value"] == pytest.approx(srcc(OURS_OF_EIGHT, range(6)) - srcc(tools, range(6)))
     assert (difference["n"], difference["value"] > 0) == (6, True)
-    table = next(table for table in rating_report(named(run_of_eight())).tables if "other predictor" in table.headings)
+    table = next(table for table in rating_report(named(run_of_eight())).tables if "other scorer" in table.headings)
     assert table.lines[0][:2] == ["tool mean", "6"]
     assert table.lines[0][2].startswith(f"+{difference['value']:.3f} [")
     assert table.frame["difference"][0] == difference["value"], "unrounded"
@@ -273,14 +273,14 @@ def test_the_report_is_kept_as_json_and_as_markdown_and_the_terminal_shows_its_c
     shown = console.export_text()
     lines = [line for line in text.splitlines() if line.startswith("| ")]
     cells = [cell.strip() for line in lines for cell in line.strip("|").split("|") if "---" not in cell]
-    assert len(cells) == 6 * (7 + 7) + 4 * 4, "predictors in two tables, and the differences to three of them"
+    assert len(cells) == 6 * (7 + 7) + 4 * 4, "scorers in two tables, and the differences to three of them"
     assert all(cell in shown for cell in cells)
 
 
 def test_a_terminal_has_five_notes_and_the_file_has_all_in_groups(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Eight images on which every predictor agrees completely, so that none has an interval."""
+    """Eight images on which every scorer agrees completely, so that none has an interval."""
     tools = [{"SSIM": 1 + n / 3, "GMSD": 1 + n / 4, "VIF": 1 + n / 5} for n in range(8)]
     rows = [row(n, 1 + n / 4, tools[n], training_parts=[("clive", "train")]) for n in range(8)]
     report = rating_report(named(rows, CALIBRATED))
@@ -314,7 +314,7 @@ def test_figures_on_images_that_a_tool_was_fitted_on_are_marked_everywhere(tmp_p
     assert any(line.startswith("| NIQE | 6 |") and line.endswith("| curve 2 |") for line in lines)
     assert any(line.startswith("| PSNR | 6 |") and line.endswith("| - |") for line in lines)
     assert "- Not held out: AgenticIQA, tool mean, best single tool, LEARNED-IQA, NIQE." in text
-    differences = text.partition("## SRCC of AgenticIQA minus SRCC of other predictors")[2].splitlines()[4:]
+    differences = text.partition("## SRCC of AgenticIQA minus SRCC of other scorers")[2].splitlines()[4:]
     assert len(differences) == 3
     assert all(line.endswith("| not held out |") for line in differences)
     assert not any("held out" in sentence for sentence in sentences(run_of_eight())), "on new images"

@@ -1,4 +1,4 @@
-"""Test parts of splits: by content, a fifth, the same every time; medians as computed by hand; files of splits."""
+"""Test parts of splits: by scene, a fifth, the same every time; medians as computed by hand; files of splits."""
 
 import json
 from collections.abc import Callable
@@ -59,7 +59,7 @@ def test_evaluate_gives_the_medians_beside_the_figures_of_all_images(
     labels, run = make_labels(scenes=6), tmp_path / "run"
     command = ["evaluate", str(labels), "--scorer", "BRISQUE", "--workers", "1", "--out", str(run)]
     assert main([*command, "--splits", "10"]) == 0
-    assert "Median over the test sets of 10 random 80/20 splits by content (seed 0)" in " ".join(
+    assert "Median over the test sets of 10 random 80/20 splits by scene (seed 0)" in " ".join(
         capsys.readouterr().out.split()
     )
     kept = json.loads((run / "report.json").read_text())

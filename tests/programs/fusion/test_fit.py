@@ -224,7 +224,7 @@ def test_with_labels_both_reliabilities_are_measured_on_labeled_rows() -> None:
     assert fit_profile([*rows[:9], *rows[200:]], tool_reliability=0.9).labels == 0
 
 
-def test_three_predictors_give_the_reliability_if_none_is_known() -> None:
+def test_three_scorers_give_the_reliability_if_none_is_known() -> None:
     profile = fit_profile(
         [FusionRow(r.tool_score, r.probabilities, others={"MINE": r.others["NIQE"]}) for r in simulated(0.5)]
     )

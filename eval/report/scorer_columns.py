@@ -32,8 +32,8 @@ ENOUGH = 0.5  # share of the images that a tool must have measured to be chosen
 
 
 @dataclass(frozen=True)
-class Predictor:
-    """A scorer of images: its values (N,), NaN where it has none.
+class ScorerColumn:
+    """A scorer of the table: its values (N,), NaN where it has none.
 
     ``used`` returns the tools that a row's value depends on. ``raw`` means that no curve was applied, and ``partial``
     that a tool ran only on images that it was chosen for. ``about`` lists the tools of the best single tool, with their
@@ -50,7 +50,7 @@ class Predictor:
     sources: Mapping[str, int] = field(default_factory=dict)
 
 
-def predictors(columns: Columns) -> list[Predictor]:
+def scorer_columns(columns: Columns) -> list[ScorerColumn]:
     """Return all scorers, ours first, single tools last; a fusion equal to our score is omitted."""
     predictions = columns.predictions
     ours = predictions[columns.first]
@@ -58,15 +58,15 @@ def predictors(columns: Columns) -> list[Predictor]:
     default = values.get(WITHOUT_PROFILE)
     if default is not None and np.allclose(default, ours, rtol=0, atol=1e-9, equal_nan=True):
         del values[WITHOUT_PROFILE]
-    listed: list[Predictor] = []
+    listed: list[ScorerColumn] = []
     for name, column in values.items():
         kind: Kind = "ours" if name == columns.first else "baseline"
         sources = _sources(columns, name, column)
         raw = name == columns.first != OURS
-        listed.append(Predictor(name, kind, column, _used(columns, name), raw=raw, sources=sources))
+        listed.append(ScorerColumn(name, kind, column, _used(columns, name), raw=raw, sources=sources))
         if len(sources) > 1:
             listed += [
-                Predictor(
+                ScorerColumn(
                     f"{name}, {source}", kind, np.where(_is(columns, source), column, np.nan), lambda _: frozenset()
                 )
                 for source in sources
@@ -76,13 +76,13 @@ def predictors(columns: Columns) -> list[Predictor]:
         listed.append(best)
     most = max((int(np.isfinite(column).sum()) for column in tools.values()), default=0)
     listed += [
-        Predictor(name, "tool", column, _always(name), partial=bool(np.isfinite(column).sum() < most))
+        ScorerColumn(name, "tool", column, _always(name), partial=bool(np.isfinite(column).sum() < most))
         for name, column in tools.items()
     ]
     return listed
 
 
-def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> Predictor | None:
+def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents: Sequence[str]) -> ScorerColumn | None:
     """Return the best single tool, chosen for each fold of scenes by its SRCC on the images of all other folds.
 
     Cross-validation avoids the bias of choosing the best tool on the same images. Only a tool that measured half of
@@ -101,7 +101,7 @@ def chosen_on_other_images(tools: Mapping[str, Numbers], mos: Numbers, contents:
         return None
     names, counts = np.unique(chosen[chosen != ""].astype(str), return_counts=True)
     about = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
-    return Predictor(BEST_TOOL, "baseline", values, lambda row: frozenset({str(chosen[row])}), about=about)
+    return ScorerColumn(BEST_TOOL, "baseline", values, lambda row: frozenset({str(chosen[row])}), about=about)
 
 
 def best_tool(tools: Mapping[str, Numbers], mos: Numbers, among: NDArray[np.bool_]) -> str | None:
