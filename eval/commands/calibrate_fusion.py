@@ -15,18 +15,17 @@ from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.cost import estimate
-from agenticiqa.programs.batch.find_jobs import find_jobs
+from agenticiqa.programs.batch.find_jobs import FoundJobs, find_jobs
 from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM, fit_rows, fitted_text
 from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.batch.plan_run import offsets_of_latest, plan_run
+from agenticiqa.programs.batch.plan_run import offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.expected_cost import print_estimate
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
-from agenticiqa.programs.cli.outputs import Appending, assess_and_write
 from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.sinks import Appending, RunState, assess_into
 from agenticiqa.programs.cli.status import OK, SOME_FAILED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.profile import write_fusion_profile
@@ -111,15 +110,14 @@ def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> t
     """
     workers, limits = workers_from(args, config), limits_from(args, config)
     with ResultsFile(file) as results, within(limits), within_batches(args, file, limits):
-        plan = plan_run(config, jobs, results)
+        state = RunState.of(config, FoundJobs(jobs), workers, results)
+        plan, summary = state.plan, state.summary
         print_estimate(estimate(config, plan.todo))
         install(config)
-        summary = Summary(len(jobs), assessed_before=len(jobs) - len(plan.todo))
-        if summary.assessed_before:
-            print(f"{summary.assessed_before} of {len(jobs)} were already rated", file=sys.stderr)
+        if plan.finished:
+            print(f"{plan.finished} of {len(jobs)} were already rated", file=sys.stderr)
         with continuing(file):
-            write = Appending(results, plan.settings)
-            assess_and_write(plan, workers, rows_with_fit_inputs(plan.program), write, summary)
+            assess_into([Appending(state, results)], state, rows_with_fit_inputs(plan.program))
         if summary.not_assessed:
             print_error(
                 f"stopped; {summary.not_assessed} images were not rated; run the same command again to continue {file}"

@@ -36,8 +36,8 @@ from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.outputs import incomplete_text, unscored_text
 from agenticiqa.programs.cli.printable import print_error
+from agenticiqa.programs.cli.sinks import print_incomplete, print_unscored
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import warn_of_other_prompts
@@ -158,10 +158,8 @@ def _evaluated(
     pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
     for doubt in filter(None, (contents_doubt(labels), near_duplicates_doubt(pairs))):
         print_error(doubt)
-    if counts["unscored"]:
-        print_error(unscored_text(counts["unscored"], len(rows), "the same command"))
-    if measured["incomplete"]:
-        print_error(incomplete_text(measured["incomplete"]))
+    print_unscored(counts["unscored"], len(rows), "the same command")
+    print_incomplete(measured["incomplete"])
     if counts["failed"]:
         return measured, SOME_FAILED
     return measured, UNSCORED if measured["unscored"] else OK

@@ -31,12 +31,21 @@ from agenticiqa.programs.tools.tool_curves import read_tool_curves
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A planned run. ``again`` counts the jobs of ``todo`` that have an outdated result, by reason."""
+    """A planned run: all its jobs, and those that have no current result (``todo``).
+
+    ``again`` counts the jobs of ``todo`` that have an outdated result, by reason.
+    """
 
     program: AgenticIQA
     settings: Mapping[str, Any]
+    jobs: Sequence[Job]
     todo: list[Job]
     again: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def finished(self) -> int:
+        """The number of jobs that have a current result."""
+        return len(self.jobs) - len(self.todo)
 
 
 def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -> RunPlan:
@@ -49,9 +58,10 @@ def plan_run(config: Config, jobs: Sequence[Job], results: ResultsFile | None) -
     if config.fusion.profile is not None:
         warn_of_other_prompts(config, settings["prompts"])
     if results is None:
-        return RunPlan(program, settings, list(jobs))
+        return RunPlan(program, settings, jobs, list(jobs))
     resumed = find_finished(jobs, results, settings)
-    return RunPlan(program, settings, [job for job in jobs if job not in resumed.finished], resumed.again)
+    todo = [job for job in jobs if job not in resumed.finished]
+    return RunPlan(program, settings, jobs, todo, resumed.again)
 
 
 # Settings of the connection may change when a run is resumed; models and prompts may not.

@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.programs.batch.results_file import ResultsFile
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.images.files import write_atomically
+from agenticiqa.programs.result import is_unscored
+from agenticiqa.signatures.types import FROM_REJECTED
 
 SUFFIX = ".summary.json"
 
@@ -35,6 +37,12 @@ class Summary:
     failed: list[str] = field(default_factory=list)
     skipped: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def count(self, row: Row) -> None:
+        """Count the result of an image."""
+        self.assessed += 1
+        self.unscored += is_unscored(row)
+        self.incomplete += row.get("probability_source") in FROM_REJECTED
 
     @property
     def not_assessed(self) -> int:

@@ -9,22 +9,21 @@ from typing import Any
 from agenticiqa.programs.backends.answer_cache import install
 from agenticiqa.programs.backends.run_context import within
 from agenticiqa.programs.batch.find_jobs import find_jobs
-from agenticiqa.programs.batch.plan_run import plan_run
+from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.batch.summary import Summary
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
-from agenticiqa.programs.cli.output_paths import check_outputs, written
-from agenticiqa.programs.cli.outputs import assess_and_write, incomplete_text
-from agenticiqa.programs.cli.printable import json_text, print_error, print_note
+from agenticiqa.programs.cli.output_paths import check_outputs, write_all
+from agenticiqa.programs.cli.printable import json_text, print_error
+from agenticiqa.programs.cli.sinks import RunState, Sink, assess_into, print_incomplete, to_row_from
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import path_of
-from agenticiqa.programs.images.files import printable_path, write_atomically
+from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
-from agenticiqa.programs.pictures import draw
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment
 from agenticiqa.programs.stages.tool_runs import applicable
@@ -40,42 +39,53 @@ HEADINGS = ("rank", "image", "score", "80 % interval", "bytes", "bits/pixel", "m
 def compare(images: Sequence[str], args: Namespace) -> int:
     """Assess the images, and print them by score with their metrics; the status says whether all were assessed."""
     config, workers, limits = settings_from(args)
-    found = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
-    print_error(*found.not_assessed)
-    if not found.jobs:
+    inputs = find_jobs(images, DEFAULT_QUERY, args.reference, args.resize_reference)
+    print_error(*inputs.not_assessed)
+    if not inputs.jobs:
         return USAGE
-    check_outputs(args, found.jobs, args.config)
-    shown = [job.image for job in found.jobs]
-    to_row = draw.drawing_into(args.save_maps, shown) if args.save_maps else Assessment.to_dict
+    check_outputs(args, inputs.jobs, args.config)
     tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
-    summary = Summary(len(found.jobs) + len(found.problems), failed=list(map(str, found.problems)))
-    rows: dict[Any, Row] = {}
+    to_row = partial(row_with_metrics, tools, to_row_from(args, inputs.jobs))
     install(config)
     with within(limits):
-        plan = plan_run(config, found.jobs, None)
-        errors = assess_and_write(plan, workers, partial(row_with_metrics, tools, to_row), rows.__setitem__, summary)
-    ranked = sorted((_with_bytes(job, row) for job, row in rows.items()), key=lambda row: -(row["quality_score"] or 0))
-    for rank, row in enumerate(ranked, 1):
-        row["rank"] = rank
-    if not ranked:
-        return USAGE
-    tables = {"Ranking, best first": ranking(ranked), "Metrics": metrics(ranked)}
-    failed = bool(errors or summary.failed or summary.not_assessed)
-    if args.html:
-        if written(args.html, lambda: _write_page(args.html, ranked, tables, summary.failed)):
-            print_note(f"The page was written to {printable_path(args.html)}")
+        state = RunState.of(config, inputs, workers)
+        comparison = Comparison(args, state.summary)
+        assess_into([comparison], state, to_row)
+    return comparison.close()
+
+
+class Comparison(Sink):
+    """The ranking of all images with their metrics, as tables, JSON or a page; an interrupted run has none."""
+
+    def __init__(self, args: Namespace, summary: Summary) -> None:
+        self._args, self._summary = args, summary
+        self._rows: list[Row] = []
+
+    def write(self, job: Job, row: Row) -> None:
+        """Keep the row, with the size of the file."""
+        self._rows.append(_with_bytes(job, row))
+
+    def close(self) -> int:
+        """Print the ranking, and write the page."""
+        args, summary = self._args, self._summary
+        ranked = sorted(self._rows, key=lambda row: -(row["quality_score"] or 0))
+        if not ranked:
+            return USAGE
+        for rank, row in enumerate(ranked, 1):
+            row["rank"] = rank
+        tables = {"Ranking, best first": ranking(ranked), "Metrics": metrics(ranked)}
+        pages = [("page", args.html, lambda: _write_page(args.html, ranked, tables, summary.failed))]
+        is_written = all(write_all(pages))
+        if args.json:
+            print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
         else:
-            failed = True
-    if args.json:
-        print(json_text({"images": ranked, "failed": summary.failed}, indent=2))
-    else:
-        for headings, lines in tables.values():
-            render.print_lines(headings, lines)
-    if summary.incomplete:
-        print_error(incomplete_text(summary.incomplete))
-    if failed:
-        return SOME_FAILED
-    return UNSCORED if summary.unscored else OK
+            for headings, lines in tables.values():
+                render.print_lines(headings, lines)
+        print_incomplete(summary.incomplete)
+        is_drawn = all(row.get("map", "") is not None for row in ranked)
+        if summary.failed or summary.not_assessed or not is_written or not is_drawn:
+            return SOME_FAILED
+        return UNSCORED if summary.unscored else OK
 
 
 def ranking(rows: Sequence[Row]) -> Lines:
@@ -95,7 +105,7 @@ def ranking(rows: Sequence[Row]) -> Lines:
 def metrics(rows: Sequence[Row]) -> Lines:
     """Return a line for each metric with its better direction and the raw value of each image."""
     names = dict.fromkeys(name for row in rows for name in row["metrics"])
-    better = {name: found["higher_is_better"] for row in rows for name, found in row["metrics"].items()}
+    better = {name: metric["higher_is_better"] for row in rows for name, metric in row["metrics"].items()}
     lines = [
         [name, "higher" if better[name] else "lower", *(_value(row["metrics"].get(name)) for row in rows)]
         for name in names
@@ -107,7 +117,7 @@ def _value(metric: dict[str, Any] | None) -> str:
     return "-" if metric is None or metric["raw"] is None else with_unit(metric["raw"], metric["unit"])
 
 
-def _with_bytes(job: Any, row: Row) -> Row:
+def _with_bytes(job: Job, row: Row) -> Row:
     """Return the row with the size of the file in bytes and bits per pixel; both ``None`` without a file."""
     path, (width, height) = path_of(job.image), row["size"]
     size = path.stat().st_size if path and path.exists() else None

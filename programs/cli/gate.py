@@ -132,25 +132,15 @@ def table_text(results: Sequence[GateResult]) -> str:
 def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> None:
     """Write the contact sheet of the results of these jobs, filtered by reason. Raises OSError."""
     from agenticiqa.programs.cli import overview  # these load DSPy
-    from agenticiqa.programs.page.entry import Entry
+    from agenticiqa.programs.page.entry import Entry, SheetCard
 
-    entries = {
-        job: Entry(
-            image=result.image,
-            sha256=_sha256(job),
-            score=result.measured.get("score"),
-            low=None,
-            high=None,
-            level="",
-            distortion=", ".join(result.reasons),
-            severity="refused:",
-            place="",
-            explanation=_why(result),
-            answer="accepted" if result.accepted else "refused",
-        )
-        for job, result in zip(jobs, results, strict=False)  # fewer results after Ctrl-C
-    }
-    overview.write_sheet(page, entries, ())
+    cards = {}
+    for job, result in zip(jobs, results, strict=False):  # fewer results after Ctrl-C
+        entry = Entry(result.image, _sha256(job), result.measured.get("score"), explanation=_why(result))
+        cards[job] = SheetCard(entry, "accepted")
+        if result.reasons:
+            cards[job] = SheetCard(entry, "refused", _verdict(result), ", ".join(result.reasons))
+    overview.write_sheet(page, cards)
 
 
 def _sha256(job: Job) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.find_jobs import find_jobs
 from agenticiqa.programs.batch.job import Job, failure_text
-from agenticiqa.programs.cli.output_paths import check_outputs, written
-from agenticiqa.programs.cli.printable import is_stdout, json_text, print_error, print_note, write_output
+from agenticiqa.programs.cli.output_paths import check_outputs, write_all
+from agenticiqa.programs.cli.printable import json_text, print_error, write_output
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, USAGE
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import name_of
-from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.images.files import one_line
 from agenticiqa.programs.images.finding import expanded
 from agenticiqa.programs.page.csv_text import csv_text
 from agenticiqa.programs.tools import TOOLS, find_tool
@@ -115,12 +115,10 @@ def show(tools: Sequence[Tool], rows: Sequence[Measurement], args: Namespace, *,
         print(json_text(rows, indent=2))
     elif args.csv:
         table = table_of_values(tools, rows)
-        if not written(args.csv, lambda: write_output(args.csv, table)):
+        if not all(write_all([("table", args.csv, lambda: write_output(args.csv, table))])):
             print_error("the values are printed to stdout instead")
             print(table, end="")
             return False
-        if not is_stdout(args.csv):
-            print_note(f"The table was written to {printable_path(args.csv)}")
     elif alone and len(tools) == 1:
         for row in rows:
             if row[tools[0].name] is not None:

@@ -55,26 +55,24 @@ def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.Pa
         _check_writable(output)
 
 
-def written(path: str | os.PathLike[str], write: Callable[[], None]) -> bool:
-    """Write an output and return whether it was written; an OSError is printed in one line, not raised."""
-    try:
-        write()
-    except OSError as error:
-        print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
-        return False
-    return True
-
-
 def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]]]) -> list[bool]:
     """Write each requested output, even after another one failed; return whether each was written.
 
-    An output is its name in messages, its path (``None`` if not requested), and the function that writes it.
+    An output is its name in messages, its path (``None`` if not requested), and the function that writes it. An OSError
+    is printed in one line, not raised.
     """
     done = []
     for name, path, write in outputs:
-        if path is not None:
-            done.append(written(path, write))
-            if done[-1] and not is_stdout(path):
+        if path is None:
+            continue
+        try:
+            write()
+        except OSError as error:
+            print_error(f"{printable_path(path)}: cannot be written ({error.strerror or error})")
+            done.append(False)
+        else:
+            done.append(True)
+            if not is_stdout(path):
                 print_note(f"The {name} was written to {printable_path(path)}")
     return done
 

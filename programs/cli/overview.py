@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from agenticiqa.programs.batch.plan_run import RunPlan, absolute, offsets_of_lat
 from agenticiqa.programs.batch.results_file import ResultsFile, Row, question_of
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.output_paths import write_all
-from agenticiqa.programs.cli.outputs import Write, until_stdout_fails
 from agenticiqa.programs.cli.printable import is_stdout, print_error, write_output
+from agenticiqa.programs.cli.sinks import RunState, Sink, problem_text
 from agenticiqa.programs.cli.status import BELOW, OK, SOME_FAILED, UNSCORED, worst
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import printable_path, write_atomically
 from agenticiqa.programs.page.csv_text import csv_text
-from agenticiqa.programs.page.entry import Entry, entry_of, with_caveats, worst_first
+from agenticiqa.programs.page.entry import Entry, SheetCard, entry_of, result_card, with_caveats, worst_first
 from agenticiqa.programs.result_row import ALSO_SHOWN, fault_of
 
 Entries = dict[Job, Entry]
@@ -55,30 +55,64 @@ def replaces_results(args: Namespace) -> bool:
     return bool(args.html or args.csv or args.worst)
 
 
-def collect_entries(write: Write | None, entries: Entries, stdout_errors: list[OSError]) -> Write:
-    """Return a function that adds each result to the entries, and writes it if ``write`` is given.
+class Overview(Sink):
+    """The outputs of ``--html``, ``--csv``, ``--worst`` and ``--fail-under``, for all results of the run.
 
-    An error of stdout is added to ``stdout_errors``.
+    With a results file, results of earlier runs are included. An interrupted run has no overview.
     """
-    show = until_stdout_fails(write, stdout_errors)
 
-    def gather(job: Job, row: Row) -> None:
-        entries[job] = entry_of(row)
-        if show:
-            show(job, row)
+    def __init__(self, args: Namespace, run: RunState) -> None:
+        self._args, self._run = args, run
+        self._entries: Entries = {}
+        self._failed: list[str] = []
 
-    return gather
+    def write(self, job: Job, row: Row) -> None:
+        """Keep the fields that the overview shows."""
+        self._entries[job] = entry_of(row)
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Keep the line of a failed image."""
+        self._failed.append(problem_text(job, error))
+
+    def close(self) -> int:
+        """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
+        if self._run.results and self._run.kept_file:
+            self._entries |= entries_in(self._run.results, self._run.plan)
+        in_order = worst_first([*self._entries.values()])
+        status = self._write_files(in_order)
+        if self._args.worst:
+            scored = [entry for entry in in_order if entry.score is not None][: self._args.worst]
+            lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
+            render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
+        return worst(status, _status_below(in_order, self._args.fail_under))
+
+    def _write_files(self, in_order: Sequence[Entry]) -> int:
+        """Write the files, even after one failed; if the results are nowhere else, print the table to stdout."""
+        args, table = self._args, table_text(in_order)
+        done = write_all(
+            [
+                ("contact sheet", args.html, self._write_sheet),
+                ("table", args.csv, lambda: write_output(args.csv, table)),
+            ]
+        )
+        if done and not any(done) and not (args.json or args.jsonl):
+            print_error("the results are printed to stdout instead")
+            sys.stdout.write(table)
+        return OK if all(done) else SOME_FAILED
+
+    def _write_sheet(self) -> None:
+        write_sheet(self._args.html, {job: result_card(entry) for job, entry in self._entries.items()}, self._failed)
 
 
-def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entries:
-    """Return an entry for each job that has a result in the file, with the settings of this run.
+def entries_in(results: ResultsFile, plan: RunPlan) -> Entries:
+    """Return an entry for each job of the plan that has a result in the file, with the settings of this run.
 
     A path in a row is relative to the current folder or to the folder of the file, as with ``--resume``.
     """
-    by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in jobs}
+    by_path = {(absolute(job.name, os.getcwd()), job.asked): job for job in plan.jobs}
     folders = (os.getcwd(), os.path.dirname(os.path.realpath(results.path)))
     entries: Entries = {}
-    for row in results.rows(offsets_of_latest(jobs, results, plan.settings)):
+    for row in results.rows(offsets_of_latest(plan.jobs, results, plan.settings)):
         keys = [(absolute(row["image"], folder), question_of(row)) for folder in folders]
         job = next(by_path[key] for key in keys if key in by_path)
         if why := fault_of(row):
@@ -88,61 +122,42 @@ def entries_in(results: ResultsFile, jobs: Sequence[Job], plan: RunPlan) -> Entr
     return entries
 
 
-def show_overview(args: Namespace, entries: Entries, failed: Sequence[str]) -> int:
-    """Write and print the requested outputs, and return the exit status.
-
-    The status is OK, BELOW or UNSCORED by ``--fail-under``, or SOME_FAILED if a file cannot be written. Such a file is
-    reported, and the others are still written. If the results are nowhere else, the table is printed to stdout.
-    """
-    in_order = worst_first([*entries.values()])
-    table = table_text(in_order)
-    done = write_all(
-        [
-            ("contact sheet", args.html, lambda: write_sheet(args.html, entries, failed)),
-            ("table", args.csv, lambda: write_output(args.csv, table)),
-        ]
-    )
-    if done and not any(done) and not (args.json or args.jsonl):
-        print_error("the results are printed to stdout instead")
-        sys.stdout.write(table)
-    if args.worst:
-        scored = [entry for entry in in_order if entry.score is not None][: args.worst]
-        lines = [[f"{entry.score:.2f}", entry.image, entry.finding] for entry in scored]
-        render.print_lines(*with_caveats(scored, ("score", "image", "main distortion"), lines))
-    status = OK if all(done) else SOME_FAILED
-    if args.fail_under is None:
-        return status
-    below = [entry for entry in in_order if entry.score is not None and entry.score < args.fail_under]
+def _status_below(entries: Sequence[Entry], limit: float | None) -> int:
+    """Report entries below ``--fail-under``, or without a score; return the status for them."""
+    if limit is None:
+        return OK
+    below = [entry for entry in entries if entry.score is not None and entry.score < limit]
     if below:
         print_error(
-            f"{len(below)} of {len(in_order)} images score below {args.fail_under:g}. The lowest score is "
+            f"{len(below)} of {len(entries)} images score below {limit:g}. The lowest score is "
             f"{below[0].score:.2f}: {below[0].image}"
         )
-    unscored = [entry.image for entry in in_order if entry.score is None]
+    unscored = [entry.image for entry in entries if entry.score is None]
     if unscored:
         print_error(
-            f"{len(unscored)} of {len(in_order)} images have no score to compare with --fail-under "
-            f"{args.fail_under:g}. The first is {unscored[0]}"
+            f"{len(unscored)} of {len(entries)} images have no score to compare with --fail-under {limit:g}. The "
+            f"first is {unscored[0]}"
         )
-    found = BELOW if below else UNSCORED if unscored else OK
-    return worst(status, found)
+    if below:
+        return BELOW
+    return UNSCORED if unscored else OK
 
 
 def table_text(entries: Sequence[Entry]) -> str:
     """Return the entries as CSV (RFC 4180, UTF-8): scores in 1..5, an empty field for a missing value."""
     lines = [[getattr(entry, name, entry.shown.get(name, "")) for name in COLUMNS] for entry in entries]
     return csv_text(
-        [COLUMNS, *([round(each, 4) if isinstance(each, float) else each for each in line] for line in lines)]
+        [COLUMNS, *([round(cell, 4) if isinstance(cell, float) else cell for cell in line] for line in lines)]
     )
 
 
-def write_sheet(page: Path, entries: Entries, failed: Sequence[str]) -> None:
-    """Write the contact sheet of these entries, with a line for each image that ``failed``. Raises OSError."""
-    from agenticiqa.programs.page.sheet import contact_sheet  # imported here because they load Jinja
+def write_sheet(page: Path, cards: Mapping[Job, SheetCard], failed: Sequence[str] = ()) -> None:
+    """Write the contact sheet of these images, with a line for each image that ``failed``. Raises OSError."""
+    from agenticiqa.programs.page.sheet import contact_sheet  # imported on use: they load Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
-    wanted = [ThumbnailRequest(job.image, entry.sha256) for job, entry in entries.items()]
-    made = write_thumbnails(wanted, folder_beside(page), workers=available_cores())
-    thumbnails = [*render.progress(made, len(wanted), "thumbnails")]
-    title = f"Image quality: {len(entries)} image{'s' if len(entries) != 1 else ''}"
-    write_atomically(page, contact_sheet([*entries.values()], thumbnails, page, title, failed))
+    requests = [ThumbnailRequest(job.image, card.entry.sha256) for job, card in cards.items()]
+    files = write_thumbnails(requests, folder_beside(page), workers=available_cores())
+    thumbnails = [*render.progress(files, len(requests), "thumbnails")]
+    title = f"Image quality: {len(cards)} image{'s' if len(cards) != 1 else ''}"
+    write_atomically(page, contact_sheet([*cards.values()], thumbnails, page, title, failed))

@@ -2,36 +2,51 @@
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from statistics import median
 
-from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.batch.job import Job
+from agenticiqa.programs.batch.results_file import Row
 from agenticiqa.programs.cli import render
-from agenticiqa.programs.cli.outputs import Write
-from agenticiqa.programs.cli.overview import Entries, collect_entries
-from agenticiqa.programs.page.entry import Entry, Lines, with_caveats, worst_first
+from agenticiqa.programs.cli.sinks import Sink
+from agenticiqa.programs.cli.status import OK
+from agenticiqa.programs.page.entry import Entry, Lines, entry_of, with_caveats, worst_first
 from agenticiqa.signatures.vocabulary import LEVELS
 
 FEWEST = 10  # with fewer images, each gets a card instead of a line
 
 
 def is_ranked(args: Namespace, images: int) -> bool:
-    """Return whether results are shown as one table: on a terminal, unless -v or --jsonl asks for each."""
-    return images >= FEWEST and render.stdout_console().is_terminal and not (args.jsonl or args.verbose)
+    """Return whether results are shown as one table: on a terminal, unless -v asks for each."""
+    return images >= FEWEST and render.stdout_console().is_terminal and not args.verbose
 
 
-@contextmanager
-def ranking_of(summary: Summary) -> Iterator[Write]:
-    """Collect results, and print them by score with a summary at the end, even if the run is interrupted."""
-    entries: Entries = {}
-    try:
-        yield collect_entries(None, entries, [])
-    finally:
-        if entries:
-            in_order = worst_first([*entries.values()])
+class Ranking(Sink):
+    """The results by score with a summary, printed at the end, even if the run is interrupted."""
+
+    def __init__(self) -> None:
+        self._entries: list[Entry] = []
+        self._failed = 0
+
+    def write(self, job: Job, row: Row) -> None:
+        """Keep the fields that the table shows."""
+        self._entries.append(entry_of(row))
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Count the failure."""
+        self._failed += 1
+
+    def interrupt(self, error: BaseException) -> None:
+        """Print the finished results."""
+        self.close()
+
+    def close(self) -> int:
+        """Print the table, unless no image was assessed."""
+        if self._entries:
+            in_order = worst_first(self._entries)
             render.print_lines(*ranking(in_order))
-            print(summary_text(in_order, len(summary.failed)))
+            print(summary_text(in_order, self._failed))
+        return OK
 
 
 def ranking(entries: Sequence[Entry]) -> Lines:
@@ -53,7 +68,7 @@ def summary_text(entries: Sequence[Entry], failed: int) -> str:
     if not scores:
         return counted
     levels = Counter(entry.level for entry in entries)
-    each = ", ".join(
+    per_level = ", ".join(
         f"{levels[word]} {word.lower()}" for word in sorted(LEVELS, key=LEVELS.__getitem__) if levels[word]
     )
-    return f"{counted}: median {median(scores):.2f}, {min(scores):.2f} to {max(scores):.2f}; {each}"
+    return f"{counted}: median {median(scores):.2f}, {min(scores):.2f} to {max(scores):.2f}; {per_level}"

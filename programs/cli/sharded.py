@@ -11,8 +11,8 @@ from agenticiqa.programs.batch.plan_run import run_settings
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.options import settings_from
 from agenticiqa.programs.cli.output_paths import check_outputs
-from agenticiqa.programs.cli.outputs import incomplete_text, unfitted_text
 from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.sinks import print_incomplete, print_unfitted
 from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import one_line
@@ -52,8 +52,7 @@ def run(args: Namespace) -> int:
     status = _reported(ended, args.parquet)
     rated = ended.figures["assessed"] - ended.figures["unscored"]
     queries = {} if args.options else {args.query: rated}
-    if unfitted := unfitted_text(config, queries, rated, args.parquet):
-        print_note(unfitted)
+    print_unfitted(config, queries, rated, args.parquet)
     return status
 
 
@@ -67,8 +66,7 @@ def _reported(ended: RunOfShards, folder: str) -> int:
         f"{counts['assessed']} assessed, {counts['failed']} failed; {folder} has {counts['shards']} of "
         f"{len(ended.planned)} shards{before}"
     )
-    if counts["incomplete"]:
-        print_error(incomplete_text(counts["incomplete"]))
+    print_incomplete(counts["incomplete"])
     if ended.stopped_by:
         print_error(one_line(ended.stopped_by))
     for number, why in sorted(ended.set_aside.items()):

@@ -9,5 +9,5 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def worst(*statuses: int) -> int:
-    """Return the status that matters most: a failure, then a score below the limit, then a missing score."""
-    return max(statuses, key=(OK, UNSCORED, BELOW, SOME_FAILED).index)
+    """Return the status that matters most: wrong usage, a failure, a score below the limit, a missing score."""
+    return max(statuses, key=(OK, UNSCORED, BELOW, SOME_FAILED, USAGE).index)

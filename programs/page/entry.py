@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenticiqa.programs.page.findings import distortions_of, place_of
 from agenticiqa.programs.result_row import ALSO_SHOWN
@@ -30,14 +30,14 @@ class Entry:
     image: str
     sha256: str
     score: float | None
-    low: float | None
-    high: float | None
-    level: str
-    distortion: str
-    severity: str
-    place: str
-    explanation: str
-    answer: str
+    low: float | None = None
+    high: float | None = None
+    level: str = ""
+    distortion: str = ""
+    severity: str = ""
+    place: str = ""
+    explanation: str = ""
+    answer: str = ""
     caveat: str = ""
     shown: Mapping[str, Any] = field(default_factory=dict)
 
@@ -101,9 +101,33 @@ def _caveat(row: Mapping[str, Any]) -> str:
     return "; ".join([*reasons, *filter(None, [(row.get("reference_check") or {}).get("sentence")])])
 
 
+class SheetCard(NamedTuple):
+    """One image on a contact sheet.
+
+    The score of the entry, or ``title`` if it has none, is the headline. ``caption`` is the line below, with the
+    entry's explanation as its tooltip. ``group`` is the value by which the sheet filters images.
+    """
+
+    entry: Entry
+    title: str
+    caption: str = "no distortion found"
+    group: str = NONE_FOUND
+
+
+def result_card(entry: Entry) -> SheetCard:
+    """Return the card of a result: its answer if it has no score, and its main distortion."""
+    title = entry.answer or "no score"
+    return SheetCard(entry, title, entry.finding, entry.main) if entry.finding else SheetCard(entry, title)
+
+
 def worst_first(entries: list[Entry]) -> list[Entry]:
     """Return the entries by score, lowest first, then by name; entries without a score are the last."""
-    return sorted(entries, key=lambda entry: (entry.score is None, entry.score or 0.0, entry.image))
+    return sorted(entries, key=worst_key)
+
+
+def worst_key(entry: Entry) -> tuple[bool, float, str]:
+    """Return the key that sorts entries as ``worst_first`` does."""
+    return entry.score is None, entry.score or 0.0, entry.image
 
 
 def with_caveats(entries: Sequence[Entry], headings: Sequence[str], lines: Sequence[Sequence[str]]) -> Lines:

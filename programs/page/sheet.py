@@ -6,36 +6,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from agenticiqa.programs.page.entry import Entry, worst_first
+from agenticiqa.programs.page.entry import Entry, SheetCard, worst_key
 from agenticiqa.programs.page.render import inline, render
 from agenticiqa.programs.page.thumbnails import folder_beside
 from agenticiqa.signatures.vocabulary import LEVELS
 
 
 def contact_sheet(
-    entries: Sequence[Entry], thumbnails: Sequence[str | None], page: Path, title: str, failed: Sequence[str] = ()
+    cards: Sequence[SheetCard], thumbnails: Sequence[str | None], page: Path, title: str, failed: Sequence[str] = ()
 ) -> str:
     """Return the HTML of a contact sheet for the file ``page``.
 
-    ``thumbnails`` has the name of each entry's file in ``thumbnails.folder_beside(page)``, or ``None``. ``failed`` has
-    a line for each image that could not be assessed.
+    ``thumbnails`` has the name of each card's file in ``thumbnails.folder_beside(page)``, or ``None``. ``failed`` has a
+    line for each image that could not be assessed.
     """
-    files = dict(zip(map(id, entries), thumbnails, strict=True))
     folder = quote(folder_beside(page).name)
-    found = Counter(entry.main for entry in entries)
+    pairs = sorted(zip(cards, thumbnails, strict=True), key=lambda pair: worst_key(pair[0].entry))
     return render(
         "page/sheet.html",
         {
             "title": title,
             "script": inline("sheet.js"),
-            "distortions": found.most_common(),
+            "groups": Counter(card.group for card in cards).most_common(),
             "failed": failed,
-            "levels": _levels(entries),
-            "cards": [
-                (entry, link_to(entry.image, page), file and f"{folder}/{file}")
-                for entry in worst_first([*entries])
-                for file in [files[id(entry)]]
-            ],
+            "levels": _levels([card.entry for card in cards]),
+            "cards": [(card, link_to(card.entry.image, page), file and f"{folder}/{file}") for card, file in pairs],
         },
     )
 

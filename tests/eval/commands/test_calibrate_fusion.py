@@ -9,7 +9,7 @@ import pytest
 
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.batch.fit_fusion import fit_rows
-from agenticiqa.programs.cli import outputs
+from agenticiqa.programs.cli.sinks import Appending
 from agenticiqa.programs.fusion.profile import FusionProfile, read_fusion_profile
 from support.fake_server import Server, fake_server
 from support.files import json_lines
@@ -138,14 +138,14 @@ def test_ctrl_c_and_a_limit_lose_nothing(
     assert "9 images were not rated; run the same command again to continue" in capsys.readouterr().err
     assert calibrate(*command, "--max-usd", 0) == 1
     assert not out.exists()
-    append = outputs.Appending.__call__
+    append = Appending.write
 
     def interrupted(*given: Any) -> None:
         append(*given)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(outputs.Appending, "__call__", interrupted)
+        patch.setattr(Appending, "write", interrupted)
         assert calibrate(*command, "--workers", 1) == 130
     assert "run the same command again to continue from the results in" in capsys.readouterr().err
     kept = len(json_lines(tmp_path / "profile.rows.jsonl"))

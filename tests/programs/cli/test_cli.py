@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 from PIL import Image
 
-from agenticiqa.programs.cli import outputs
+from agenticiqa.programs.cli import sinks
 from agenticiqa.programs.cli.commands import Command
 from agenticiqa.programs.cli.main import main
 from support.files import json_lines
@@ -88,13 +88,13 @@ def test_a_degraded_copy_scores_below_its_original(examples, capsys):
 
 
 def test_an_interrupted_run_reports_its_progress_and_how_to_continue(album, tmp_path, capsys, monkeypatch):
-    assess_many = outputs.assess_many
+    assess_many = sinks.assess_many
 
     def interrupted(*given):
         yield next(assess_many(*given))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(outputs, "assess_many", interrupted)
+    monkeypatch.setattr(sinks, "assess_many", interrupted)
     file = tmp_path / "scores.jsonl"
     assert main(["assess", str(album), "--jsonl", str(file)]) == 130
     assert len(json_lines(file)) == 1

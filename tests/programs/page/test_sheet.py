@@ -12,7 +12,7 @@ from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.decoding import decode, open_bytes
 from agenticiqa.programs.page.comparison import comparison_page
-from agenticiqa.programs.page.entry import Entry, entry_of, worst_first
+from agenticiqa.programs.page.entry import Entry, SheetCard, entry_of, result_card, worst_first
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
@@ -29,7 +29,8 @@ def entry(image: str, score: float | None, distortion: str = "", **changes: str)
 
 
 def sheet(tmp_path: Path, *entries: Entry) -> str:
-    return contact_sheet(entries, ["abc.webp"] * len(entries), tmp_path / "sheet.html", "A title <b>", ["c.png: bad"])
+    cards, files = [result_card(each) for each in entries], ["abc.webp"] * len(entries)
+    return contact_sheet(cards, files, tmp_path / "sheet.html", "A title <b>", ["c.png: bad"])
 
 
 def test_the_lowest_score_comes_first_and_missing_scores_last(tmp_path: Path) -> None:
@@ -45,6 +46,15 @@ def test_distortions_are_named_as_on_the_cards(tmp_path: Path) -> None:
     assert '<option value="blur">blur (1)</option>' in text
     assert ">severe blur, center</span>" in text
     assert "Blurs" not in text.replace("Blurs is seen", "")
+
+
+def test_a_card_has_its_own_title_caption_and_group(tmp_path: Path) -> None:
+    refused = SheetCard(Entry("a.png", "ab" * 32, None, explanation="too small"), "refused", "refused: small", "small")
+    accepted = SheetCard(Entry("b.png", "cd" * 32, None), "accepted")
+    text = contact_sheet([refused, accepted], [None, None], tmp_path / "sheet.html", "Uploads")
+    assert '<option value="small">small (1)</option>' in text
+    assert '<b>refused</b><br><span title="too small">refused: small</span>' in text
+    assert "<b>accepted</b><br><span>no distortion found</span>" in text
 
 
 def test_numbers_of_a_column_are_aligned_at_the_decimal_point() -> None:
@@ -165,7 +175,8 @@ def test_the_sheet_works_in_a_browser(tmp_path: Path) -> None:
         entries.append(entry(str(image), 1 + number / 10, "Noise" if number % 4 else "Blurs"))
     wanted = [ThumbnailRequest(each.image, f"{number:064x}"[::-1]) for number, each in enumerate(entries)]
     thumbnails = [*write_thumbnails(wanted, folder_beside(page))]
-    page.write_text(contact_sheet([*entries, entry(HOSTILE, 3.0)], [*thumbnails, None], page, HOSTILE))
+    cards = [result_card(each) for each in (*entries, entry(HOSTILE, 3.0))]
+    page.write_text(contact_sheet(cards, [*thumbnails, None], page, HOSTILE))
     overflow = "document.documentElement.scrollWidth - innerWidth"
     chosen = (
         "distortion.value = 'blur'; distortion.dispatchEvent(new Event('input'));"

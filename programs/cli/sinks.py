@@ -1,0 +1,436 @@
+"""The outputs of a run as sinks: each takes every result and failure, and ends with an exit status."""
+
+import os
+import shlex
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from agenticiqa.configs import Config, FusionConfig
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.batch.assess_many import assess_many
+from agenticiqa.programs.batch.find_jobs import STDIN, FoundJobs
+from agenticiqa.programs.batch.fit_fusion import RELIABLE_FROM
+from agenticiqa.programs.batch.job import Job, failed_row, failure_text
+from agenticiqa.programs.batch.plan_run import RunPlan, fingerprint_of, plan_run
+from agenticiqa.programs.batch.results_file import ResultsFile, Row
+from agenticiqa.programs.batch.stop_rule import StopRule
+from agenticiqa.programs.batch.summary import Summary
+from agenticiqa.programs.cli import render
+from agenticiqa.programs.cli.printable import json_text, print_error, print_note
+from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE, worst
+from agenticiqa.programs.errors import AgenticIQAError, ImageError, UserError
+from agenticiqa.programs.images.files import one_line, printable_path
+from agenticiqa.programs.questions.query_type import detect_query_type
+from agenticiqa.programs.result import Assessment
+from agenticiqa.signatures.types import QueryType
+
+
+@dataclass
+class RunState:
+    """A run as its outputs see it: its plan, its counts so far, the rule that ends it, and its results file, if any.
+
+    ``problems`` has an error for each name without an image; these were already printed.
+    """
+
+    plan: RunPlan
+    summary: Summary
+    rule: StopRule
+    problems: Sequence[ImageError]
+    results: ResultsFile | None = None
+
+    @classmethod
+    def of(cls, config: Config, inputs: FoundJobs, workers: int, results: ResultsFile | None = None) -> Self:
+        """Plan a run over the jobs, without those that have a current result in the file."""
+        plan = plan_run(config, inputs.jobs, results)
+        summary = Summary(
+            len(inputs.jobs) + len(inputs.problems),
+            assessed_before=plan.finished,
+            assessed_again=dict(plan.again),
+            failed=[str(problem) for problem in inputs.problems],
+            skipped=dict(inputs.skipped),
+            settings=plan.settings,
+        )
+        return cls(plan, summary, StopRule(workers), inputs.problems, results)
+
+    @property
+    def kept_file(self) -> Path | None:
+        """The results file, unless there is none or it was deleted during the run."""
+        return self.results.path if self.results and self.results.path.exists() else None
+
+
+class Sink:
+    """An output of a run, which keeps its own state; each method does nothing unless a subclass overrides it.
+
+    A sink on stdout raises the OSError of a print that fails.
+    """
+
+    def open(self) -> None:
+        """Begin the output, before the first image is assessed."""
+
+    def write(self, job: Job, row: Row) -> None:
+        """Take a result as soon as it is there."""
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Take the error of an image, or of a name without an image (no job)."""
+
+    def interrupt(self, error: BaseException) -> None:
+        """Save the finished results, because ``error`` ends the run; called in place of ``close``."""
+
+    def close(self) -> int:
+        """End the output, and return the exit status that it calls for."""
+        return OK
+
+
+class Printed(Sink):
+    """Each result as soon as it is there, printed by a function of its row; failures only ``with_failures``.
+
+    An error of stdout ends the run, unless it ``may_fail`` because the run has other outputs: then nothing more is
+    printed, and ``close`` raises the error.
+    """
+
+    def __init__(self, show: Callable[[Row], None], *, with_failures: bool = False, may_fail: bool = False) -> None:
+        self._show, self._with_failures, self._may_fail = show, with_failures, may_fail
+        self._error: OSError | None = None
+
+    def write(self, job: Job | None, row: Row) -> None:
+        """Print the row."""
+        try:
+            if not self._error:
+                self._show(row)
+        except OSError as error:
+            if not self._may_fail:
+                raise
+            self._error = error
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Print the row of a failed image."""
+        if self._with_failures:
+            self.write(job, problem_row(job, error))
+
+    def close(self) -> int:
+        """Raise the error of stdout, if any."""
+        if self._error:
+            raise self._error
+        return OK
+
+
+class JsonDocument(Sink):
+    """One JSON object if a ``single`` image was named, else a list in the order of the jobs, printed at the end.
+
+    Names without an image are its last items. An interrupted run prints what it has.
+    """
+
+    def __init__(self, run: RunState, *, single: bool) -> None:
+        self._run, self._single = run, single
+        self._rows: dict[Job, Row] = {}
+
+    def write(self, job: Job, row: Row) -> None:
+        """Keep the row."""
+        self._rows[job] = row
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Keep the row of a failed image."""
+        if job:
+            self._rows[job] = problem_row(job, error)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Print the finished results."""
+        self.close()
+
+    def close(self) -> int:
+        """Print the document, unless no image was assessed or failed."""
+        if self._rows:
+            rows = [self._rows[job] for job in self._run.plan.jobs if job in self._rows]
+            rows += [problem_row(None, problem) for problem in self._run.problems]
+            print(json_text(rows[0] if self._single else rows, indent=2), flush=True)
+        return OK
+
+
+class CannotAppend(AgenticIQAError):
+    """The reason why a run ends if a result cannot be written to its file."""
+
+
+class Appending(Sink):
+    """The rows of a results file, each with the fingerprint of the run's settings.
+
+    If one cannot be appended (because the disk is full, say), it and all later rows are printed to stdout, because
+    results may have cost money, and the run ends.
+    """
+
+    def __init__(self, run: RunState, results: ResultsFile) -> None:
+        self._run, self._results = run, results
+        self._is_full = False
+
+    def write(self, job: Job, row: Row) -> None:
+        """Append the row, or print it once the file could not be written."""
+        row = {**row, "run_fingerprint": fingerprint_of(job, self._run.plan.settings)}
+        if self._is_full:
+            print_json_line(row)
+            return
+        try:
+            self._results.append(row)
+        except OSError as error:
+            self._is_full = True
+            print_json_line(row)
+            place = printable_path(self._results.path)
+            self._run.rule.ended_by = CannotAppend(
+                f"{place}: cannot be written ({error.strerror}); results are printed to stdout from here on"
+            )
+            print_error(str(self._run.rule.ended_by))
+
+    def close(self) -> int:
+        """Return whether all rows are in the file."""
+        return SOME_FAILED if self._is_full else OK
+
+
+class SavedResults(Appending):
+    """The results file of ``assess``, with its summary and with notes about what it holds."""
+
+    def open(self) -> None:
+        """Note how many results of earlier runs are used, and why other images are assessed again."""
+        plan = self._run.plan
+        if plan.finished or plan.again:
+            note = f"{plan.finished} of {self._run.summary.images} images were already assessed"
+            again = ", ".join(f"{count} {reason}" for reason, count in plan.again.items())
+            print_note(f"{note}; assessed again: {again}" if again else note)
+
+    def interrupt(self, error: BaseException) -> None:
+        """Save the summary; on Ctrl-C, print how many images are assessed and how to continue."""
+        if isinstance(error, KeyboardInterrupt):
+            summary = self._run.summary
+            done = f"{summary.assessed_before + summary.assessed} of {summary.images} images are assessed"
+            if summary.failed:
+                done += f", {len(summary.failed)} failed"
+            print_error(f"{done}; run the same command with --resume to continue {printable_path(self._results.path)}")
+        self._save_summary()
+
+    def close(self) -> int:
+        """Remove outdated rows, save the summary, and note how many rows were appended and how many images failed.
+
+        Rows of runs with other settings stay in the file. A file that was deleted during the run is reported.
+        """
+        place, summary, dropped = printable_path(self._results.path), self._run.summary, 0
+        if not self._run.kept_file:
+            print_error(
+                f"{place}: the file was deleted during the run, and its results are lost; run the same command again "
+                "(answers of models come from the cache)"
+            )
+            self._save_summary()
+            return SOME_FAILED
+        try:
+            dropped = self._results.drop_replaced()
+        except OSError as error:
+            print_error(
+                f"{place}: could not remove outdated rows ({error.strerror}); if an image has several rows, use the "
+                "last one"
+            )
+        finally:
+            self._save_summary()
+        failed = f"{len(summary.failed)} failed, " if summary.failed else ""
+        note = f"{self._results.appended} assessed, {failed}saved in {place}"
+        if outdated := self._results.replaced:
+            note += f"; {outdated} of its {self._results.length} rows are outdated, as later rows replace them"
+        print_note(f"{note}; {dropped} outdated rows were removed" if dropped else note)
+        return super().close()
+
+    def _save_summary(self) -> None:
+        """Write the summary beside the results; report a summary that cannot be written, without failing."""
+        try:
+            self._run.summary.write(self._results)
+        except OSError as error:
+            print_error(f"{printable_path(self._results.path)}: the summary cannot be written ({error.strerror})")
+
+
+class Maps(Sink):
+    """The folder of the pictures; it only reports on them."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._drawn: list[bool] = []
+
+    def write(self, job: Job, row: Row) -> None:
+        """Note whether the picture was drawn; the reason of a failure was already logged."""
+        self._drawn.append(row["map"] is not None)
+
+    def close(self) -> int:
+        """Print the folder; return whether each result has its picture."""
+        if self._drawn:
+            print_note(f"Pictures were saved in {self._folder}")
+        return OK if all(self._drawn) else SOME_FAILED
+
+
+class FusionHint(Sink):
+    """The note that the fusion is not fitted to the model of a large run."""
+
+    def __init__(self, config: Config, run: RunState) -> None:
+        self._config, self._run = config, run
+
+    def close(self) -> int:
+        """Print the note, unless it does not apply."""
+        plan, summary, file = self._run.plan, self._run.summary, self._run.kept_file
+        queries = Counter(job.asked for job in plan.jobs)
+        answered = plan.finished + summary.assessed - summary.unscored
+        print_unfitted(self._config, queries, answered, printable_path(file) if file else None)
+        return OK
+
+
+class Totals(Sink):
+    """The errors about images without a score and images that were not assessed."""
+
+    def __init__(self, run: RunState) -> None:
+        self._run = run
+        self._errors: list[Exception] = []
+
+    def fail(self, job: Job | None, error: Exception) -> None:
+        """Keep the error, which decides about the status."""
+        self._errors.append(error)
+
+    def close(self) -> int:
+        """Print what is missing, and return the status of the run without its outputs."""
+        summary, results = self._run.summary, self._run.results
+        print_unscored(summary.unscored, summary.assessed, "the same command with --resume" if results else None)
+        print_incomplete(summary.incomplete)
+        if summary.not_assessed:
+            then = f"; run the same command with --resume to continue {results.path}" if results else ""
+            print_error(f"stopped; {summary.not_assessed} images were not assessed{then}")
+        if not self._errors and not summary.not_assessed:
+            return UNSCORED if summary.unscored else OK
+        nothing = not summary.assessed and not summary.assessed_before
+        by_user = self._errors and all(isinstance(error, UserError) for error in self._errors)
+        return USAGE if nothing and by_user else SOME_FAILED
+
+
+def assess_into(sinks: Sequence[Sink], run: RunState, to_row: Callable[[Assessment], Row]) -> None:
+    """Open the sinks, assess the planned jobs into them, print each failure, and count both in the summary.
+
+    The caller closes the sinks. If an exception ends the run, they are interrupted instead.
+    """
+    plan, summary, rule = run.plan, run.summary, run.rule
+    outcomes = assess_many(plan.program, plan.todo, rule.workers, to_row, rule.should_stop)
+    try:
+        for sink in sinks:
+            sink.open()
+            for problem in run.problems:
+                sink.fail(None, problem)
+        for job, outcome in render.progress(outcomes, len(plan.todo)):
+            if isinstance(outcome, LimitReached):
+                print_error(one_line(str(outcome)))
+            elif isinstance(outcome, Exception):
+                summary.failed.append(problem_text(job, outcome))
+                print_error(summary.failed[-1])
+                for sink in sinks:
+                    sink.fail(job, outcome)
+            else:
+                for sink in sinks:
+                    sink.write(job, outcome)
+                summary.count(outcome)
+    except BaseException as error:
+        for sink in sinks:
+            with suppress(OSError):
+                sink.interrupt(error)
+        raise
+
+
+def closed(sinks: Sequence[Sink]) -> int:
+    """Close all sinks in order, and return the status that matters most. Raises the first OSError of stdout."""
+    statuses, errors = [], []
+    for sink in sinks:
+        try:
+            statuses.append(sink.close())
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return worst(*statuses)
+
+
+def problem_text(job: Job | None, error: Exception) -> str:
+    """Return the error of an image, or of a name without an image, in one line that begins with the name."""
+    return failure_text(job, error) if job else str(error)
+
+
+def problem_row(job: Job | None, error: Exception) -> Row:
+    """Return the row of an image that failed, or of a name without an image."""
+    return failed_row(problem_text(job, error), job.name if job else None)
+
+
+def print_json_line(row: Row) -> None:
+    """Print a row as one JSON line."""
+    print(json_text(row), flush=True)
+
+
+def print_unscored(unscored: int, images: int, again: str | None) -> None:
+    """Print how many images have no score or answer, and the command (``again``), if any, that assesses them again."""
+    if unscored:
+        text = f"{unscored} of {images} images have no score or answer, because the model gave no usable answer"
+        print_error(f"{text}; run {again} to assess them again" if again else text)
+
+
+def print_incomplete(incomplete: int) -> None:
+    """Print how many scores come from incomplete answers, and how to leave them out."""
+    if incomplete:
+        noun = "score" if incomplete == 1 else "scores"
+        print_error(
+            f"{incomplete} {noun} from incomplete answers of the model; a run with --strict counts these images as "
+            "unscored"
+        )
+
+
+def print_unfitted(config: Config, queries: Mapping[str, int], images: int, place: str | None) -> None:
+    """Note that the fusion is not fitted to the model of a large run, with the command that fits it.
+
+    Nothing is printed if the configuration sets the fusion, no model rates, or fewer than 50 of the assessed ``images``
+    were rated. ``queries`` has the number of images by question; ``place`` is the file or folder of the results, if
+    any.
+    """
+    config = config.in_mode()
+    scorer = config.levels or config.summarizer
+    if scorer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
+        return
+    ratings = sum(n for query, n in queries.items() if detect_query_type(query, "IQA") is QueryType.SCORING)
+    if ratings >= RELIABLE_FROM:
+        save = "" if place else "save the results with --jsonl scores.jsonl; then "
+        print_note(
+            f"the fusion is not fitted to {scorer.backend}: {save}`agenticiqa calibrate fusion "
+            f"{shlex.quote(place or 'scores.jsonl')}` needs no labels"
+        )
+
+
+def to_row_from(args: Namespace, jobs: Sequence[Job], names: Sequence[str] = ()) -> Callable[[Assessment], Row]:
+    """Return the function from a result to its row; with ``--save-maps`` it draws the result, too.
+
+    ``names`` are the paths that led to the images. Raises UserError if a picture would overwrite another file.
+    """
+    if not args.save_maps:
+        return Assessment.to_dict
+    from agenticiqa.programs.pictures import draw  # imported on use: one photo without a picture needs none of it
+
+    return draw.drawing_into(args.save_maps, [job.image for job in jobs], names)
+
+
+@contextmanager
+def opened_results(args: Namespace, limits: Limits) -> Iterator[ResultsFile | None]:
+    """Open the results file of a run, if any; with ``--batch``, requests in the block are submitted as batches.
+
+    Raises UserError if the file has results and ``--resume`` is not set.
+    """
+    if args.jsonl in (None, STDIN):
+        yield None
+        return
+    path = Path(args.jsonl)
+    if not args.resume and os.path.isfile(path) and os.path.getsize(path):  # no OSError, unlike the methods of Path
+        raise UserError(
+            f"{printable_path(path)}: the file already has results; add --resume to continue it, or name another file"
+        )
+    with ExitStack() as stack:
+        results = stack.enter_context(ResultsFile(path))
+        if args.batch:
+            from agenticiqa.programs.cli import batching
+
+            stack.enter_context(batching.within_batches(args, path, limits))
+        yield results
