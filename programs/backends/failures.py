@@ -36,7 +36,6 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
-NOT_THERE = "; check that the server is running and that its address is correct"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 # lm15's advice for programmers does not help users of a configuration file.
@@ -44,6 +43,10 @@ _ADVICE = re.compile(r"\n\n  (To fix|credential came from):.*", re.DOTALL)
 LONGEST_MESSAGE = 2_000  # characters
 _TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason")
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, because a server may quote it truncated
+
+
+class Unreachable(lm15.TransportError):
+    """Raised when no connection to the server could be made, so the request was not sent."""
 
 
 def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) -> lm15.LM15Error:
@@ -61,23 +64,19 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
         if wait:
             text += f" (the server asks to wait {wait:g} s)"
     real, kind = error, _error_class(error, text, wait)
-    if isinstance(error, lm15.TransportError) and "connect to" in text:
-        text += NOT_THERE
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:
         known = ("provider", "provider_code", "status", "request_id")
         real = kind(**{name: getattr(error, name) for name in known})
-    for each in (error, real):  # lm15's constructors add their advice, so the text is set here
-        each.message, each.retry_after, each.args = text, wait, (text,)
+    for failure in (error, real):  # lm15's constructors add their advice, so the text is set here
+        failure.message, failure.retry_after, failure.args = text, wait, (text,)
     return real
 
 
 def costs_nothing(error: lm15.LM15Error) -> bool:
     """Return whether a request that failed with this error is free: it was not sent, or refused before any work."""
-    if isinstance(error, lm15.TransportError):
-        return "connect to" in str(error.message)
-    return error.status is not None and 400 <= error.status < 500
+    return isinstance(error, Unreachable) or (error.status is not None and 400 <= error.status < 500)
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:

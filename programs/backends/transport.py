@@ -19,7 +19,7 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.failures import causes, readable_error
+from agenticiqa.programs.backends.failures import Unreachable, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
@@ -30,6 +30,7 @@ CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written or unpacked at a time
 PORTS = {"http": 80, "https": 443}
 Answer = tuple[httpx.Response, bytes]  # with the body
+NOT_THERE = "; check that the server is running and that its address is correct"
 ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -174,22 +175,27 @@ def _as_transport_error(url: str, proxy: str, connect: float, timeout: float) ->
     try:
         yield
     except httpx.ConnectTimeout as error:
-        message = f"failed to connect to {public_address(url)}: no connection within {connect:g} s"
-        raise lm15.TransportError(message) from error
+        raise Unreachable(
+            f"failed to connect to {public_address(url)}: no connection within {connect:g} s{NOT_THERE}"
+        ) from error
     except (httpx.TimeoutException, TimeoutError) as error:
         raise lm15.TransportError(f"no answer within {timeout:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL, zlib.error, OSError, ValueError) as error:
         at = urlsplit(proxy or url)
         through = f" through the proxy {at.hostname}:{at.port}" if proxy else ""
-        raise lm15.TransportError(_reason(error, urlsplit(url)) + through) from error
+        if isinstance(error, httpx.ConnectError):
+            raise Unreachable(_no_connection(error, urlsplit(url)) + through + NOT_THERE) from error
+        raise lm15.TransportError(_reason(error) + through) from error
 
 
-def _reason(error: Exception, url: SplitResult) -> str:
-    if isinstance(error, httpx.ConnectError):
-        system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
-        number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL has its own error numbers
-        reason = os.strerror(number) if number > 0 else str(system)
-        return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
+def _no_connection(error: httpx.ConnectError, url: SplitResult) -> str:
+    system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
+    number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL has its own error numbers
+    reason = os.strerror(number) if number > 0 else str(system)
+    return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
+
+
+def _reason(error: Exception) -> str:
     if isinstance(error, httpx.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
         return str(error)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | ConnectionError):

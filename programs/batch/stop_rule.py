@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import dspy
 
-from agenticiqa.programs.backends.failures import NOT_THERE
+from agenticiqa.programs.backends.failures import Unreachable
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
@@ -37,7 +37,7 @@ class StopRule:
         """
         failed = isinstance(outcome, dspy.LMError | Unforeseen)
         self.in_a_row = self.in_a_row + 1 if failed else 0
-        never_there = failed and not self.answered and NOT_THERE in str(outcome)
+        never_there = not self.answered and _is_unreachable(outcome)
         self.answered |= not never_there
         if (
             isinstance(outcome, FATAL)
@@ -48,3 +48,8 @@ class StopRule:
             assert isinstance(outcome, Exception)
             self.ended_by = outcome
         return self.ended_by is not None
+
+
+def _is_unreachable(outcome: object) -> bool:
+    # DSPy raises its own error, with that of the request as its cause.
+    return isinstance(outcome, dspy.LMError) and isinstance(outcome.__cause__, Unreachable)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import dspy
 import pytest
+from dspy import lm15
 
-from agenticiqa.programs.backends.failures import NOT_THERE
+from agenticiqa.programs.backends.failures import Unreachable
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
@@ -63,8 +64,10 @@ def test_a_model_counts_as_unreachable_after_failures_in_a_row() -> None:
 
 
 def test_only_a_server_that_was_never_reachable_ends_a_run_at_once() -> None:
-    unreachable = dspy.LMTransportError(f"failed to connect to host:8000{NOT_THERE}")
+    unreachable, cut = dspy.LMTransportError("in any words"), dspy.LMTransportError("failed to connect to host:8000")
+    unreachable.__cause__, cut.__cause__ = Unreachable("in any words"), lm15.TransportError("failed to connect")
     assert StopRule(workers=4).should_stop(unreachable)
+    assert not StopRule(workers=4).should_stop(cut)
     for first in ({"row": 1}, dspy.LMInvalidRequestError("too large")):
         outages = StopRule(workers=4)
         assert [outages.should_stop(each) for each in (first, unreachable)] == [False, False]
@@ -149,12 +152,13 @@ def test_a_wait_of_an_hour_is_not_repeated_for_each_image(
     assert "the server asks to wait 3600 s" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("backend", ["vllm.test", "anthropic.claude-test"])
 def test_a_server_that_is_unreachable_from_the_start_is_reported_once(
-    album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
+    backend: str, album: Path, tmp_path: Path, waits: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with fake_server(ANSWERS) as unreachable:
         pass
-    assert main(command(album, unreachable, tmp_path / "scores.jsonl")) == 1
+    assert main(command(album, unreachable, tmp_path / "scores.jsonl", "--backend", backend)) == 1
     shown = capsys.readouterr().err.splitlines()
     (reported,) = (line for line in shown if "refused" in line and line.startswith("agenticiqa:"))
     assert "check that the server is running" in reported
