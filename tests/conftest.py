@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Callable
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    import tenacity
+    from dspy import lm15
 
 # Read when DSPy and LiteLLM are first imported, so it has to be set before any test module imports them.
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
@@ -91,16 +90,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     noted: list[float] = []
     log_retry = retries.log_retry
 
-    def without_waiting(name: str) -> "Callable[[tenacity.RetryCallState], None]":
-        log = log_retry(name)
+    def note(name: str, attempt: int, error: "lm15.LM15Error", seconds: float) -> None:
+        log_retry(name, attempt, error, seconds)
+        noted.append(seconds)
 
-        def note(state: "tenacity.RetryCallState") -> None:
-            log(state)
-            noted.append(state.upcoming_sleep)
-            state.upcoming_sleep = 0.0
-
-        return note
-
-    monkeypatch.setattr(retries, "log_retry", without_waiting)
-    monkeypatch.setattr(in_flight, "monotonic", lambda: math.inf)  # the time that a server asks for is always over
+    monkeypatch.setattr(retries, "log_retry", note)
+    monkeypatch.setattr(in_flight, "monotonic", lambda: math.inf)  # every wait is over
     return noted

@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
-from agenticiqa.programs.backends.in_flight import InFlight
+from agenticiqa.programs.backends.in_flight import InFlight, Slot
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
 from agenticiqa.programs.backends.run_context import current, spend
@@ -74,14 +74,28 @@ class Model:
         else:
             limits = run.limits
             with self.in_flight.slot(limits) as slot:
-                for attempt in retries.attempts(self.name, self.max_retries, limits):
-                    with attempt, self.in_flight.attempt(slot, limits):
-                        highest, number = self.highest_usd(ready), attempt.retry_state.attempt_number
-                        limits.admit(highest, self.in_flight.server)
-                        with self.accounted(limits, number, highest) as spent:
-                            response = self.recorded(spent, self.wire.complete(ready))
+                response = self._answered(ready, slot, limits)
         self.features.accept(request)
         return response
+
+    def _answered(self, request: lm15.Request, slot: Slot, limits: Limits) -> lm15.Response:
+        """Return the answer to the first attempt that succeeds."""
+        number = 1  # attempts so far, with this one
+        while True:
+            try:
+                with self.in_flight.sending(slot, limits):
+                    highest = self.highest_usd(request)
+                    limits.admit(highest, self.in_flight.server)
+                    with self.accounted(limits, number, highest) as spent:
+                        return self.recorded(spent, self.wire.complete(request))
+            except lm15.LM15Error as error:
+                if retries.is_last(number, error, self.max_retries):
+                    raise
+                seconds = retries.seconds_to_wait(number, error)
+                if not limits.halted.is_set():
+                    retries.log_retry(self.name, number, error, seconds)
+                slot.postpone(seconds)
+                number += 1
 
     def close(self) -> None:
         """Do nothing: connections are closed with the process."""

@@ -1,13 +1,15 @@
-"""Limit the simultaneous requests to a server. If the server asks one request to wait, all of them wait.
+"""Limit the simultaneous requests to a server, and wait before a request is sent again.
 
-A request holds a slot until it is answered or fails. A request that the server refused temporarily is sent again after
-its wait, once fewer requests are under way than when it was refused. Until then, new requests are sent one at a time,
-because more of them would take the capacity that the refused request waits for.
+A request holds a slot until it is answered or fails. If the server asks one request to wait, all of them wait. A
+request that the server refused temporarily is sent again after its wait, once fewer requests are under way than when it
+was refused. Until then, new requests are sent one at a time, because more of them would take the capacity that the
+refused request waits for.
 """
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Condition
 from time import monotonic
 
@@ -17,7 +19,23 @@ from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.retries import is_retryable
 
 BUSY = frozenset({429, 503, 529})
-CHECK_SECONDS = 0.2  # seconds after which a waiting request checks the clock, and whether its run was halted
+CHECK_SECONDS = 0.2  # seconds after which a waiting request checks whether its run was halted
+
+
+@dataclass(eq=False)
+class Slot:
+    """The place of one request and its retries.
+
+    The request is sent when fewer than ``capacity`` requests are under way, and not before the time ``not_before`` by
+    ``monotonic``.
+    """
+
+    capacity: float = math.inf
+    not_before: float = 0.0
+
+    def postpone(self, seconds: float) -> None:
+        """Send the request after this wait at the earliest."""
+        self.not_before = monotonic() + seconds
 
 
 class InFlight:
@@ -25,39 +43,39 @@ class InFlight:
 
     def __init__(self, server: str = "") -> None:
         self.server = server
-        self.slots: dict[object, float] = {}  # each taken slot, with the number of requests below which it may send
+        self.slots: set[Slot] = set()
         self._under_way = 0
-        self._not_before = 0.0  # the time, by ``monotonic``, before which nothing is sent
+        self._not_before = 0.0  # time, by ``monotonic``, before which nothing is sent
         self._changed = Condition()
 
     @contextmanager
-    def slot(self, limits: Limits) -> Iterator[object]:
+    def slot(self, limits: Limits) -> Iterator[Slot]:
         """Wait for one of ``limits.in_flight`` slots, and hold it for a request and its retries; yield the slot."""
-        slot = object()
+        slot = Slot()
         with self._changed:
             while not (self._has_slot(limits.in_flight) or limits.halted.is_set()):
                 self._changed.wait(CHECK_SECONDS)
-            self.slots[slot] = math.inf
+            self.slots.add(slot)
         try:
             yield slot
         finally:
             with self._changed:
-                del self.slots[slot]
+                self.slots.remove(slot)
                 self._changed.notify_all()
 
     @contextmanager
-    def attempt(self, slot: object, limits: Limits) -> Iterator[None]:
-        """Wait until the request of this slot may be sent; the block sends it."""
+    def sending(self, slot: Slot, limits: Limits) -> Iterator[None]:
+        """Wait until the request of this slot may be sent, or the run is halted; the block sends it."""
         with self._changed:
-            while not (self._may_send(slot) or limits.halted.is_set()):
-                self._changed.wait(CHECK_SECONDS)
+            while (seconds := self._seconds_left(slot)) > 0 and not limits.halted.is_set():
+                self._changed.wait(min(seconds, CHECK_SECONDS))
             self._under_way += 1
         try:
             yield
         except lm15.LM15Error as error:
             if is_refused_for_now(error):
                 with self._changed:
-                    self.slots[slot] = max(1, self._under_way - 1)
+                    slot.capacity = max(1, self._under_way - 1)
                     self._not_before = max(self._not_before, monotonic() + (error.retry_after or 0.0))
             raise
         finally:
@@ -66,11 +84,15 @@ class InFlight:
                 self._changed.notify_all()
 
     def _has_slot(self, most: int) -> bool:
-        refused = sum(capacity < math.inf for capacity in self.slots.values())
+        refused = sum(slot.capacity < math.inf for slot in self.slots)
         return len(self.slots) < most and refused in (0, len(self.slots))
 
-    def _may_send(self, slot: object) -> bool:
-        return self._under_way < self.slots[slot] and self._not_before <= monotonic()
+    def _seconds_left(self, slot: Slot) -> float:
+        """Return the seconds until the request may be sent; infinite as long as too many others are under way."""
+        if self._under_way >= slot.capacity:
+            return math.inf
+        not_before = max(slot.not_before, self._not_before)
+        return 0.0 if not_before <= monotonic() else not_before - monotonic()
 
 
 def is_refused_for_now(error: lm15.LM15Error) -> bool:

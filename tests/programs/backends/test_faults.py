@@ -15,7 +15,7 @@ from typing import Any
 
 import dspy
 import pytest
-import tenacity
+from dspy import lm15
 
 from agenticiqa.configs import Price, StageConfig
 from agenticiqa.programs.backends import choice, retries
@@ -371,16 +371,13 @@ def test_a_restarted_server_is_reached_again(monkeypatch: pytest.MonkeyPatch) ->
     attempts: list[int] = []
     with contextlib.ExitStack() as stack:
 
-        def restart_after_two(name: str) -> Callable[[tenacity.RetryCallState], None]:
-            def note(state: tenacity.RetryCallState) -> None:
-                attempts.append(state.attempt_number)
-                state.upcoming_sleep = 0.0
-                if state.attempt_number == 2:
-                    stack.enter_context(serving(after, port))
+        def restart_after_two(attempt: int, error: lm15.LM15Error) -> float:
+            attempts.append(attempt)
+            if attempt == 2:
+                stack.enter_context(serving(after, port))
+            return 0.0
 
-            return note
-
-        monkeypatch.setattr(retries, "log_retry", restart_after_two)
+        monkeypatch.setattr(retries, "seconds_to_wait", restart_after_two)
         dspy.configure_cache(enable_disk_cache=False, enable_memory_cache=False)
         assert ask(backend).answer == Decision(**STAND)
     assert (len(before), len(after), attempts) == (1, 1, [1, 2])

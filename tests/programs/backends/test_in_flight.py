@@ -78,7 +78,7 @@ def ask_all(asked: Model, requests: int, threads: int, limits: Limits | None = N
 
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retries, "wait", lambda state: 0.02 * 2**state.attempt_number)
+    monkeypatch.setattr(retries, "seconds_to_wait", lambda attempt, error: 0.02 * 2**attempt)
 
 
 @pytest.mark.parametrize("most", [1, 5])
@@ -109,11 +109,11 @@ def test_nothing_is_sent_while_one_request_has_to_wait() -> None:
     wire, began = Wire(9), time.monotonic()
     asked, limits = model(wire), Limits()
     with asked.in_flight.slot(limits) as other, asked.in_flight.slot(limits) as shown:
-        with suppress(lm15.RateLimitError), asked.in_flight.attempt(shown, limits):
+        with suppress(lm15.RateLimitError), asked.in_flight.sending(shown, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=0.3)
-        with asked.in_flight.attempt(other, limits):
+        with asked.in_flight.sending(other, limits):
             assert time.monotonic() >= began + 0.3
-    with suppress(lm15.ServerError), asked.in_flight.slot(limits) as shown, asked.in_flight.attempt(shown, limits):
+    with suppress(lm15.ServerError), asked.in_flight.slot(limits) as shown, asked.in_flight.sending(shown, limits):
         raise lm15.ServerError("wait", status=500, retry_after=0.3)
     ask_all(asked, 4, 4)
     assert min(wire.times) >= began + 0.6, "new ones, too"
@@ -132,16 +132,16 @@ def test_new_requests_are_sent_one_at_a_time_while_a_refused_one_waits() -> None
     in_flight, limits, order = InFlight(), Limits(), []
 
     def again() -> None:
-        with in_flight.attempt(refused, limits):
+        with in_flight.sending(refused, limits):
             order.append("again")
 
     def new() -> None:
-        with in_flight.slot(limits) as place, in_flight.attempt(place, limits):
+        with in_flight.slot(limits) as place, in_flight.sending(place, limits):
             order.append("new")
 
     with in_flight.slot(limits) as refused:
-        with in_flight.slot(limits) as served, in_flight.attempt(served, limits):
-            with suppress(lm15.ServerError), in_flight.attempt(refused, limits):
+        with in_flight.slot(limits) as served, in_flight.sending(served, limits):
+            with suppress(lm15.ServerError), in_flight.sending(refused, limits):
                 raise BUSY
             threads = [threading.Thread(target=each) for each in (again, new)]
             for thread in threads:
@@ -164,7 +164,7 @@ def test_an_interrupted_run_does_not_wait_for_a_slot_or_the_server() -> None:
             outcomes.append(error)
 
     with asked.in_flight.slot(limits) as place:
-        with suppress(lm15.RateLimitError), asked.in_flight.attempt(place, limits):
+        with suppress(lm15.RateLimitError), asked.in_flight.sending(place, limits):
             raise lm15.RateLimitError("wait", status=429, retry_after=60.0)
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
@@ -173,6 +173,30 @@ def test_an_interrupted_run_does_not_wait_for_a_slot_or_the_server() -> None:
         for thread in threads:
             thread.join(5)
     assert len(outcomes) == 8
+
+
+def test_a_retry_is_sent_when_the_time_that_the_server_asked_for_is_over() -> None:
+    wire = Wire(0, lambda: lm15.RateLimitError("wait", status=429, retry_after=1.0))
+    threading.Timer(0.1, setattr, (wire, "most", 1)).start()
+    ask_all(model(wire), 1, 1)
+    first, second = wire.times
+    assert 1.0 <= second - first < 2.0, "the hint and at most a quarter more, not twice the hint"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3], ids=["before the failure", "while it waits"])
+def test_a_halted_run_ends_a_wait_and_sends_nothing_again(seconds: float, caplog: pytest.LogCaptureFixture) -> None:
+    limits, began = Limits(), time.monotonic()
+
+    def refused() -> lm15.LM15Error:
+        threading.Timer(seconds, limits.halt).start() if seconds else limits.halt()
+        return lm15.RateLimitError("wait", status=429, retry_after=60.0)
+
+    wire = Wire(0, refused)
+    with pytest.raises(Halted):
+        ask_all(model(wire), 1, 1, limits)
+    assert len(wire.times) == 1
+    assert time.monotonic() < began + 5
+    assert len(caplog.records) == (1 if seconds else 0), "no attempt is announced that does not follow"
 
 
 def test_a_request_interrupted_while_waiting_releases_its_slot(monkeypatch: pytest.MonkeyPatch) -> None:

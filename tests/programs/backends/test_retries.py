@@ -2,24 +2,12 @@
 
 import logging
 import ssl
-from typing import Any
 
 import pytest
-import tenacity
 from dspy import lm15
 
 from agenticiqa.programs.backends import retries
 from agenticiqa.programs.backends.in_flight import is_refused_for_now
-from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.backends.run_context import within
-
-
-def state(error: BaseException, attempt: int = 1) -> tenacity.RetryCallState:
-    """Return tenacity's state after a failed attempt."""
-    made = tenacity.RetryCallState(tenacity.Retrying(), fn=None, args=(), kwargs={})
-    made.attempt_number = attempt
-    made.set_exception((type(error), error, None))
-    return made
 
 
 def failed_to_connect(cause: BaseException) -> lm15.TransportError:
@@ -73,16 +61,14 @@ def test_waits_double_up_to_half_a_minute_unless_the_server_asks_for_one(
 ) -> None:
     """They differ at random, so that calls that failed together are not repeated together."""
     error = lm15.RateLimitError("slow down", status=429, retry_after=asked)
-    waits = [retries.wait(state(error, attempt)) for _ in range(50)]
+    waits = [retries.seconds_to_wait(attempt, error) for _ in range(50)]
     assert all(least <= wait <= 1.25 * least for wait in waits)
     assert len(set(waits)) > 1
 
 
 def test_each_wait_is_logged_with_model_reason_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    waiting: Any = state(lm15.ServerError("broken", status=503), 2)
-    waiting.upcoming_sleep = 2.345
     with caplog.at_level(logging.WARNING):
-        retries.log_retry("vllm@host//model")(waiting)
+        retries.log_retry("vllm@host//model", 2, lm15.ServerError("broken", status=503), 2.345)
     (record,) = caplog.records
     assert record.getMessage() == "vllm@host//model: status 503: broken; attempt 3 follows in 2.3 s"
     assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)
@@ -100,12 +86,11 @@ def test_the_first_line_of_an_error_is_shown(error: lm15.LM15Error, shown: str) 
     assert retries.brief(error) == shown
 
 
-def test_no_attempt_is_logged_after_the_run_was_halted(caplog: pytest.LogCaptureFixture) -> None:
-    failed = state(lm15.TransportError("cut"))
-    failed.upcoming_sleep = 1.0
-    halted = Limits()
-    with within(halted):
-        retries.log_retry("server")(failed)
-        halted.halt()
-        retries.log_retry("server")(failed)
-    assert [record.getMessage() for record in caplog.records] == ["server: cut; attempt 2 follows in 1.0 s"]
+@pytest.mark.parametrize(
+    ("error", "attempts"),
+    [(lm15.ServerError("busy", status=503), 4), (lm15.TimeoutError("late"), 2), (lm15.AuthError("no", status=401), 1)],
+)
+def test_a_request_is_sent_at_most_so_often(error: lm15.LM15Error, attempts: int) -> None:
+    assert [retries.is_last(attempt, error, 3) for attempt in range(1, attempts + 1)] == [False] * (attempts - 1) + [
+        True
+    ]
