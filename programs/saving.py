@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import dspy
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.programs.backends.adapter import SAVED_END, SAVED_START, SteadyAdapter
+from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically
 from agenticiqa.programs.stages.ask import complete_examples, image_fields, shown_examples

@@ -7,7 +7,7 @@ from agenticiqa.configs import Config, Price
 from agenticiqa.eval.optimize.items import Stage, TuningQuestion, options_of
 from agenticiqa.eval.optimize.search import AGAIN, FIRST, LOOK, SHOWN
 from agenticiqa.eval.optimize.settings import TuningSettings
-from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.batch.cost import estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.images import load

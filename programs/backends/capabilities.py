@@ -1,7 +1,8 @@
-"""Decide how to request JSON and log-probabilities: by the table of providers, without features the server refused.
+"""Decide how to request JSON, log-probabilities and a limit of tokens: by the table of providers, then by refusals.
 
 No test request is sent. If the error of a refused request names one of these features, the request is repeated with
-less of it. The process remembers what the server accepts, and all later requests use it.
+less of it, or with the other name of the parameter. The process remembers what the server accepts, and all later
+requests use it.
 """
 
 import logging
@@ -14,13 +15,19 @@ from typing import Any, Literal
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.providers import Form
+from agenticiqa.programs.backends.providers import Form, TokenLimit
 from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
 
 FEWER_LOGPROBS = 5  # the maximum on some servers
 REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
+OTHER_NAME: dict[TokenLimit | None, TokenLimit] = {
+    "max_tokens": "max_completion_tokens",
+    "max_completion_tokens": "max_tokens",
+}
+# The words of a refused parameter; a refused value, such as a limit that is too large, has others.
+REFUSES_NAME = re.compile(r"not (supported|permitted|allowed)|un(supported|recognized|known|expected)", re.IGNORECASE)
 NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
 NAMES_FORM = re.compile(
     r"(response|output)\w*.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
@@ -30,16 +37,18 @@ NAMES_FORM = re.compile(
 
 @dataclass(frozen=True)
 class RequestFeatures:
-    """The features of a model that a question requests: the form of JSON, log-probabilities, image formats.
+    """The features of a model that a question requests.
 
     ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent unconverted. All are ``None`` for a model that the
-    caller gave to DSPy; ``form`` is also ``None`` with an adapter of the caller.
+    token (0: none), ``image_formats`` the formats that are sent unconverted, ``token_limit`` the parameter that
+    limits the tokens of an answer. All are ``None`` for a model that the caller gave to DSPy; ``form`` is also ``None``
+    with a DSPy adapter of the caller.
     """
 
     form: Form | None = None
     logprobs: int | None = None
     image_formats: tuple[str, ...] | None = None
+    token_limit: TokenLimit | None = None
 
 
 @dataclass
@@ -47,11 +56,11 @@ class Known:
     """The features of one backend that this process has found out.
 
     ``fewer`` has the values to request instead of refused ones, by the name of the field of ``RequestFeatures``.
-    ``accepted`` has the forms and the numbers of log-probabilities that the server has answered.
+    ``accepted`` has the values of ``RequestFeatures`` that the server has answered.
     """
 
     fewer: dict[str, Any] = field(default_factory=dict)
-    accepted: set[str | int] = field(default_factory=set)
+    accepted: set[str | int | None] = field(default_factory=set)
 
 
 _known: dict[str, Known] = {}
@@ -63,12 +72,14 @@ class ModelFeatures:
 
     ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of the table: ``forms``
     of JSON (the best first) and ``most_logprobs`` alternatives per token, without those that the server refused.
+    ``first_token_limit`` is the parameter that limits the tokens before it is refused.
     """
 
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
     logprobs: Literal["auto"] | bool = False
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     most_logprobs: int = 0
+    first_token_limit: TokenLimit = "max_tokens"
     backend: str = ""
 
     @property
@@ -93,25 +104,33 @@ class ModelFeatures:
         fewer: int = self._of_backend.fewer.get("logprobs", self.first_logprobs)
         return fewer if self.logprobs == "auto" else self.first_logprobs
 
-    def without_refused(self, asked: RequestFeatures, error: dspy.LMError) -> dict[str, Any] | None:
-        """Return a change to ``asked`` that avoids what the server refused; ``None`` if the error names no feature.
+    @property
+    def token_limit(self) -> TokenLimit:
+        """The parameter that limits the tokens of an answer now."""
+        limit: TokenLimit = self._of_backend.fewer.get("token_limit", self.first_token_limit)
+        return limit
+
+    def without_refused(self, requested: RequestFeatures, error: dspy.LMError) -> dict[str, Any] | None:
+        """Return a change to the features that avoids what the server refused; ``None`` if the error names no feature.
 
         A feature that the server has accepted before is not the cause and is kept.
         """
-        form, logprobs, said = asked.form or "off", asked.logprobs or 0, str(error)
-        in_doubt = {form, logprobs} - {"off", 0} - self._of_backend.accepted
+        form, logprobs, limit = requested.form or "off", requested.logprobs or 0, requested.token_limit
+        in_doubt, said = {form, logprobs, limit} - {"off", 0} - self._of_backend.accepted, str(error)
         if error.status not in REFUSED:
             return None
+        if limit in in_doubt and limit == self.token_limit and _refuses(said, limit):
+            return {"token_limit": OTHER_NAME[limit]}
         if self.logprobs == "auto" and logprobs in in_doubt and NAMES_LOGPROBS.search(said):
             return {"logprobs": FEWER_LOGPROBS if logprobs > FEWER_LOGPROBS else 0}
         if self.structured_outputs == "auto" and form in in_doubt and NAMES_FORM.search(said):
             return {"form": dict(pairwise(self._forms))[form]}
         return None
 
-    def accept(self, request: lm15.Request) -> None:
+    def accept(self, request: lm15.Request, token_limit: TokenLimit) -> None:
         """Record that the server accepts the features of this request."""
         form = (request.config.response_format or {}).get("type", "off")
-        self._of_backend.accepted.update((form, request.config.logprobs or 0))
+        self._of_backend.accepted.update((form, request.config.logprobs or 0, token_limit))
 
     def keep(self, fewer: Mapping[str, Any]) -> None:
         """Use these values in later requests instead of refused ones; log a warning the first time."""
@@ -128,3 +147,7 @@ class ModelFeatures:
     @property
     def _of_backend(self) -> Known:
         return _known.setdefault(self.backend, Known())
+
+
+def _refuses(said: str, parameter: str) -> bool:
+    return bool(re.search(rf"\b{parameter}\b", said) and REFUSES_NAME.search(said))

@@ -1,7 +1,6 @@
 """Connect a stage's configuration to its language models: their names, servers and keys."""
 
 import os
-import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,8 @@ from agenticiqa.programs.backends.addresses import checked_address, public_addre
 from agenticiqa.programs.backends.capabilities import ModelFeatures
 from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
-from agenticiqa.programs.backends.image_tokens import image_tokens
 from agenticiqa.programs.backends.in_flight import in_flight_at
+from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
 from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
 
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "price")
-ALWAYS_REASON = re.compile(r"openai\.(.*/)?(o\d|gpt-5(?![\d.]*-chat))")
 FEWEST_REASONING_TOKENS = 16_000  # the output tokens that DSPy requires for these models, too
 NO_KEY = "none"  # sent to a server without keys
 
@@ -112,7 +110,14 @@ def server_of(stage: StageConfig) -> "Server":
 def features_of(stage: StageConfig) -> ModelFeatures:
     """Return the features that a stage's own backend is asked for. Raises BackendError as ``provider_of`` does."""
     provider = provider_of(stage)
-    return ModelFeatures(stage.structured_outputs, stage.logprobs, provider.forms, provider.logprobs, name_of(stage))
+    return ModelFeatures(
+        stage.structured_outputs,
+        stage.logprobs,
+        provider.forms,
+        provider.logprobs,
+        provider.token_limit,
+        name_of(stage),
+    )
 
 
 def name_of(stage: StageConfig) -> str:
@@ -160,7 +165,7 @@ def _with_reasoning_settings(stage: StageConfig) -> StageConfig:
 
     Raises BackendError for settings that these models refuse.
     """
-    if not ALWAYS_REASON.match(stage.backend):
+    if not always_reasons(stage.backend):
         return stage
     needed = {"temperature": None, "top_p": None, "max_tokens": max(stage.max_tokens, FEWEST_REASONING_TOKENS)}
     stage = stage.model_copy(update={name: needed[name] for name in needed.keys() - stage.model_fields_set})
@@ -190,7 +195,7 @@ def provider_of(stage: StageConfig) -> Provider:
     if stage.structured_outputs == "json_object" and "json_object" not in provider.forms:
         raise BackendError(f"backend {name!r} has no JSON object mode: set structured_outputs to json_schema or off")
     # At the user's own address, such as a gateway, the name of a model does not identify it.
-    return provider if stage.api_base else provider.of_model(model)
+    return provider if stage.api_base else provider.of_model(plain_name(model))
 
 
 def require_address(stage: StageConfig, setting: str) -> None:

@@ -1,6 +1,6 @@
 """Implement DSPy's engine for one model: every request has retries, usage records and the limits of the run.
 
-The adapter (``backends.adapter``) requests the form of the answer; DSPy would infer it from the model's name.
+The DSPy adapter (``backends.dspy_adapter``) requests the form of the answer; DSPy would infer it from the model's name.
 """
 
 import time
@@ -19,13 +19,13 @@ from agenticiqa.programs.backends.failures import classified, costs_nothing, mas
 from agenticiqa.programs.backends.held_images import held_sizes
 from agenticiqa.programs.backends.in_flight import InFlight, Slot
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.backends.providers import OF_LLAMA_CPP
+from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
 from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.signatures.answers.tokens import level_token_only
 
 if TYPE_CHECKING:
-    from agenticiqa.programs.backends.wire import Server
+    from agenticiqa.programs.backends.wire import Post, Server
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
@@ -57,11 +57,11 @@ class Model:
     most_input: int = 0  # tokens of the largest request so far
     most_output: int = 0  # tokens of the longest answer; some servers do not count reasoning towards max_tokens
 
-    def asked_for(self, *, by_form: bool, reads_tokens: bool) -> RequestFeatures:
-        """Return the capabilities that a question uses; without ``by_form``, another adapter decides on JSON."""
-        formats = tuple(sorted(mime.removeprefix("image/") for mime in self.formats))
-        asked = self.features
-        return RequestFeatures(asked.form if by_form else None, asked.top_logprobs if reads_tokens else 0, formats)
+    def requested(self, *, by_form: bool, reads_tokens: bool) -> RequestFeatures:
+        """Return the features to request for a question; without ``by_form``, another DSPy adapter decides on JSON."""
+        formats, known = tuple(sorted(mime.removeprefix("image/") for mime in self.formats)), self.features
+        logprobs = known.top_logprobs if reads_tokens else 0
+        return RequestFeatures(known.form if by_form else None, logprobs, formats, known.token_limit)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, with retries, and return the response. Raises lm15's errors, LimitReached or Halted.
@@ -75,7 +75,7 @@ class Model:
             limits = run.limits
             with self.in_flight.slot(limits) as slot:
                 response = self._answered(ready, slot, limits)
-        self.features.accept(request)
+        self.features.accept(request, self._token_limit)
         return response
 
     def _answered(self, request: lm15.Request, slot: Slot, limits: Limits) -> lm15.Response:
@@ -87,7 +87,7 @@ class Model:
                     highest = self.highest_usd(request)
                     limits.admit(highest, self.in_flight.server)
                     with self.accounted(limits, number, highest) as spent:
-                        return self.recorded(spent, self.wire.complete(request))
+                        return self.recorded(spent, self.sent(request))
             except lm15.LM15Error as error:
                 if retries.is_last(number, error, self.max_retries):
                     raise
@@ -96,6 +96,14 @@ class Model:
                     retries.log_retry(self.name, number, error, seconds)
                 slot.postpone(seconds)
                 number += 1
+
+    def sent(self, request: lm15.Request, post: "Post | None" = None) -> lm15.Response:
+        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
+        return self.wire.complete(request, self._token_limit, post)
+
+    @property
+    def _token_limit(self) -> TokenLimit:
+        return current().turn.features.token_limit or self.features.token_limit
 
     def close(self) -> None:
         """Do nothing: connections are closed with the process."""

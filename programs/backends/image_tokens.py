@@ -1,4 +1,6 @@
-"""Compute the input tokens of an image by each provider's published rules. Sizes are (width, height) in pixels.
+"""Compute the input tokens of an image by the published rules. Sizes are (width, height) in pixels.
+
+A rule takes a model's plain name (``models.plain_name``) and a size.
 
 - OpenAI: tiles of 512 pixels, or for newer models patches of 32, at "auto" detail, which requests use.
   https://developers.openai.com/api/docs/guides/images-vision#calculating-costs
@@ -12,9 +14,11 @@
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 Size = tuple[int, int]
+Rule = Callable[[str, Size], int]
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Patches:
     longest: int | None = None
     side: int = 32
 
-    def tokens(self, size: Size) -> int:
+    def __call__(self, name: str, size: Size) -> int:
         """Return the tokens of an image."""
         return math.ceil(round(min(_cells(within(size, self.longest), self.side), self.budget) * self.each, 6))
 
@@ -42,7 +46,7 @@ class Tiles:
     base: int
     each: int
 
-    def tokens(self, size: Size) -> int:
+    def __call__(self, name: str, size: Size) -> int:
         """Return the tokens of an image, scaled to fit 2048 x 2048, then to a shorter side of 768, in tiles of 512."""
         width, height = within(size, 2048)
         scale = min(1.0, 768 / min(width, height))
@@ -72,31 +76,45 @@ GEMINI_3 = 1120  # its default for an image
 QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
 LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
 FEWEST = 4  # patches of Qwen2.5-VL; a smaller image is scaled up
-OF_LLAMA_CPP = ("llamacpp", "lmstudio")
 
 
-def image_tokens(backend: str, size: Size) -> int:
-    """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
-    provider, _, model = backend.partition(".")
-    match provider:
-        case "openai":
-            known = [name for name in OPENAI if model.startswith(name)]
-            return (OPENAI[max(known, key=len)] if known else NEWEST).tokens(size)
-        case "anthropic":
-            return _claude_patches(model).tokens(size)
-        case "google":
-            return GEMINI_3 if _version(model) >= (3, 0) else _gemini(size)
-        case _:
-            return (LLAMA_CPP if provider in OF_LLAMA_CPP else QWEN).tokens(size)
+def openai_tokens(name: str, size: Size) -> int:
+    """Return the tokens of an image for a model of OpenAI."""
+    known = [prefix for prefix in OPENAI if name.startswith(prefix)]
+    return (OPENAI[max(known, key=len)] if known else NEWEST)(name, size)
 
 
-def seen_size(backend: str, size: Size) -> Size:
-    """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``."""
-    provider, _, model = backend.partition(".")
-    if "claude" in model.lower():
-        return _claude(size, _claude_patches(model))
+def claude_tokens(name: str, size: Size) -> int:
+    """Return the tokens of an image for a Claude model."""
+    return claude_patches(name)(name, size)
+
+
+def gemini_tokens(name: str, size: Size) -> int:
+    """Return the tokens of an image for a model of Google."""
+    if _version(name) >= (3, 0):
+        return GEMINI_3
+    return 258 if max(size) <= 384 else 258 * _cells(size, max(256, int(min(size) / 1.5)))
+
+
+def claude_patches(name: str) -> Patches:
+    """Return the patches of a Claude model."""
+    return CLAUDE_4_7 if _version(name) >= (4, 7) else CLAUDE
+
+
+def size_for_claude(name: str, size: Size) -> Size:
+    """Return the size to which a Claude model scales an image: within both limits, and not larger than the image."""
+    limits = claude_patches(name)
+    for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
+        scaled = within(size, longest)
+        if _cells(scaled, limits.side) <= limits.budget:
+            break
+    return scaled
+
+
+def size_in_patches(size: Size, patches: Patches) -> Size:
+    """Return the size to which Qwen2.5-VL scales an image: whole patches of 28 pixels, within their budget."""
     width, height = (max(1, round(side / 28)) for side in size)
-    budget = (LLAMA_CPP if provider in OF_LLAMA_CPP else QWEN).budget
+    budget = patches.budget
     if width * height > budget:
         shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
         width, height = (max(1, int(side * shrink / 28)) for side in size)
@@ -114,32 +132,15 @@ def within(size: Size, longest: int | None) -> Size:
     return width, height
 
 
-def _claude_patches(model: str) -> Patches:
-    return CLAUDE_4_7 if _version(model) >= (4, 7) else CLAUDE
-
-
-def _claude(size: Size, limits: Patches) -> Size:
-    """Return the largest size of the same shape within both limits, and not larger than the image."""
-    for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
-        scaled = within(size, longest)
-        if _cells(scaled, limits.side) <= limits.budget:
-            break
-    return scaled
-
-
-def _gemini(size: Size) -> int:
-    return 258 if max(size) <= 384 else 258 * _cells(size, max(256, int(min(size) / 1.5)))
-
-
 def _cells(size: Size, side: int) -> int:
     """Return how many squares cover an image."""
     return math.ceil(size[0] / side) * math.ceil(size[1] / side)
 
 
-def _version(model: str) -> tuple[int, int]:
+def _version(name: str) -> tuple[int, int]:
     """Return the version in a model's name, such as (4, 7) for "claude-opus-4-7-20260101".
 
     A name without a number is an alias of the newest model.
     """
-    found = re.search(r"(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", model)
-    return (int(found[1]), int(found[2] or 0)) if found else (99, 0)
+    numbers = re.search(r"(?<!\d)(\d{1,2})(?!\d)(?:[-.](\d{1,2})(?!\d))?", name)
+    return (int(numbers[1]), int(numbers[2] or 0)) if numbers else (99, 0)

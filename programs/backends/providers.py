@@ -9,7 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from agenticiqa.programs.backends.image_tokens import (
+    LLAMA_CPP,
+    QWEN,
+    Rule,
+    claude_tokens,
+    gemini_tokens,
+    openai_tokens,
+)
+
 Form = Literal["json_schema", "json_object", "off"]
+TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes
 
@@ -20,31 +30,37 @@ class Provider:
 
     ``key_env``: the environment variable of its key; ``None`` for a server of the user's own, which needs ``api_base``.
     ``address``: its address, if its interface is OpenAI's; ``route``: otherwise lm15's name for its interface.
-    ``forms``: the ways to request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none.
-    ``schema_bounds``: whether a schema may contain keywords such as ``maxItems``. ``formats``: the media types that it
+    ``token_limit``: the parameter of OpenAI's interface that limits the tokens of an answer. ``forms``: the ways to
+    request JSON, the best first. ``logprobs``: the number of alternatives per token, 0 for none. ``schema_bounds``:
+    whether a schema may contain keywords such as ``maxItems``. ``bills_schemas``: whether it adds the schema to the
+    prompt and bills it; a server of the user's own turns it into a grammar. ``image_tokens``: the rule for the tokens
+    of an image; ``models`` has the rules of models that several providers offer. ``formats``: the media types that it
     decodes. ``continues``: the fields of a request that continues an unfinished answer; ``None`` if the model would
     begin a new answer. ``reasoning_is_apart``: whether it counts hidden reasoning separately from output tokens.
-    ``has_batches``: whether it has OpenAI's Batch API.
-    ``models``: different values for some models, by a pattern that matches the beginning of their names.
+    ``has_batches``: whether it has OpenAI's Batch API. ``models``: different values for some models, by a pattern that
+    matches the beginning of their plain names (``models.plain_name``).
     """
 
     key_env: str | None = None
     address: str | None = None
     route: str = "openai-chat"
+    token_limit: TokenLimit = "max_tokens"
     forms: tuple[Form, ...] = ("json_schema", "json_object")
     logprobs: int = 20
     seed: bool = True
     takes_top_p: bool = True
     schema_bounds: bool = True
+    bills_schemas: bool = False
+    image_tokens: Rule = QWEN
     formats: frozenset[str] = frozenset({"image/jpeg", "image/png", "image/webp"})
     continues: Mapping[str, Any] | None = None
     reasoning_is_apart: bool = False
     has_batches: bool = False
     models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def of_model(self, model: str) -> "Provider":
-        """Return the row with the values for this model at the provider's own address."""
-        changes = [change for pattern, change in self.models.items() if re.match(pattern, model)]
+    def of_model(self, name: str) -> "Provider":
+        """Return the row with the values for the model with this plain name at the provider's own address."""
+        changes = [change for pattern, change in self.models.items() if re.match(pattern, name)]
         return replace(self, **changes[0]) if changes else self
 
 
@@ -53,6 +69,9 @@ PROVIDERS: dict[str, Provider] = {
     "openai": Provider(
         "OPENAI_API_KEY",
         "https://api.openai.com/v1",
+        token_limit="max_completion_tokens",
+        bills_schemas=True,
+        image_tokens=openai_tokens,
         has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
@@ -68,14 +87,22 @@ PROVIDERS: dict[str, Provider] = {
         seed=False,
         takes_top_p=False,
         schema_bounds=False,
+        bills_schemas=True,
+        image_tokens=claude_tokens,
         models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # before structured outputs
     ),
     # Few models give log-probabilities; the others refuse (400).
-    "google": Provider("GEMINI_API_KEY", route="gemini", reasoning_is_apart=True),
+    "google": Provider(
+        "GEMINI_API_KEY", route="gemini", bills_schemas=True, image_tokens=gemini_tokens, reasoning_is_apart=True
+    ),
     "vllm": Provider(continues={"continue_final_message": True, "add_generation_prompt": False}),
     "sglang": Provider(continues={"continue_final_message": True}),
     "ollama": Provider(),  # versions without log-probabilities ignore the request for them
     # It continues an answer without extra fields, but refuses to if the model would reason first.
-    "llamacpp": Provider(formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}),
-    "lmstudio": Provider(forms=("json_schema",), logprobs=0),
+    "llamacpp": Provider(
+        image_tokens=LLAMA_CPP,
+        formats=OF_LLAMA_CPP,
+        continues={"chat_template_kwargs": {"enable_thinking": False}},
+    ),
+    "lmstudio": Provider(forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP),
 }

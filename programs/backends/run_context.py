@@ -14,6 +14,7 @@ from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
+from agenticiqa.programs.backends.capabilities import RequestFeatures
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.usage import Spent, Usage, spent_by_entries
 
@@ -22,16 +23,17 @@ from agenticiqa.programs.backends.usage import Spent, Usage, spent_by_entries
 class Turn:
     """One attempt at a question of a stage, with its usage and reply.
 
-    ``images`` are the images in the prompt, by their addresses in it (see ``held_images``). ``spent`` is the usage of
-    the attempt. ``model`` gave the last reply, ``text`` is that reply as received, ``thoughts`` is the reasoning sent
-    with it, ``cache`` is whether DSPy may keep it, ``error`` is why there is none. ``asked`` are the calls of models,
-    ``answered`` has what a configured model reported about each response.
+    ``images`` are the images in the prompt, by their addresses in it (see ``held_images``), ``features`` the requested
+    features. ``spent`` is the usage of the attempt. ``model`` gave the last reply, ``text`` is that reply as received,
+    ``thoughts`` is the reasoning sent with it, ``cache`` is whether DSPy may keep it, ``error`` is why there is none.
+    ``asked`` are the calls of models, ``answered`` has what a configured model reported about each response.
     """
 
     stage: str = ""
     attempt: int = 0
     attempts: int = 0
     images: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    features: RequestFeatures = field(default_factory=RequestFeatures)
     spent: Spent = field(default_factory=Spent)
     model: str = ""
     text: str = ""

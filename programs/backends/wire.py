@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 from dspy import lm15
@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.json_schema import without_bounds
-from agenticiqa.programs.backends.providers import Provider
+from agenticiqa.programs.backends.providers import Provider, TokenLimit
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.usage import billed_output
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
@@ -60,8 +60,11 @@ class Server(ABC):
         return Transport(self.timeout, largest_answer(self.max_tokens), sent, reuse)
 
     @abstractmethod
-    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
-        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
+    def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
+        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors.
+
+        ``token_limit`` is the parameter of OpenAI's interface that limits the tokens of an answer.
+        """
 
 
 class ChatServer(Server):
@@ -71,19 +74,22 @@ class ChatServer(Server):
     """
 
     @cached_property
-    def _dialect(self) -> lm15.OpenAIChatLM:
-        # One field that is sent differs: OpenAI has max_completion_tokens, the others have max_tokens.
-        return lm15.OpenAIChatLM(api_key=self.key, compat="vllm" if self.provider.key_env is None else "openai")
+    def _dialects(self) -> dict[TokenLimit, lm15.OpenAIChatLM]:
+        return {
+            name: lm15.OpenAIChatLM(api_key=self.key, compat=lm15.OpenAIChatCompat(max_tokens_field=name))
+            for name in get_args(TokenLimit)
+        }
 
     @cached_property
     def _client(self) -> Any:
         return openai_client(self, httpx.Client(transport=self.transport(SENT)), {"Content-Type": "application/json"})
 
-    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
+    def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
         """See ``Server``. ``post`` gets the body, which has marks in place of held images."""
         import openai
 
-        body = self._dialect.build_request(request, stream=False).body
+        dialect = self._dialects[token_limit]
+        body = dialect.build_request(request, stream=False).body
         try:
             reply: httpx.Response = (
                 post(body) if post else self._client.post("/chat/completions", cast_to=httpx.Response, content=body)
@@ -93,7 +99,7 @@ class ChatServer(Server):
         except openai.APIConnectionError as error:
             raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
         if reply.status_code >= 400:
-            refused = self._dialect.normalize_error(reply.status_code, reply.text)
+            refused = dialect.normalize_error(reply.status_code, reply.text)
             refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
             raise refused
         response = lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
@@ -119,8 +125,8 @@ class NativeServer(Server):
     def _transport(self) -> Transport:
         return self.transport()
 
-    def complete(self, request: lm15.Request, post: Post | None = None) -> lm15.Response:
-        """See ``Server``. ``post`` is not supported."""
+    def complete(self, request: lm15.Request, token_limit: TokenLimit, post: Post | None = None) -> lm15.Response:
+        """See ``Server``. ``token_limit`` has no effect, and ``post`` is not supported."""
         assert post is None, "the Batch APIs of these providers are not supported"
         return finished(request, self._connection.complete(request), self.provider)
 
@@ -167,7 +173,7 @@ def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[st
 
 def server(provider: Provider, model: str, address: str | None, key: str, timeout: float, max_tokens: int) -> Server:
     """Return the server of a provider: see ``Server``."""
-    kind = NativeServer if provider.route in VETTED else ChatServer
+    kind = ChatServer if provider.route == "openai-chat" else NativeServer
     return kind(provider, model, address, key, timeout, max_tokens)
 
 
@@ -178,11 +184,11 @@ def finished(request: lm15.Request, response: lm15.Response, provider: Provider)
     cut off, although it ends at its limit.
     """
     usage = response.usage
-    asked, written, total, thought = (
+    read, written, total, thought = (
         count or 0 for count in (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.reasoning_tokens)
     )
     apart = written + thought if provider.reasoning_is_apart or thought > written else written
-    billed = max(apart, billed_output(asked, written, total))
+    billed = max(apart, billed_output(read, written, total))
     if billed != written:
         response = replace(response, usage=replace(usage, output_tokens=billed))
     if _is_begun(request) and request.config.max_tokens == 1 and response.finish_reason == "length":

@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import dspy
 
 from agenticiqa.configs import Config, StageConfig
-from agenticiqa.programs.backends.adapter import SteadyAdapter, answer_schema
-from agenticiqa.programs.backends.image_tokens import image_tokens, within
+from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, answer_schema
+from agenticiqa.programs.backends.image_tokens import within
+from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.providers import PROVIDERS
 from agenticiqa.programs.batch.job import Job, failure_text
 from agenticiqa.programs.errors import ImageError, ToolError
 from agenticiqa.programs.fusion.tool_mean import rating_tools
@@ -40,9 +42,6 @@ from agenticiqa.signatures.executor import AnalyzeDistortions, DetectDistortions
 from agenticiqa.signatures.planner import plan_signature
 from agenticiqa.signatures.summarizer import AnswerQuestion, ScoreQuality
 from agenticiqa.signatures.types import GLOBAL, PlannerOutput, QueryType
-
-# Providers that add a JSON schema to the prompt and bill it; the user's own server turns it into a grammar instead.
-BILL_SCHEMAS = frozenset({"openai", "anthropic", "google"})
 
 SECTIONS = {  # the section of the configuration that each stage reads
     "planner": "planner",
@@ -229,7 +228,8 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
     signature: Any = SIGNATURES.get(stage) or _planner(getattr(section, "sees_images", True))
     is_enforced = section.structured_outputs in ("auto", "json_schema")
     text = _frame_tokens(signature, reference, is_enforced) + filled
-    if is_enforced and section.backend.partition(".")[0] in BILL_SCHEMAS:
+    provider = PROVIDERS.get(section.backend.partition(".")[0])
+    if is_enforced and provider and provider.bills_schemas:
         text += text_tokens(json.dumps(answer_schema(signature)))
     given = ("image", "reference") if reference else ("image",)
     shown = tuple(name for name in given if name in signature.input_fields)
@@ -288,8 +288,7 @@ def _planner(sees_images: bool) -> type[dspy.Signature]:
 @cache
 def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
     """Return the tokens of a signature's prompt with empty inputs, without image tokens."""
-    adapter = SteadyAdapter()
-    adapter.form = "json_schema" if is_enforced else "off"
+    adapter = SteadyAdapter("json_schema" if is_enforced else "off")
     pixel = dspy.Image("data:image/png;base64,AAAA")
     images = {"image": pixel, "reference": pixel if reference else None}
     inputs = {name: images.get(name, "") for name in signature.input_fields}

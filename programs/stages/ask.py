@@ -9,7 +9,7 @@ an answer and is not retried here.
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import isclass
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import dspy
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agenticiqa.programs.backends.adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.answer_cache import forget_answers, note_cut_off, was_cut_off
 from agenticiqa.programs.backends.call_log import history_settings, leave_out_images, logging_settings
 from agenticiqa.programs.backends.capabilities import RequestFeatures
 from agenticiqa.programs.backends.choice import Backend, models_to_ask, process_wide_setting, without_place
+from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SAVED_END, SAVED_START, SteadyAdapter, showing_images
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.held_images import hold
 from agenticiqa.programs.backends.run_context import Turn, asking, current, spending_of
@@ -206,76 +206,92 @@ class CheckedPredict(StageModule, Generic[A]):
         """Return the name of the first model, without the address of its server."""
         return without_place(self.models[0].model)
 
-    def _ask(self, request: dict[str, Any]) -> tuple[dspy.Prediction, str]:
-        """Make one attempt; return the answer and its model, a fallback if the first model is unreachable.
-
-        If a server rejects an unsupported feature, the request is sent again without it. ``fewer`` has the reduced
-        features by field of ``RequestFeatures``.
-        """
-        models = [*self.models]
-        fewer: dict[str, Any] = {}
-        while True:
-            lm = models[0]
-            engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
-            asked_for, settings, inputs = self._prepared(request, engine, fewer)
+    def _ask(self, inputs: Mapping[str, Any]) -> tuple[dspy.Prediction, str]:
+        """Make one attempt; return the answer and its model, a fallback if the first model is unreachable."""
+        failure: dspy.LMError | None = None
+        for request in self._requests(inputs):
             try:
-                with dspy.context(lm=lm, **settings), spending_of(lm) if engine is None else nullcontext():
-                    prediction = self.predict(**inputs)
-                failed = current().turn.error
-                if prediction is None and isinstance(failed, dspy.LMError):  # dspy.BestOfN and dspy.Refine print it
-                    raise failed
-                break
-            except dspy.AdapterParseError as error:
-                if engine is not None:
-                    engine.features.keep(fewer)  # accepted with fewer features
-                prediction = _read_anyway(error)
-                break
+                reply = self._sent(request)
             except dspy.LMError as error:
-                even_fewer = engine.features.without_refused(asked_for, error) if engine is not None else None
-                if even_fewer is not None:
-                    fewer |= even_fewer
-                elif models[1:] and dspy.is_retryable_lm_error(error):
-                    progress.fell_back(self.stage, lm.model, error)
-                    self.backend.out_of_reach(models.pop(0))
-                    fewer = {}
-                else:
-                    raise
-            finally:
-                leave_out_images(lm)
-        if engine is not None:
-            engine.features.keep(fewer)
-        if prediction is None:  # from dspy.BestOfN and dspy.Refine, which skip answers that cannot be parsed
-            raise Rejected("no answer could be parsed")
-        model = without_place(lm.model)
-        current().usage.note_answer(self.stage, model, asked_for)
-        return prediction, model
+                request.error = failure = error
+                continue
+            if request.engine is not None:
+                request.engine.features.keep(request.fewer)
+            prediction = _read_anyway(reply) if isinstance(reply, dspy.AdapterParseError) else reply
+            if prediction is None:
+                raise Rejected("no answer could be parsed")
+            model = without_place(request.lm.model)
+            current().usage.note_answer(self.stage, model, request.features)
+            return prediction, model
+        assert failure is not None, "there is at least one model"
+        raise failure
 
-    def _prepared(
-        self, request: dict[str, Any], engine: Model | None, fewer: Mapping[str, Any]
-    ) -> tuple[RequestFeatures, dict[str, Any], dict[str, Any]]:
-        """Return the features that a question uses, DSPy's settings for it, and its inputs.
+    def _requests(self, inputs: Mapping[str, Any]) -> Iterator["ModelRequest"]:
+        """Yield the requests to send in turn until one of them succeeds; the caller sets the ``error`` of each other.
+
+        A server that refuses a feature by name gets the question again with less of it. If a model is unreachable, the
+        next one follows.
+        """
+        models = self.models
+        for number, lm in enumerate(models, 1):
+            fewer: Mapping[str, Any] | None = {}
+            while fewer is not None:
+                request = self._request(lm, inputs, fewer)
+                yield request
+                assert request.error is not None, "the caller has set it"
+                fewer = request.even_fewer(request.error)
+            if number == len(models) or not dspy.is_retryable_lm_error(request.error):
+                return
+            progress.fell_back(self.stage, lm.model, request.error)
+            self.backend.out_of_reach(lm)
+
+    def _request(self, lm: dspy.BaseLM, inputs: Mapping[str, Any], fewer: Mapping[str, Any]) -> "ModelRequest":
+        """Return the question for one model, with the features that ``fewer`` replaces.
 
         The engines of this package receive image bytes separately from the prompt.
         """
-        given = dspy.settings.adapter
-        adapter = self.adapter or (showing_images(given) if given else SteadyAdapter())
-        # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
-        settings = {"adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
-        inputs = dict(request)
-        if self.predictor.demos:
-            inputs["demos"] = shown_examples(self.predictor)
-        images = {name: value for name, value in request.items() if isinstance(value, LoadedImage)}
-        if engine is None:
-            return RequestFeatures(), settings, inputs | {name: image.to_dspy() for name, image in images.items()}
+        engine = lm.engine if isinstance(getattr(lm, "engine", None), Model) else None
+        features, adapter = RequestFeatures(), self.adapter or dspy.settings.adapter or SteadyAdapter()
         by_form = isinstance(adapter, SteadyAdapter)
-        asked_for = replace(engine.asked_for(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
-        if isinstance(adapter, SteadyAdapter):
-            adapter.form = asked_for.form or "off"
-        if asked_for.logprobs:
-            inputs["config"] = {"logprobs": True, "top_logprobs": asked_for.logprobs}
-        settings["send_stream"] = None  # these engines do not stream
-        sent = {name: image.sent_as(engine.formats) for name, image in images.items()}
-        return asked_for, settings, inputs | hold(sent)
+        if engine is not None:
+            features = replace(engine.requested(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
+        if by_form:
+            adapter = SteadyAdapter(features.form or "off")
+        elif not self.adapter:
+            adapter = showing_images(adapter)
+        # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
+        settings = {"lm": lm, "adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
+        shown = dict(inputs)
+        if self.predictor.demos:
+            shown["demos"] = shown_examples(self.predictor)
+        images = {name: value for name, value in inputs.items() if isinstance(value, LoadedImage)}
+        current().turn.features = features
+        if engine is None:
+            shown |= {name: image.to_dspy() for name, image in images.items()}
+        else:
+            settings["send_stream"] = None  # these engines do not stream
+            shown |= hold({name: image.sent_as(engine.formats) for name, image in images.items()})
+        if features.logprobs:
+            shown["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
+        return ModelRequest(lm, engine, features, settings, shown, fewer)
+
+    def _sent(self, request: "ModelRequest") -> dspy.Prediction | dspy.AdapterParseError | None:
+        """Send a request; return the prediction, or the error of an answer that DSPy's adapter cannot parse.
+
+        It is ``None`` from ``dspy.BestOfN`` and ``dspy.Refine``, which skip these answers.
+        """
+        recording = spending_of(request.lm) if request.engine is None else nullcontext()
+        try:
+            with dspy.context(**request.settings), recording:
+                prediction: dspy.Prediction | None = self.predict(**request.inputs)
+        except dspy.AdapterParseError as error:
+            return error
+        finally:
+            leave_out_images(request.lm)
+        error_of_model = current().turn.error
+        if prediction is None and isinstance(error_of_model, dspy.LMError):  # BestOfN and Refine print it
+            raise error_of_model
+        return prediction
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
@@ -297,6 +313,28 @@ class CheckedPredict(StageModule, Generic[A]):
             "signature": self.predictor.signature.append(CORRECTION, input_field, str),
             CORRECTION: harmless(correction),
         }
+
+
+@dataclass
+class ModelRequest:
+    """A question as one model gets it, through DSPy's ``settings`` and ``inputs``.
+
+    ``engine`` is that of a model of the configuration. ``fewer`` has the values that replace refused ``features``, by
+    their names. ``error`` is why the request failed.
+    """
+
+    lm: dspy.BaseLM
+    engine: Model | None
+    features: RequestFeatures
+    settings: dict[str, Any]
+    inputs: dict[str, Any]
+    fewer: Mapping[str, Any]
+    error: dspy.LMError | None = None
+
+    def even_fewer(self, error: dspy.LMError) -> dict[str, Any] | None:
+        """Return the values for the next request if the error is the refusal of a feature; otherwise ``None``."""
+        change = None if self.engine is None else self.engine.features.without_refused(self.features, error)
+        return None if change is None else {**self.fewer, **change}
 
 
 def shown_examples(predictor: dspy.Predict) -> list[Any]:

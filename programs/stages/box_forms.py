@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenticiqa.programs.backends.image_tokens import Size, seen_size
+from agenticiqa.programs.backends.image_tokens import Size
+from agenticiqa.programs.backends.models import seen_size
 from agenticiqa.programs.images import LoadedImage
 from agenticiqa.programs.images.regions import in_pixels
 from agenticiqa.signatures.types import Box, Boxes

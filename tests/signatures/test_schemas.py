@@ -9,7 +9,7 @@ import dspy
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from agenticiqa.programs.backends.adapter import answer_schema
+from agenticiqa.programs.backends.dspy_adapter import answer_schema
 from agenticiqa.signatures.answers.levels import settled
 from agenticiqa.signatures.executor import (
     Analysis,

@@ -17,6 +17,7 @@ from agenticiqa.programs.backends import capabilities as module
 from agenticiqa.programs.backends.capabilities import FEWER_LOGPROBS, RequestFeatures
 from agenticiqa.programs.backends.connect import features_of
 from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.providers import PROVIDERS, Provider
 from agenticiqa.programs.backends.run_context import within
 from support.fake_server import Server, fake_server, server_error
 from support.loopback import Body, Reply, error_reply, spoken
@@ -218,6 +219,76 @@ def test_requests_count_towards_the_limits_of_the_run(photo: Path) -> None:
     with fake_server(refusing("json_schema", "json_object")) as server, within(limits), pytest.raises(LimitReached):
         program(server)(photo)
     assert (limits.calls, len(server.requests)) == (2, 2)
+
+
+NAMES = ("max_tokens", "max_completion_tokens")
+
+
+def forbidden(name: str) -> Reply:
+    """Return the reply of a server that checks requests with Pydantic, such as Mistral's."""
+    wrong = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": 512}
+    return error_reply(422, {"object": "error", "message": {"detail": [wrong]}, "type": "invalid_request_error"})
+
+
+def unsupported(name: str) -> Reply:
+    """Return the reply of OpenAI."""
+    (other,) = {*NAMES} - {name}
+    said = f"Unsupported parameter: '{name}' is not supported with this model. Use '{other}' instead."
+    error = {"message": said, "type": "invalid_request_error", "param": name, "code": "unsupported_parameter"}
+    return error_reply(400, {"error": error})
+
+
+def unrecognized(name: str) -> Reply:
+    return error_reply(400, {"error": f"Unrecognized request argument supplied: {name}"})
+
+
+@pytest.mark.parametrize("refusal", [forbidden, unsupported, unrecognized])
+@pytest.mark.parametrize(("backend", "refused"), [("vllm.test", NAMES[0]), ("openai.test", NAMES[1])])
+def test_a_refused_name_of_the_token_limit_is_replaced_once_and_remembered(
+    backend: str, refused: str, refusal: Callable[[str], Reply], photo: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (other,) = {*NAMES} - {refused}
+    with fake_server(lambda body: refusal(refused) if refused in body else answer(body)) as server:
+        results = [program(server, backend=backend)(photo, *query) for query in ((), (AGAIN,))]
+    assert [[name for name in NAMES if name in body] for body in server.requests] == [[refused], [other], [other]]
+    assert {body[other] for body in server.requests[1:]} == {512}
+    assert all(asked_of(body) == BOTH for body in server.requests), "nothing else is left out"
+    assert [result.usage_by_stage["scoring"]["calls"] for result in results] == [2, 1]
+    (logged,) = [record.getMessage() for record in caplog.records if "refused a request parameter" in record.message]
+    assert logged.endswith(f"later requests use token_limit {other}")
+
+
+BOTH_REFUSED: dict[str, tuple[Script, int]] = {
+    "neither name": (lambda body: forbidden(next(name for name in NAMES if name in body)), 2),
+    "a value": (lambda body: error_reply(400, {"error": "max_tokens is too large: 512, the model supports 256"}), 1),
+    "another parameter": (lambda body: forbidden("max_tokens_per_image"), 1),
+}
+
+
+@pytest.mark.parametrize("name", BOTH_REFUSED)
+def test_another_refusal_does_not_change_the_name_of_the_token_limit(name: str, photo: Path) -> None:
+    script, requests = BOTH_REFUSED[name]
+    with fake_server(script) as server, pytest.raises(dspy.LMInvalidRequestError):
+        program(server, structured_outputs="off", logprobs=False)(photo)
+    assert len(server.requests) == requests
+    assert features_of(stage(server)).token_limit == "max_tokens"
+
+
+def test_a_provider_that_forbids_other_parameters_needs_one_row(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mistral's API refuses ``max_completion_tokens``, ``seed`` and log-probabilities with status 422."""
+    row = Provider("MISTRAL_API_KEY", "https://api.mistral.ai/v1", logprobs=0, seed=False, bills_schemas=True)
+    monkeypatch.setitem(PROVIDERS, "mistral", row)
+    known = {"model", "messages", "temperature", "top_p", "max_tokens", "random_seed", "response_format", "n", "stop"}
+
+    def strict(body: Body) -> Reply:
+        extra = [name for name in body if name not in known]
+        return forbidden(extra[0]) if extra else answer(body)
+
+    with fake_server(strict) as server:
+        result = program(server, backend="mistral.mistral-medium-latest", seed=7)(photo)
+    (body,) = server.requests
+    assert (asked_of(body), body["max_tokens"]) == (("json_schema", 0), 512)
+    assert result.answered_by == {"scoring": ["mistral/mistral-medium-latest"]}
 
 
 OTHERS: list[dict[str, Any]] = [

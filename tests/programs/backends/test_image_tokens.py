@@ -2,7 +2,8 @@
 
 import pytest
 
-from agenticiqa.programs.backends.image_tokens import Size, image_tokens, within
+from agenticiqa.programs.backends.image_tokens import Size, within
+from agenticiqa.programs.backends.models import image_tokens
 
 
 @pytest.mark.parametrize(

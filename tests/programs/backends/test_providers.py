@@ -22,13 +22,32 @@ def test_every_provider_has_an_example_that_connects(name: str, monkeypatch: pyt
     assert backend.lms[0].model.startswith(name)
 
 
+# A long name of a model is in words with hyphens; a key has a long run of letters and digits, or a known beginning.
+KEY = re.compile(r"sk-|AIza|Bearer|[A-Za-z0-9]{24,}")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_key"),
+    [
+        ("meta-llama/llama-4-scout-17b-16e-instruct", False),
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", False),
+        ("anthropic.claude-sonnet-4-5-20250929-v1:0", False),
+        ("gsk_" + "aB3d" * 13, True),
+        ("Zx81" * 8, True),
+        ("sk-proj-a1", True),
+    ],
+)
+def test_a_key_differs_from_a_long_name_of_a_model(text: str, is_key: bool) -> None:
+    assert bool(KEY.search(text)) == is_key
+
+
 def test_no_example_contains_a_key() -> None:
     """A setting for a key names an environment variable, and nothing looks like a key of a provider."""
     folder = resources.files("agenticiqa.configs") / "providers"
     texts = {entry.name: entry.read_text(encoding="utf-8") for entry in folder.iterdir() if entry.name != "__pycache__"}
     assert texts.keys() >= {f"{name}.yaml" for name in PROVIDERS}
     for name, text in texts.items():
-        assert not re.search(r"sk-|AIza|Bearer|\b[A-Za-z0-9_-]{30,}\b", text), name
+        assert not KEY.search(text), name
         assert set(re.findall(r"^\s*(\w*key\w*):", text, re.M)) <= {"api_key_env", "fallback_api_key_env"}, name
 
 

@@ -11,14 +11,17 @@ from PIL import Image
 
 from agenticiqa.configs import Config, ExecutorConfig, PlannerConfig, Price, StageConfig
 from agenticiqa.programs.assess import AgenticIQA
-from agenticiqa.programs.backends.image_tokens import image_tokens
+from agenticiqa.programs.backends.limits import LimitReached, Limits
+from agenticiqa.programs.backends.models import image_tokens
+from agenticiqa.programs.backends.run_context import within
+from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.cost import Estimate, StageEstimate, estimate, text_tokens
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.tools import toolbox
 from support.distortion_levels import scene
 from support.fake_server import Server, by_stage, fake_server, field_of, text_of
 from support.golden_requests import all_signatures
-from support.loopback import Body
+from support.loopback import Body, Reply
 from support.scripted_answers import ALL, LOGS, locate, pairs, plan, select
 
 GOLDEN = Path(__file__).parents[1] / "stages" / "golden"  # the prompts of all stages
@@ -268,6 +271,40 @@ def test_a_hosted_provider_gets_the_schema_that_was_counted(photo: Path) -> None
         sent = text_tokens(json.dumps(body["response_format"]["json_schema"]["schema"]))
         text = {row.model: row.input_tokens - row.image_tokens for row in (hosted[name], own[name])}
         assert text["openai.gpt-4o"] - text["vllm.test"] == pytest.approx(sent, rel=0.1)
+
+
+GATEWAYS = ["openai/gpt-4o-mini", "azure/gpt-4o-mini", "ft:gpt-4o-mini-2024-07-18:org::id"]
+PRICE = Price(input=0.15, output=0.6)
+
+
+@pytest.mark.parametrize("spelling", GATEWAYS)
+def test_a_model_costs_the_same_by_its_name_at_a_gateway(spelling: str, photo: Path) -> None:
+    own, other = (
+        estimate(asking(f"openai.{name}", PRICE), [Job(photo, RATE)]).total for name in ("gpt-4o-mini", spelling)
+    )
+    assert (other.image_tokens, other.usd) == (own.image_tokens, own.usd)
+    assert own.image_tokens == 4 * (2833 + 5667)
+
+
+@pytest.mark.parametrize("spelling", GATEWAYS)
+def test_a_limit_in_usd_holds_for_the_name_of_a_model_at_a_gateway(spelling: str, tmp_path: Path) -> None:
+    """The server bills an image as the model's maker does, and up to four questions are asked at a time."""
+    size = (1024, 768)
+    for number in range(4):
+        Image.fromarray(scene()).rotate(90 * number).resize(size).save(tmp_path / f"{number}.png")
+    tokens = image_tokens("openai.gpt-4o-mini", size)
+    answers = by_stage(CLEAN)
+
+    def billed(body: Body) -> Reply:
+        reply = answers(body)
+        assert isinstance(reply, str)
+        return Reply(reply, usage=(tokens + 1000, 300))
+
+    with fake_server(billed) as server, within(Limits(max_usd=0.0065)) as limits:
+        program = AgenticIQA.from_config(on(server, asking(f"openai.{spelling}", PRICE)))
+        outcomes = [outcome for _, outcome in assess_many(program, tmp_path.glob("*.png"))]
+    assert all(isinstance(outcome, LimitReached) for outcome in outcomes)
+    assert 0 < limits.usd <= 0.0065
 
 
 def test_token_counts_of_the_prompts_match_a_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:

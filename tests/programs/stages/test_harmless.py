@@ -6,7 +6,7 @@ from typing import Any
 import dspy
 import pytest
 
-from agenticiqa.programs.backends.adapter import SteadyAdapter
+from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter
 from agenticiqa.programs.stages.ask import CheckedPredict, match_requested
 from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.signatures.replan import DecideReplan

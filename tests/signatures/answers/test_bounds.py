@@ -8,7 +8,7 @@ from contextlib import suppress
 import dspy
 import pytest
 
-from agenticiqa.programs.backends.adapter import SteadyAdapter, showing_images
+from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, showing_images
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score

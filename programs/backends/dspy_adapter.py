@@ -29,7 +29,9 @@ _SAVED = re.compile(f"{SAVED_START}(.*?){SAVED_END}", re.DOTALL)
 class SteadyAdapter(dspy.JSONAdapter):
     """``dspy.JSONAdapter`` with a shorter prompt and an explicit ``form`` of JSON, which DSPy would infer."""
 
-    form: Form = "off"
+    def __init__(self, form: Form = "off") -> None:
+        super().__init__()
+        self.form = form
 
     def __call__(
         self,

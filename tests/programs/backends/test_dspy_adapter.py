@@ -8,7 +8,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 from pydantic import BaseModel
 
-from agenticiqa.programs.backends.adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
+from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures import executor, planner, replan, summarizer
 from agenticiqa.signatures.answers.model_answer import wire_names
@@ -101,15 +101,12 @@ def test_inputs_that_are_none_are_not_in_the_prompt() -> None:
 
 
 def system(signature: type[dspy.Signature], form: Form) -> str:
-    adapter = SteadyAdapter()
-    adapter.form = form
-    return adapter.format_system_message(signature)
+    return SteadyAdapter(form).format_system_message(signature)
 
 
 def prompt(signature: type[dspy.Signature], form: Form, **inputs: Any) -> str:
     """Return the whole text of a request."""
-    adapter = SteadyAdapter()
-    adapter.form = form
+    adapter = SteadyAdapter(form)
     given = {name: "x" for name, field in signature.input_fields.items() if field.annotation in (str, str | None)}
     return "\n".join(message["content"] for message in adapter.format(signature, [], given | inputs))
 

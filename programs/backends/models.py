@@ -1,0 +1,69 @@
+"""Look up what is known of a model by its name: the tokens of an image, the size it sees, and whether it reasons.
+
+A model has one name at its maker and others at gateways and for its tuned versions, so all of these tables are searched
+by the plain name.
+"""
+
+import re
+
+from agenticiqa.programs.backends.image_tokens import (
+    QWEN,
+    Patches,
+    Rule,
+    Size,
+    claude_tokens,
+    gemini_tokens,
+    openai_tokens,
+    size_for_claude,
+    size_in_patches,
+)
+from agenticiqa.programs.backends.providers import PROVIDERS
+
+# The rule for the tokens of an image, by the beginning of a plain name; for other names the provider's rule applies.
+FAMILIES: dict[str, Rule] = {
+    r"gpt-[3-9]|o[1-9](-|$)": openai_tokens,
+    r"claude": claude_tokens,
+    r"gemini": gemini_tokens,
+}
+ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # plain names
+
+
+def plain_name(model: str) -> str:
+    """Return the name of a model at its maker, in lower case.
+
+    The names of gateways (``openai/gpt-4o``, ``azure/gpt-4o``, ``us.anthropic.claude-sonnet-4-5``) and the marks of
+    tuned models (``ft:gpt-4o-mini-2024-07-18:org::id``) are removed.
+    """
+    name = model.lower().rpartition("/")[2]
+    if name.startswith("ft:"):
+        name = name.split(":")[1]
+    return re.sub(r"^([a-z]+\.)+", "", name)
+
+
+def always_reasons(backend: str) -> bool:
+    """Return whether a backend, named ``provider.model``, is a model of OpenAI that always reasons."""
+    return bool(ALWAYS_REASON.match(_plain_name_of(backend)))
+
+
+def image_tokens(backend: str, size: Size) -> int:
+    """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
+    name = _plain_name_of(backend)
+    rules = [rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)]
+    return rules[0](name, size) if rules else _rule_of_provider(backend)(name, size)
+
+
+def seen_size(backend: str, size: Size) -> Size:
+    """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``."""
+    name, rule = _plain_name_of(backend), _rule_of_provider(backend)
+    if "claude" in name:
+        return size_for_claude(name, size)
+    return size_in_patches(size, rule if isinstance(rule, Patches) else QWEN)
+
+
+def _plain_name_of(backend: str) -> str:
+    return plain_name(backend.partition(".")[2])
+
+
+def _rule_of_provider(backend: str) -> Rule:
+    provider = PROVIDERS.get(backend.partition(".")[0])
+    return provider.image_tokens if provider else QWEN
