@@ -17,7 +17,7 @@ from agenticiqa.programs.backends.call_log import note_response
 from agenticiqa.programs.backends.capabilities import ModelFeatures, RequestFeatures
 from agenticiqa.programs.backends.failures import classified, costs_nothing, masked
 from agenticiqa.programs.backends.held_images import held_sizes
-from agenticiqa.programs.backends.in_flight import InFlight, Slot
+from agenticiqa.programs.backends.in_flight import InFlight
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.providers import OF_LLAMA_CPP, TokenLimit
 from agenticiqa.programs.backends.run_context import current, spend
@@ -25,7 +25,7 @@ from agenticiqa.programs.backends.usage import Spent
 from agenticiqa.signatures.answers.tokens import level_token_only
 
 if TYPE_CHECKING:
-    from agenticiqa.programs.backends.wire import Post, Server
+    from agenticiqa.programs.backends.wire import Server
 
 CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
 
@@ -71,38 +71,35 @@ class Model:
         ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current()
         if run.send is not None:
             response = run.send(self, ready)
-        else:
-            limits = run.limits
-            with self.in_flight.slot(limits) as slot:
-                response = self._answered(ready, slot, limits)
-        self.features.accept(request, self._token_limit)
-        return response
+            self.features.accept(request, self.token_limit)
+            return response
+        with self.in_flight.slot(run.limits) as slot:
+            number = 1  # attempts so far, with this one
+            while True:
+                try:
+                    with self.in_flight.sending(slot, run.limits):
+                        highest = self.highest_usd(ready)
+                        run.limits.admit(highest, self.in_flight.server)
+                        with self.accounted(run.limits, number, highest) as spent:
+                            response = self.recorded(spent, self.wire.complete(ready, self.token_limit))
+                    self.features.accept(request, self.token_limit)
+                    return response
+                except lm15.LM15Error as error:
+                    slot.postpone(self._seconds_to_retry(number, error, run.limits))
+                    number += 1
 
-    def _answered(self, request: lm15.Request, slot: Slot, limits: Limits) -> lm15.Response:
-        """Return the answer to the first attempt that succeeds."""
-        number = 1  # attempts so far, with this one
-        while True:
-            try:
-                with self.in_flight.sending(slot, limits):
-                    highest = self.highest_usd(request)
-                    limits.admit(highest, self.in_flight.server)
-                    with self.accounted(limits, number, highest) as spent:
-                        return self.recorded(spent, self.sent(request))
-            except lm15.LM15Error as error:
-                if retries.is_last(number, error, self.max_retries):
-                    raise
-                seconds = retries.seconds_to_wait(number, error)
-                if not limits.halted.is_set():
-                    retries.log_retry(self.name, number, error, seconds)
-                slot.postpone(seconds)
-                number += 1
-
-    def sent(self, request: lm15.Request, post: "Post | None" = None) -> lm15.Response:
-        """Send one request, by ``post`` if it is given, and return its answer. Raises lm15's errors."""
-        return self.wire.complete(request, self._token_limit, post)
+    def _seconds_to_retry(self, number: int, error: lm15.LM15Error, limits: Limits) -> float:
+        """Return and log the wait after attempt ``number``; raise the error if no attempt follows."""
+        if retries.is_last(number, error, self.max_retries):
+            raise error
+        seconds = retries.seconds_to_wait(number, error)
+        if not limits.halted.is_set():
+            retries.log_retry(self.name, number, error, seconds)
+        return seconds
 
     @property
-    def _token_limit(self) -> TokenLimit:
+    def token_limit(self) -> TokenLimit:
+        """The parameter that limits the tokens of an answer to the current question."""
         return current().turn.features.token_limit or self.features.token_limit
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from inspect import isclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -210,15 +210,25 @@ class CheckedPredict(StageModule, Generic[A]):
         """Make one attempt; return the answer and its model, a fallback if the first model is unreachable."""
         failure: dspy.LMError | None = None
         for request in self._requests(inputs):
+            unparsed: dspy.AdapterParseError | None = None
             try:
-                reply = self._sent(request)
+                with dspy.context(**request.settings), request.recording():
+                    prediction = self.predict(**request.inputs)
+                outage = current().turn.error
+                if prediction is None and isinstance(outage, dspy.LMError):  # dspy.BestOfN and dspy.Refine print it
+                    raise outage
+            except dspy.AdapterParseError as error:
+                unparsed = error
             except dspy.LMError as error:
                 request.error = failure = error
                 continue
+            finally:
+                leave_out_images(request.lm)
             if request.engine is not None:
                 request.engine.features.keep(request.fewer)
-            prediction = _read_anyway(reply) if isinstance(reply, dspy.AdapterParseError) else reply
-            if prediction is None:
+            if unparsed is not None:
+                prediction = _read_anyway(unparsed)
+            if prediction is None:  # from dspy.BestOfN and dspy.Refine, which skip answers that cannot be parsed
                 raise Rejected("no answer could be parsed")
             model = without_place(request.lm.model)
             current().usage.note_answer(self.stage, model, request.features)
@@ -239,10 +249,10 @@ class CheckedPredict(StageModule, Generic[A]):
                 request = self._request(lm, inputs, fewer)
                 yield request
                 assert request.error is not None, "the caller has set it"
-                fewer = request.even_fewer(request.error)
-            if number == len(models) or not dspy.is_retryable_lm_error(request.error):
+                failure, fewer = request.error, request.even_fewer(request.error)
+            if number == len(models) or not dspy.is_retryable_lm_error(failure):
                 return
-            progress.fell_back(self.stage, lm.model, request.error)
+            progress.fell_back(self.stage, lm.model, failure)
             self.backend.out_of_reach(lm)
 
     def _request(self, lm: dspy.BaseLM, inputs: Mapping[str, Any], fewer: Mapping[str, Any]) -> "ModelRequest":
@@ -261,37 +271,19 @@ class CheckedPredict(StageModule, Generic[A]):
             adapter = showing_images(adapter)
         # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.
         settings = {"lm": lm, "adapter": adapter, "trace": [], **history_settings(), **logging_settings()}
-        shown = dict(inputs)
+        arguments = dict(inputs)
         if self.predictor.demos:
-            shown["demos"] = shown_examples(self.predictor)
+            arguments["demos"] = shown_examples(self.predictor)
         images = {name: value for name, value in inputs.items() if isinstance(value, LoadedImage)}
         current().turn.features = features
         if engine is None:
-            shown |= {name: image.to_dspy() for name, image in images.items()}
+            arguments |= {name: image.to_dspy() for name, image in images.items()}
         else:
             settings["send_stream"] = None  # these engines do not stream
-            shown |= hold({name: image.sent_as(engine.formats) for name, image in images.items()})
+            arguments |= hold({name: image.sent_as(engine.formats) for name, image in images.items()})
         if features.logprobs:
-            shown["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
-        return ModelRequest(lm, engine, features, settings, shown, fewer)
-
-    def _sent(self, request: "ModelRequest") -> dspy.Prediction | dspy.AdapterParseError | None:
-        """Send a request; return the prediction, or the error of an answer that DSPy's adapter cannot parse.
-
-        It is ``None`` from ``dspy.BestOfN`` and ``dspy.Refine``, which skip these answers.
-        """
-        recording = spending_of(request.lm) if request.engine is None else nullcontext()
-        try:
-            with dspy.context(**request.settings), recording:
-                prediction: dspy.Prediction | None = self.predict(**request.inputs)
-        except dspy.AdapterParseError as error:
-            return error
-        finally:
-            leave_out_images(request.lm)
-        error_of_model = current().turn.error
-        if prediction is None and isinstance(error_of_model, dspy.LMError):  # BestOfN and Refine print it
-            raise error_of_model
-        return prediction
+            arguments["config"] = {"logprobs": True, "top_logprobs": features.logprobs}
+        return ModelRequest(lm, engine, features, settings, arguments, fewer)
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
@@ -330,6 +322,10 @@ class ModelRequest:
     inputs: dict[str, Any]
     fewer: Mapping[str, Any]
     error: dspy.LMError | None = None
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Record the usage of the model in the block; the engines of this package do so themselves."""
+        return spending_of(self.lm) if self.engine is None else nullcontext()
 
     def even_fewer(self, error: dspy.LMError) -> dict[str, Any] | None:
         """Return the values for the next request if the error is the refusal of a feature; otherwise ``None``."""

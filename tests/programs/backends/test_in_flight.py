@@ -41,7 +41,7 @@ class Wire:
     def prepared(self, request: lm15.Request) -> lm15.Request:
         return request
 
-    def complete(self, request: lm15.Request, token_limit: str, post: None) -> lm15.Response:
+    def complete(self, request: lm15.Request, token_limit: str) -> lm15.Response:
         with self._lock:
             self.times.append(time.monotonic())
             if self.under_way >= self.most:
