@@ -58,7 +58,7 @@ class AnswerCache(Cache):
             record = super().get(request, ignored_args_for_cache_key)
             if record is not None:
                 _check(record, request)
-        except Exception as error:  # from pickle, sqlite3 or DSPy, depending on the damage
+        except Exception as error:  # an error of pickle, sqlite3 or DSPy, depending on the damage
             damage = type(error).__name__
             logger.warning("%s: a damaged record of the cache is ignored (%s)", self.disk_cache_dir, damage)
             self.reset_memory_cache()  # it may contain the record

@@ -177,7 +177,7 @@ def history_settings() -> dict[str, Any]:
 @cache
 def explain_empty_history() -> None:
     """Add an entry to DSPy's global history, once per process; otherwise ``dspy.inspect_history()`` shows nothing."""
-    with dspy.context(max_history_size=0):  # not to the histories of modules
+    with dspy.context(max_history_size=0):  # no entry in the histories of modules
         dspy.BaseLM("none").update_history(NO_HISTORY_ENTRY)
 
 

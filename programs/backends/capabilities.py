@@ -15,12 +15,13 @@ from typing import Any, Literal
 import dspy
 from dspy import lm15
 
-from agenticiqa.programs.backends.providers import Form, TokenLimit
+from agenticiqa.programs.backends.providers import Form, Provider, TokenLimit
+from agenticiqa.programs.backends.usage import RequestFeatures
 from agenticiqa.programs.events import event
 
 logger = logging.getLogger(__name__)
 
-FEWER_LOGPROBS = 5  # the maximum on some servers
+FEWER_LOGPROBS = 5  # alternatives per token, the maximum on some servers
 REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
 OTHER_NAME: dict[TokenLimit | None, TokenLimit] = {
     "max_tokens": "max_completion_tokens",
@@ -33,22 +34,6 @@ NAMES_FORM = re.compile(
     r"(response|output)\w*.?format|json.?(schema|object|mode)|schema|grammar|mime.?type|structured.?output",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True)
-class RequestFeatures:
-    """The features of a model that a question requests.
-
-    ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
-    token (0: none), ``image_formats`` the formats that are sent unconverted, ``token_limit`` the parameter that
-    limits the tokens of an answer. All are ``None`` for a model that the caller gave to DSPy; ``form`` is also ``None``
-    with a DSPy adapter of the caller.
-    """
-
-    form: Form | None = None
-    logprobs: int | None = None
-    image_formats: tuple[str, ...] | None = None
-    token_limit: TokenLimit | None = None
 
 
 @dataclass
@@ -70,16 +55,13 @@ _known: dict[str, Known] = {}
 class ModelFeatures:
     """The features that questions to one backend request. ``backend`` is its name (``connect.name_of``).
 
-    ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of the table: ``forms``
-    of JSON (the best first) and ``most_logprobs`` alternatives per token, without those that the server refused.
-    ``first_token_limit`` is the parameter that limits the tokens before it is refused.
+    ``structured_outputs`` and ``logprobs`` are as in the configuration. "auto" means the values of ``provider``,
+    without those that the server refused.
     """
 
     structured_outputs: Literal["auto", "json_schema", "json_object", "off"] = "json_schema"
     logprobs: Literal["auto"] | bool = False
-    forms: tuple[Form, ...] = ("json_schema", "json_object")
-    most_logprobs: int = 0
-    first_token_limit: TokenLimit = "max_tokens"
+    provider: Provider = field(default_factory=Provider)
     backend: str = ""
 
     @property
@@ -90,7 +72,7 @@ class ModelFeatures:
     @property
     def first_logprobs(self) -> int:
         """The number of alternatives per token requested before any are refused; 0 for none."""
-        return self.most_logprobs if self.logprobs else 0
+        return self.provider.logprobs if self.logprobs else 0
 
     @property
     def form(self) -> Form:
@@ -107,7 +89,7 @@ class ModelFeatures:
     @property
     def token_limit(self) -> TokenLimit:
         """The parameter that limits the tokens of an answer now."""
-        limit: TokenLimit = self._of_backend.fewer.get("token_limit", self.first_token_limit)
+        limit: TokenLimit = self._of_backend.fewer.get("token_limit", self.provider.token_limit)
         return limit
 
     def without_refused(self, requested: RequestFeatures, error: dspy.LMError) -> dict[str, Any] | None:
@@ -142,7 +124,7 @@ class ModelFeatures:
 
     @property
     def _forms(self) -> tuple[Form, ...]:
-        return (*self.forms, "off")
+        return (*self.provider.forms, "off")
 
     @property
     def _of_backend(self) -> Known:

@@ -12,7 +12,7 @@ import dspy
 from agenticiqa.programs.errors import BackendError
 
 AMBIENT = "dspy"  # the name of the backend that uses DSPy's current model
-SKIP_SECONDS = 60.0  # during which an unreachable model is skipped if there is a fallback
+SKIP_SECONDS = 60.0  # seconds without requests to an unreachable model that has a fallback
 NO_MODEL = (
     "no language model is configured: call dspy.configure(lm=dspy.LM(...)), or make the program with "
     "AgenticIQA.from_config(...), or with AgenticIQA.offline(), which uses no model"

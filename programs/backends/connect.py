@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.choice import AMBIENT, Backend
 from agenticiqa.programs.backends.engine import Model
 from agenticiqa.programs.backends.in_flight import in_flight_at
 from agenticiqa.programs.backends.models import always_reasons, image_tokens, plain_name
-from agenticiqa.programs.backends.providers import PROVIDERS, Provider
+from agenticiqa.programs.backends.providers import NO_KEY, PROVIDERS, Provider
 from agenticiqa.programs.errors import BackendError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 OF_A_SERVER = ("api_base", "api_key_env", "fallback_backend", "fallback_api_base", "price")
 FEWEST_REASONING_TOKENS = 16_000  # the output tokens that DSPy requires for these models, too
-NO_KEY = "none"  # sent to a server without keys
 
 
 def connect(stage: StageConfig, *, cache: bool = True) -> Backend | None:
@@ -99,7 +98,7 @@ def _lm(stage: StageConfig) -> dspy.LM:
 
 def server_of(stage: StageConfig) -> "Server":
     """Return the server of a stage's own backend. Raises BackendError as ``connect`` does."""
-    from agenticiqa.programs.backends.wire import server  # loads httpx, which a program without a model never uses
+    from agenticiqa.programs.backends.wire import server  # import of httpx, which a program without a model never uses
 
     provider, model = provider_of(stage), stage.backend.partition(".")[2]
     key = key_from(key_variable(stage), stage.backend)
@@ -109,15 +108,7 @@ def server_of(stage: StageConfig) -> "Server":
 
 def features_of(stage: StageConfig) -> ModelFeatures:
     """Return the features that a stage's own backend is asked for. Raises BackendError as ``provider_of`` does."""
-    provider = provider_of(stage)
-    return ModelFeatures(
-        stage.structured_outputs,
-        stage.logprobs,
-        provider.forms,
-        provider.logprobs,
-        provider.token_limit,
-        name_of(stage),
-    )
+    return ModelFeatures(stage.structured_outputs, stage.logprobs, provider_of(stage), name_of(stage))
 
 
 def name_of(stage: StageConfig) -> str:

@@ -20,7 +20,7 @@ from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.reading import read_fields
 
 CORRECTION = "correction"  # the input with the reason why the last answer was rejected
-SIGNATURES = 64  # that are cached: more than the program has, also with those that have a correction
+SIGNATURES = 64  # cached signatures: more than the program has, also with those that have a correction
 # How DSPy writes an image into a text and into a saved state: a JSON list of parts between two markers.
 SAVED_START, SAVED_END = "<<CUSTOM-TYPE-START-IDENTIFIER>>", "<<CUSTOM-TYPE-END-IDENTIFIER>>"
 _SAVED = re.compile(f"{SAVED_START}(.*?){SAVED_END}", re.DOTALL)

@@ -27,7 +27,7 @@ from agenticiqa.signatures.answers.tokens import level_token_only
 if TYPE_CHECKING:
     from agenticiqa.programs.backends.wire import Server
 
-CHARACTERS_PER_TOKEN = 2  # low, for an upper bound of the price of a request
+CHARACTERS_PER_TOKEN = 2  # characters; the number is low, for an upper bound of the price of a request
 
 
 @dataclass
@@ -85,17 +85,13 @@ class Model:
                     self.features.accept(request, self.token_limit)
                     return response
                 except lm15.LM15Error as error:
-                    slot.postpone(self._seconds_to_retry(number, error, run.limits))
+                    if retries.is_last(number, error, self.max_retries):
+                        raise
+                    seconds = retries.seconds_to_wait(number, error)
+                    if not run.limits.halted.is_set():
+                        retries.log_retry(self.name, number, error, seconds)
+                    slot.postpone(seconds)
                     number += 1
-
-    def _seconds_to_retry(self, number: int, error: lm15.LM15Error, limits: Limits) -> float:
-        """Return and log the wait after attempt ``number``; raise the error if no attempt follows."""
-        if retries.is_last(number, error, self.max_retries):
-            raise error
-        seconds = retries.seconds_to_wait(number, error)
-        if not limits.halted.is_set():
-            retries.log_retry(self.name, number, error, seconds)
-        return seconds
 
     @property
     def token_limit(self) -> TokenLimit:

@@ -28,13 +28,14 @@ _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),
     (405, "", lm15.UnsupportedModelError),
-    (409, "", lm15.ServerError),  # these three are temporary: a conflict with another request, the wrong connection
-    (421, "", lm15.ServerError),  # for a request, a request that came too early
+    (409, "", lm15.ServerError),  # three temporary errors: a conflict with another request,
+    (421, "", lm15.ServerError),  # the wrong connection, a request that came too early
     (425, "", lm15.ServerError),
     # Google writes "check your plan and billing" for limits per minute, too, which are temporary.
     (429, r"insufficient_quota|exceeded your current quota(?!.*(per_?minute|retry in)).*billing", lm15.BillingError),
     (500, r"image input is not supported|mmproj", lm15.InvalidRequestError),
 )
+NOT_THERE = "; check that the server is running and that its address is correct"
 NO_SUCH_ADDRESS = "; the server has no such path: check api_base (most servers need /v1 at its end)"
 _ASKED_TO_WAIT = re.compile(r"(?:retry|try again) (?:in|after) ((?:[\d.]+ ?(?:ms|h|m|s)[a-z]* ?)+)", re.IGNORECASE)
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -45,7 +46,7 @@ _TEXT_KEYS = ("message", "msg", "detail", "error", "errors", "title", "reason")
 _SHORTEST = 6  # characters: the beginning of a secret is removed, too, because a server may quote it truncated
 
 
-class Unreachable(lm15.TransportError):
+class NoConnection(lm15.TransportError):
     """Raised when no connection to the server could be made, so the request was not sent."""
 
 
@@ -64,6 +65,8 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
         if wait:
             text += f" (the server asks to wait {wait:g} s)"
     real, kind = error, _error_class(error, text, wait)
+    if isinstance(error, NoConnection):
+        text += NOT_THERE
     if error.status in (404, 405) and "model" not in text.lower():
         text += NO_SUCH_ADDRESS
     if kind is not None:
@@ -76,7 +79,7 @@ def classified(error: lm15.LM15Error, timeout: float, secrets: tuple[str, ...]) 
 
 def costs_nothing(error: lm15.LM15Error) -> bool:
     """Return whether a request that failed with this error is free: it was not sent, or refused before any work."""
-    return isinstance(error, Unreachable) or (error.status is not None and 400 <= error.status < 500)
+    return isinstance(error, NoConnection) or (error.status is not None and 400 <= error.status < 500)
 
 
 def redacted(text: str, secrets: tuple[str, ...]) -> str:
@@ -125,7 +128,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def ran_out_of_time(error: BaseException) -> bool:
     """Return whether a request was sent but not answered before its deadline."""
-    import httpx  # which a program without a model never loads
+    import httpx  # a library that a program without a model never loads
 
     chain = causes(error)
     if not isinstance(error, lm15.TransportError) or any(isinstance(e, httpx.ConnectTimeout) for e in chain):

@@ -23,7 +23,7 @@ from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.images.loaded import LoadedImage
 
 HOST = "https://held.invalid/"  # ".invalid" never resolves (RFC 2606), in case an address is ever sent
-_MARK = b"agenticiqa held image "  # with a digest, its length is a multiple of three: base64 without padding
+_MARK = b"agenticiqa held image "  # a length that makes base64 without padding, together with a digest
 _EVERY_MARK = re.compile(rb"(%s[\w+/]{44})" % base64.b64encode(_MARK[: len(_MARK) // 3 * 3]))
 
 

@@ -72,7 +72,7 @@ OPENAI: dict[str, Tiles | Patches] = {
     "o4-mini": Patches(1.72, 1536, 2048),
 }
 CLAUDE, CLAUDE_4_7 = Patches(1, 1568, 1568, side=28), Patches(1, 4784, 2576, side=28)
-GEMINI_3 = 1120  # its default for an image
+GEMINI_3 = 1120  # tokens of an image by default
 QWEN = Patches(1, 16384, side=28)  # patches at most, as the model's own files say
 LLAMA_CPP = Patches(1, 4096, side=28)  # llama.cpp's own limit
 FEWEST = 4  # patches of Qwen2.5-VL; a smaller image is scaled up
@@ -101,20 +101,29 @@ def claude_patches(name: str) -> Patches:
     return CLAUDE_4_7 if _version(name) >= (4, 7) else CLAUDE
 
 
-def size_for_claude(name: str, size: Size) -> Size:
-    """Return the size to which a Claude model scales an image: within both limits, and not larger than the image."""
-    limits = claude_patches(name)
-    for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
-        scaled = within(size, longest)
-        if _cells(scaled, limits.side) <= limits.budget:
-            break
-    return scaled
+# The rules of models that several providers offer, by a pattern for the beginning of their plain names.
+FAMILIES: dict[str, Rule] = {
+    r"gpt-[3-9]|o[1-9](-|$)": openai_tokens,
+    r"claude": claude_tokens,
+    r"gemini": gemini_tokens,
+}
 
 
-def size_in_patches(size: Size, patches: Patches) -> Size:
-    """Return the size to which Qwen2.5-VL scales an image: whole patches of 28 pixels, within their budget."""
+def image_tokens_by(rule: Rule, name: str, size: Size) -> int:
+    """Return the tokens of an image for a model, by the rule of its family, or else by the given one."""
+    rules = [of_family for pattern, of_family in FAMILIES.items() if re.match(pattern, name)]
+    return rules[0](name, size) if rules else rule(name, size)
+
+
+def seen_size_by(rule: Rule, name: str, size: Size) -> Size:
+    """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``.
+
+    If the given rule is of patches, it is that of Qwen2.5-VL at its provider.
+    """
+    if "claude" in name:
+        return _size_for_claude(size, claude_patches(name))
     width, height = (max(1, round(side / 28)) for side in size)
-    budget = patches.budget
+    budget = (rule if isinstance(rule, Patches) else QWEN).budget
     if width * height > budget:
         shrink = math.sqrt(28 * 28 * budget / (size[0] * size[1]))
         width, height = (max(1, int(side * shrink / 28)) for side in size)
@@ -122,6 +131,15 @@ def size_in_patches(size: Size, patches: Patches) -> Size:
         grow = math.sqrt(28 * 28 * FEWEST / (size[0] * size[1]))
         width, height = (math.ceil(side * grow / 28) for side in size)
     return 28 * width, 28 * height
+
+
+def _size_for_claude(size: Size, limits: Patches) -> Size:
+    """Return the largest size of the same shape within both limits, and not larger than the image."""
+    for longest in range(min(max(size), limits.longest or max(size)), 0, -1):
+        scaled = within(size, longest)
+        if _cells(scaled, limits.side) <= limits.budget:
+            break
+    return scaled
 
 
 def within(size: Size, longest: int | None) -> Size:

@@ -6,26 +6,10 @@ by the plain name.
 
 import re
 
-from agenticiqa.programs.backends.image_tokens import (
-    QWEN,
-    Patches,
-    Rule,
-    Size,
-    claude_tokens,
-    gemini_tokens,
-    openai_tokens,
-    size_for_claude,
-    size_in_patches,
-)
+from agenticiqa.programs.backends.image_tokens import QWEN, Rule, Size, image_tokens_by, seen_size_by
 from agenticiqa.programs.backends.providers import PROVIDERS
 
-# The rule for the tokens of an image, by the beginning of a plain name; for other names the provider's rule applies.
-FAMILIES: dict[str, Rule] = {
-    r"gpt-[3-9]|o[1-9](-|$)": openai_tokens,
-    r"claude": claude_tokens,
-    r"gemini": gemini_tokens,
-}
-ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # plain names
+ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # beginning of a plain name
 
 
 def plain_name(model: str) -> str:
@@ -47,17 +31,12 @@ def always_reasons(backend: str) -> bool:
 
 def image_tokens(backend: str, size: Size) -> int:
     """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
-    name = _plain_name_of(backend)
-    rules = [rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)]
-    return rules[0](name, size) if rules else _rule_of_provider(backend)(name, size)
+    return image_tokens_by(_rule_of_provider(backend), _plain_name_of(backend), size)
 
 
 def seen_size(backend: str, size: Size) -> Size:
     """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``."""
-    name, rule = _plain_name_of(backend), _rule_of_provider(backend)
-    if "claude" in name:
-        return size_for_claude(name, size)
-    return size_in_patches(size, rule if isinstance(rule, Patches) else QWEN)
+    return seen_size_by(_rule_of_provider(backend), _plain_name_of(backend), size)
 
 
 def _plain_name_of(backend: str) -> str:

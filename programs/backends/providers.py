@@ -9,19 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from agenticiqa.programs.backends.image_tokens import (
-    LLAMA_CPP,
-    QWEN,
-    Rule,
-    claude_tokens,
-    gemini_tokens,
-    openai_tokens,
-)
+from agenticiqa.programs.backends.image_tokens import LLAMA_CPP, QWEN, Rule, claude_tokens, gemini_tokens, openai_tokens
 
 Form = Literal["json_schema", "json_object", "off"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
-OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # what llama.cpp decodes
+NO_KEY = "none"  # key for a server without keys
+OF_LLAMA_CPP = frozenset({"image/jpeg", "image/png"})  # media types that llama.cpp decodes
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ PROVIDERS: dict[str, Provider] = {
         has_batches=True,
         models={
             r"o\d|gpt-5(?!-chat|\.)": {"logprobs": 0},  # reasoning models answer 403 to log-probabilities
-            r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # before structured outputs
+            r"gpt-3\.5|gpt-4(-|$)|gpt-4o-2024-05-13": {"forms": ("json_object",)},  # models without structured outputs
         },
     ),
     # Newer models refuse top_p together with a temperature; there is no JSON mode, seed or log-probability.
@@ -89,7 +83,7 @@ PROVIDERS: dict[str, Provider] = {
         schema_bounds=False,
         bills_schemas=True,
         image_tokens=claude_tokens,
-        models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # before structured outputs
+        models={r"claude-(2|3|instant)|claude-(opus|sonnet)-4-(0|2025)": {"forms": ()}},  # models without them
     ),
     # Few models give log-probabilities; the others refuse (400).
     "google": Provider(
@@ -100,9 +94,7 @@ PROVIDERS: dict[str, Provider] = {
     "ollama": Provider(),  # versions without log-probabilities ignore the request for them
     # It continues an answer without extra fields, but refuses to if the model would reason first.
     "llamacpp": Provider(
-        image_tokens=LLAMA_CPP,
-        formats=OF_LLAMA_CPP,
-        continues={"chat_template_kwargs": {"enable_thinking": False}},
+        image_tokens=LLAMA_CPP, formats=OF_LLAMA_CPP, continues={"chat_template_kwargs": {"enable_thinking": False}}
     ),
     "lmstudio": Provider(forms=("json_schema",), logprobs=0, image_tokens=LLAMA_CPP),
 }

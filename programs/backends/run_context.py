@@ -14,9 +14,10 @@ from dspy import lm15
 from dspy.utils.callback import BaseCallback
 
 from agenticiqa.programs.backends.answer_cache import CachedCall, is_cached
-from agenticiqa.programs.backends.capabilities import RequestFeatures
 from agenticiqa.programs.backends.limits import Limits
-from agenticiqa.programs.backends.usage import Spent, Usage, spent_by_entries
+from agenticiqa.programs.backends.usage import RequestFeatures, Spent, Usage, billed_output
+
+KINDS = ("prompt", "completion", "total")  # kinds of tokens, as DSPy names them
 
 
 @dataclass
@@ -129,7 +130,13 @@ def spending_of(lm: dspy.BaseLM) -> Iterator[None]:
             entries = [entry for of_model in used.usage_data.values() for entry in of_model]
             calls = len(entries) or int(not getattr(lm, "cache", False))
             seconds = time.perf_counter() - began if calls else 0.0
-            spend(spent_by_entries(entries, calls, seconds))
+            counts = [[_count(entry.get(f"{kind}_tokens")) for kind in KINDS] for entry in entries]
+            read, written = sum(count[0] for count in counts), sum(billed_output(*count) for count in counts)
+            spend(Spent(calls, input_tokens=read, output_tokens=written, seconds=seconds))
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def spend(more: Spent) -> None:

@@ -19,7 +19,7 @@ import httpx
 from dspy import lm15
 
 from agenticiqa.programs.backends.addresses import public_address
-from agenticiqa.programs.backends.failures import Unreachable, causes, readable_error
+from agenticiqa.programs.backends.failures import NoConnection, causes, readable_error
 from agenticiqa.programs.backends.held_images import with_held_images
 
 # Bytes of an answer: a token with twenty alternatives, their log-probabilities and bytes takes 1.6 KB. With four
@@ -29,8 +29,7 @@ BESIDE_TOKENS = 2 << 20  # bytes for everything else in an answer
 CONNECT = 10.0  # seconds
 PIECE = 256 << 10  # bytes that are written or unpacked at a time
 PORTS = {"http": 80, "https": 443}
-Answer = tuple[httpx.Response, bytes]  # with the body
-NOT_THERE = "; check that the server is running and that its address is correct"
+Answer = tuple[httpx.Response, bytes]  # a response, and its body
 ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -48,8 +47,8 @@ class Transport(httpx.BaseTransport):
 
     def __init__(self, timeout: float, largest: int, sent: frozenset[str] | None = None, reuse: bool = False) -> None:
         self.timeout, self.largest, self.sent, self.reuse = timeout, largest, sent, reuse
-        self._proxy: str | None = None  # read from the environment at the first request; "" for none
-        self._pools: dict[int, httpx.HTTPTransport] = {}  # by process, because forked ones must not share connections
+        self._proxy: str | None = None  # value of the environment at the first request; "" for none
+        self._pools: dict[int, httpx.HTTPTransport] = {}  # pool of each process: forks share no connections
         weakref.finalize(self, _close, self._pools)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -97,7 +96,7 @@ class Transport(httpx.BaseTransport):
     def _pool(self) -> httpx.HTTPTransport:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            limits = httpx.Limits(max_keepalive_connections=None if self.reuse else 0)  # as many as are in flight
+            limits = httpx.Limits(max_keepalive_connections=None if self.reuse else 0)  # no limit, or no reuse
             pool = httpx.HTTPTransport(verify=_tls(), proxy=self._proxy or None, limits=limits)
         return self._pools.setdefault(os.getpid(), pool)
 
@@ -175,27 +174,23 @@ def _as_transport_error(url: str, proxy: str, connect: float, timeout: float) ->
     try:
         yield
     except httpx.ConnectTimeout as error:
-        raise Unreachable(
-            f"failed to connect to {public_address(url)}: no connection within {connect:g} s{NOT_THERE}"
-        ) from error
+        message = f"failed to connect to {public_address(url)}: no connection within {connect:g} s"
+        raise NoConnection(message) from error
     except (httpx.TimeoutException, TimeoutError) as error:
         raise lm15.TransportError(f"no answer within {timeout:g} s") from error
     except (httpx.HTTPError, httpx.InvalidURL, zlib.error, OSError, ValueError) as error:
         at = urlsplit(proxy or url)
         through = f" through the proxy {at.hostname}:{at.port}" if proxy else ""
-        if isinstance(error, httpx.ConnectError):
-            raise Unreachable(_no_connection(error, urlsplit(url)) + through + NOT_THERE) from error
-        raise lm15.TransportError(_reason(error) + through) from error
+        kind = NoConnection if isinstance(error, httpx.ConnectError) else lm15.TransportError
+        raise kind(_reason(error, urlsplit(url)) + through) from error
 
 
-def _no_connection(error: httpx.ConnectError, url: SplitResult) -> str:
-    system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
-    number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL has its own error numbers
-    reason = os.strerror(number) if number > 0 else str(system)
-    return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
-
-
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, url: SplitResult) -> str:
+    if isinstance(error, httpx.ConnectError):
+        system = next(cause for cause in reversed(causes(error)) if isinstance(cause, OSError))
+        number = 0 if isinstance(system, ssl.SSLError) else system.errno or 0  # OpenSSL has its own error numbers
+        reason = os.strerror(number) if number > 0 else str(system)
+        return f"failed to connect to {url.hostname}:{url.port or PORTS.get(url.scheme)}: {reason}"
     if isinstance(error, httpx.RemoteProtocolError) and not re.search("disconnected|closed", str(error)):
         return str(error)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | ConnectionError):

@@ -5,11 +5,26 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
-from agenticiqa.programs.backends.capabilities import RequestFeatures
 from agenticiqa.programs.backends.choice import without_place
+from agenticiqa.programs.backends.providers import Form, TokenLimit
 
 COUNTS = ("calls", "cached", "retries", "input_tokens", "output_tokens")
-KINDS = ("prompt", "completion", "total")  # kinds of tokens, as DSPy names them
+
+
+@dataclass(frozen=True)
+class RequestFeatures:
+    """The features of a model that a question requests.
+
+    ``form`` is how JSON is requested (json_schema, json_object or off), ``logprobs`` the number of alternatives per
+    token (0: none), ``image_formats`` the formats that are sent unconverted, ``token_limit`` the parameter that
+    limits the tokens of an answer. All are ``None`` for a model that the caller gave to DSPy; ``form`` is also ``None``
+    with a DSPy adapter of the caller.
+    """
+
+    form: Form | None = None
+    logprobs: int | None = None
+    image_formats: tuple[str, ...] | None = None
+    token_limit: TokenLimit | None = None
 
 
 @dataclass
@@ -105,24 +120,13 @@ def total(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {**summed, "usd": sum(prices) if prices else None}
 
 
-def spent_by_entries(entries: Iterable[Mapping[str, Any]], calls: int, seconds: float) -> Spent:
-    """Return the usage of requests from DSPy's entries about their tokens."""
-    counts = [[_count(entry.get(f"{kind}_tokens")) for kind in KINDS] for entry in entries]
-    read, written = sum(count[0] for count in counts), sum(billed_output(*count) for count in counts)
-    return Spent(calls, input_tokens=read, output_tokens=written, seconds=seconds)
-
-
-def billed_output(asked: int, written: int, total: int) -> int:
+def billed_output(read: int, written: int, total: int) -> int:
     """Return the tokens billed as output, including hidden reasoning.
 
     xAI, Gemini and some gateways include reasoning only in ``total``, not in the output tokens. Zero means that a
     count is not reported.
     """
-    return max(written, total - asked) if asked else written
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    return max(written, total - read) if read else written
 
 
 def by_model(usage: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, object]]:

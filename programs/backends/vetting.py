@@ -32,7 +32,7 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
     status, text = reply.status_code, reply.content.decode("utf-8", "replace")
     try:
         body = json_value(text)
-    except (ValueError, RecursionError) as error:  # also a number of too many digits
+    except (ValueError, RecursionError) as error:  # RecursionError, or a number of too many digits
         raise lm15.ServerError(f"the response is not JSON: {_beginning(text)}", status=status) from error
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
         raise no_answer(status, text)

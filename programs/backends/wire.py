@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, get_args
+from functools import cache, cached_property
+from typing import Any
 
 import httpx
 from dspy import lm15
@@ -14,7 +14,7 @@ from agenticiqa.programs.backends.addresses import basic_login, without_login
 from agenticiqa.programs.backends.failures import retry_after
 from agenticiqa.programs.backends.held_images import marked
 from agenticiqa.programs.backends.json_schema import without_bounds
-from agenticiqa.programs.backends.providers import Provider, TokenLimit
+from agenticiqa.programs.backends.providers import NO_KEY, Provider, TokenLimit
 from agenticiqa.programs.backends.transport import Transport, largest_answer
 from agenticiqa.programs.backends.usage import billed_output
 from agenticiqa.programs.backends.vetting import VETTED, vet_chat, vetted
@@ -74,13 +74,6 @@ class ChatServer(Server):
     """
 
     @cached_property
-    def _dialects(self) -> dict[TokenLimit, lm15.OpenAIChatLM]:
-        return {
-            name: lm15.OpenAIChatLM(api_key=self.key, compat=lm15.OpenAIChatCompat(max_tokens_field=name))
-            for name in get_args(TokenLimit)
-        }
-
-    @cached_property
     def _client(self) -> Any:
         return openai_client(self, httpx.Client(transport=self.transport(SENT)), {"Content-Type": "application/json"})
 
@@ -88,7 +81,7 @@ class ChatServer(Server):
         """See ``Server``. ``post`` gets the body, which has marks in place of held images."""
         import openai
 
-        dialect = self._dialects[token_limit]
+        dialect = _dialect(token_limit)
         body = dialect.build_request(request, stream=False).body
         try:
             reply: httpx.Response = (
@@ -97,13 +90,18 @@ class ChatServer(Server):
         except openai.APIStatusError as error:
             reply = error.response
         except openai.APIConnectionError as error:
-            raise error.__cause__ or error  # noqa: B904 - as the transport raised it, with its own cause
+            raise error.__cause__ or error  # noqa: B904 - the transport's error, with its own cause
         if reply.status_code >= 400:
             refused = dialect.normalize_error(reply.status_code, reply.text)
             refused.retry_after, refused.request_id = retry_after(reply.headers), reply.headers.get("x-request-id")
             raise refused
         response = lm15.response_from_openai_chat(vetted(reply, vet_chat), model=request.model)
         return finished(request, response, self.provider)
+
+
+@cache
+def _dialect(token_limit: TokenLimit) -> lm15.OpenAIChatLM:
+    return lm15.OpenAIChatLM(api_key=NO_KEY, compat=lm15.OpenAIChatCompat(max_tokens_field=token_limit))
 
 
 class NativeServer(Server):
@@ -159,7 +157,7 @@ class HttpResponse:
 
 def openai_client(server: Server, http_client: httpx.Client, headers: Mapping[str, str] | None = None) -> Any:
     """Return the client of the package ``openai`` for a server; it sends through ``http_client`` and never retries."""
-    import openai  # takes half a second
+    import openai  # half a second, so only with a model
 
     basic = basic_login(server.address)
     return openai.OpenAI(
@@ -180,8 +178,8 @@ def server(provider: Provider, model: str, address: str | None, key: str, timeou
 def finished(request: lm15.Request, response: lm15.Response, provider: Provider) -> lm15.Response:
     """Return the response with hidden reasoning in its output tokens, as billed.
 
-    A reasoning count above the output's was reported separately. An answer of one requested token does not count as
-    cut off, although it ends at its limit.
+    Reasoning tokens beyond the output tokens were counted separately. The end of an answer at its limit is no cut if
+    only one token was requested.
     """
     usage = response.usage
     read, written, total, thought = (

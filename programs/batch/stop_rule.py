@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import dspy
 
-from agenticiqa.programs.backends.failures import Unreachable
+from agenticiqa.programs.backends.failures import NoConnection
 from agenticiqa.programs.backends.limits import Halted, LimitReached
 from agenticiqa.programs.errors import ImageError, Unforeseen, UserError
 
@@ -52,4 +52,4 @@ class StopRule:
 
 def _is_unreachable(outcome: object) -> bool:
     # DSPy raises its own error, with that of the request as its cause.
-    return isinstance(outcome, dspy.LMError) and isinstance(outcome.__cause__, Unreachable)
+    return isinstance(outcome, dspy.LMError) and isinstance(outcome.__cause__, NoConnection)

@@ -79,8 +79,8 @@ class CheckedPredict(StageModule, Generic[A]):
     ``dspy.BestOfN`` or ``dspy.Refine``. The signature has one output field, a pydantic model. ``stage`` names the
     question in logs, in the usage and in ``rejected_answers``. ``choice.models_to_ask`` selects the model.
     ``reads_tokens`` requests log-probabilities if the model supports them. ``adapter`` formats and parses this
-    question instead of DSPy's adapter. After a rejected answer without anything ``worth_correcting`` in its text, there
-    are no further attempts.
+    question instead of the current DSPy adapter. After a rejected answer without anything ``worth_correcting`` in its
+    text, there are no further attempts.
 
     Returns a Reply. Raises Unanswered if no attempt was valid, and ``dspy.LMError`` if the model cannot be reached.
     """
@@ -228,7 +228,7 @@ class CheckedPredict(StageModule, Generic[A]):
                 request.engine.features.keep(request.fewer)
             if unparsed is not None:
                 prediction = _read_anyway(unparsed)
-            if prediction is None:  # from dspy.BestOfN and dspy.Refine, which skip answers that cannot be parsed
+            if prediction is None:  # dspy.BestOfN and dspy.Refine skip answers that cannot be parsed
                 raise Rejected("no answer could be parsed")
             model = without_place(request.lm.model)
             current().usage.note_answer(self.stage, model, request.features)
@@ -402,7 +402,7 @@ def match_requested(name: str, asked: Iterable[str]) -> str:
     """Return the requested name that differs only in case and blanks, or the name unchanged."""
 
     def folded(text: str) -> str:
-        return "".join(str(harmless(text)).casefold().split())  # as it stood in the prompt
+        return "".join(str(harmless(text)).casefold().split())  # the name as it stood in the prompt
 
     return {folded(known): known for known in asked}.get(folded(name), name)
 
@@ -435,8 +435,8 @@ def opened_trace() -> list[Any] | None:
 
 
 def _read_anyway(error: dspy.AdapterParseError) -> dspy.Prediction:
-    """Parse an answer that the user's adapter could not parse with this package's reader. Raises AdapterParseError."""
-    if isinstance(error.__cause__, Unreadable):  # from this package's adapter
+    """Parse an answer that the user's DSPy adapter could not parse. Raises AdapterParseError if this fails, too."""
+    if isinstance(error.__cause__, Unreadable):  # an error of this package's DSPy adapter
         raise error
     try:
         fields = read_fields(raw_text(error), error.signature)
@@ -455,7 +455,7 @@ def _at_limit(turn: Turn) -> bool:
 
 
 def _all_thoughts(thoughts: str) -> str:
-    named = _FIELD_OF_THOUGHTS.match(thoughts)  # in the form of ``vetting``
+    named = _FIELD_OF_THOUGHTS.match(thoughts)  # the form of ``vetting``
     return ALL_THOUGHTS.format(field=f"`{named[1]}`" if named else "the reasoning")
 
 

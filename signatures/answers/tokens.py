@@ -107,7 +107,7 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
 
 
 def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
-    """Return the number of the token in which the name of the level begins, and its text before that name."""
+    """Return the index of the token in which the name of the level begins, and its text before that name."""
     text, starts = "", []
     for token in tokens:
         starts.append(len(text))
@@ -138,7 +138,7 @@ def _alternatives(token: Any) -> list[tuple[str, float]] | None:
 
 
 def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:
-    """Return the reading of the probabilities of the levels; ``None`` if their sum is impossible."""
+    """Return the level probabilities; ``None`` if they sum to more than 1."""
     mass = math.fsum(shares.values())
     if mass > MOST_MASS:
         logger.warning("the server's log-probabilities sum to %.2f at the level's token: not used", mass)

@@ -60,7 +60,7 @@ class Batches:
         self._spools: dict[str, Spool] = {}
         self._services: dict[tuple[str, str | None], OpenAIFiles] = {}
         self._failures, self._poll_seconds = 0, FIRST_POLL
-        self._broken: Counter[int] = Counter()  # by batch, downloads with a line that cannot be parsed
+        self._broken: Counter[int] = Counter()  # downloads of each batch with a line that cannot be parsed
         self.manifest.forget_errors()
         self._delete_unused_files()
         calls, usd, self._unsettled = self.manifest.spent()
@@ -107,7 +107,7 @@ class Batches:
     def _fits_limits(self, highest: float | None) -> bool:
         try:
             return self.limits.admit_now(highest)
-        except LimitReached:  # raised when no requests are under way
+        except LimitReached:  # no requests are under way
             return False
 
     def _collect(self, model: "Model", id: str, tries: int, highest: float | None, body: bytes) -> int | None:
@@ -192,7 +192,7 @@ class Batches:
                 else:
                     try:
                         self._service_at(batch).cancel(batch.handle)
-                    except ServiceError as error:  # for example, if the batch has ended
+                    except ServiceError as error:  # an ended batch, for example
                         self.report(f"batch {batch.n}: {error}")
 
     def _poll_batch(self, batch: Batch) -> bool:
@@ -259,7 +259,7 @@ class Batches:
             batch.n,
             ((id, each.status or 503, each.body if each.status else UNANSWERED) for id, each in last.items()),
         )
-        self._discard(batch)  # before it is closed, so that it is repeated if the process is killed in between
+        self._discard(batch)  # the first step, which is repeated if the process is killed before the second
         self._close(batch, batch.message, counted=True)
         report = f"batch {batch.n}: {batch.requests - len(left)} of {batch.requests} answered"
         if len(left) > len(last):

@@ -13,7 +13,7 @@ import dspy
 import pytest
 from dspy import lm15
 
-from agenticiqa.programs.backends.failures import Unreachable
+from agenticiqa.programs.backends.failures import NoConnection
 from agenticiqa.programs.backends.limits import LimitReached
 from agenticiqa.programs.batch.stop_rule import FAILURES_IN_A_ROW, StopRule
 from agenticiqa.programs.cli.main import main
@@ -65,7 +65,7 @@ def test_a_model_counts_as_unreachable_after_failures_in_a_row() -> None:
 
 def test_only_a_server_that_was_never_reachable_ends_a_run_at_once() -> None:
     unreachable, cut = dspy.LMTransportError("in any words"), dspy.LMTransportError("failed to connect to host:8000")
-    unreachable.__cause__, cut.__cause__ = Unreachable("in any words"), lm15.TransportError("failed to connect")
+    unreachable.__cause__, cut.__cause__ = NoConnection("in any words"), lm15.TransportError("failed to connect")
     assert StopRule(workers=4).should_stop(unreachable)
     assert not StopRule(workers=4).should_stop(cut)
     for first in ({"row": 1}, dspy.LMInvalidRequestError("too large")):
