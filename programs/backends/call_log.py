@@ -50,7 +50,7 @@ Message = dict[str, Any]  # {"role": ..., "parts": [a text, or {"image": its des
 
 def logging_settings() -> dict[str, Any]:
     """Return DSPy's settings for a question: the caller's callbacks and the package's."""
-    others = [each for each in dspy.settings.callbacks or () if not isinstance(each, OtherModels)]
+    others = [callback for callback in dspy.settings.callbacks or () if not isinstance(callback, OtherModels)]
     return {"callbacks": [*others, CallLog()]}  # one callback instead of two, because DSPy takes long for each
 
 
@@ -95,26 +95,26 @@ class CallLog(OtherModels):
 
 def _log_prompt(instance: Any, inputs: Mapping[str, Any], turn: Turn) -> None:
     secrets = _secrets_of(instance)
-    given = {**instance.kwargs, **(inputs.get("kwargs") or {})}
-    parameters = {name: given[name] for name in PARAMETERS if given.get(name) not in (None, ())}
-    response_format = _json_form(given.get("response_format"))
+    options = {**instance.kwargs, **(inputs.get("kwargs") or {})}
+    parameters = {name: options[name] for name in PARAMETERS if options.get(name) not in (None, ())}
+    response_format = _json_form(options.get("response_format"))
     system, messages = _given(inputs)
     system = redacted(system, secrets)
-    shown = [
+    hidden = [
         {**message, "parts": [redacted(p, secrets) if isinstance(p, str) else p for p in message["parts"]]}
         for message in messages
     ]
-    lines = [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in shown)]
+    lines = [f"[system] {system}", *(f"[{message['role']}] {_shown(message)}" for message in hidden)]
     if response_format:
         lines.append(f"[response_format] {json.dumps(response_format, ensure_ascii=False)}")
     fields = {"model": instance.model, "parameters": parameters, "response_format": response_format}
-    fields = event("prompt", **turn.place, **fields, system=system, messages=shown)
+    fields = event("prompt", **turn.place, **fields, system=system, messages=hidden)
     which = f"{turn.stage}: attempt {turn.attempt} of {turn.attempts}: " if turn.stage else ""
     logger.debug("%sprompt for %s\n%s", which, instance.model, "\n".join(lines), extra=fields)
 
 
 def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any], turn: Turn) -> None:
-    text, thoughts = (redacted(each, _secrets_of(instance)) for each in (text, thoughts))
+    text, thoughts = (redacted(part, _secrets_of(instance)) for part in (text, thoughts))
     fields = event("reply", **turn.place, model=instance.model, text=text, thoughts=thoughts, length=len(text), **more)
     said = excerpt(f"[thoughts] {thoughts}\n{text}" if thoughts else text)
     logger.debug("%sreplied: %s", f"{turn.stage}: " if turn.stage else "", said, extra=fields)
@@ -122,10 +122,10 @@ def _log_reply(instance: Any, text: str, thoughts: str, more: Mapping[str, Any],
 
 def _given(inputs: Mapping[str, Any]) -> tuple[str, list[Message]]:
     """Return the system text and the other messages of a call of DSPy's model."""
-    given = inputs.get("messages") or [{"role": "user", "content": inputs.get("prompt")}]
-    messages = [{"role": each.get("role"), "parts": _parts(each.get("content"))} for each in given]
-    system = "\n".join(str(p) for each in messages if each["role"] == "system" for p in each["parts"])
-    return system, [each for each in messages if each["role"] != "system"]
+    received = inputs.get("messages") or [{"role": "user", "content": inputs.get("prompt")}]
+    messages = [{"role": message.get("role"), "parts": _parts(message.get("content"))} for message in received]
+    system = "\n".join(str(p) for message in messages if message["role"] == "system" for p in message["parts"])
+    return system, [message for message in messages if message["role"] != "system"]
 
 
 def _parts(content: Any) -> list[Any]:
@@ -153,16 +153,16 @@ def _json_form(form: Any) -> Any:
 
 
 def _text_of(output: Any, part: str = "text") -> str:
-    given = {"text": output} if not isinstance(output, Mapping) else output
-    return str(given.get(part) or "")
+    fields = {"text": output} if not isinstance(output, Mapping) else output
+    return str(fields.get(part) or "")
 
 
 def _secrets_of(lm: Any) -> tuple[str, ...]:
     """Return the key and the headers of a model, to remove them from texts of a server that repeats them."""
     ours = getattr(getattr(lm, "engine", None), "secrets", ())
     headers = [v for name in ("headers", "extra_headers") for v in (lm.kwargs.get(name) or {}).values()]
-    given = [lm.kwargs.get("api_key"), *headers]
-    return (*ours, *(secret for secret in given if isinstance(secret, str)))
+    own = [lm.kwargs.get("api_key"), *headers]
+    return (*ours, *(secret for secret in own if isinstance(secret, str)))
 
 
 def history_settings() -> dict[str, Any]:
@@ -204,8 +204,8 @@ def description(url: str) -> str:
     held = held_image_at(url)
     if held is not None:
         return _described(held.mime, held.sent_sha256, len(base64.b64decode(held.base64)))
-    head, found, data = url.partition(";base64,")
-    if not (found and head.startswith("data:")):
+    head, mark, data = url.partition(";base64,")
+    if not (mark and head.startswith("data:")):
         return url
     try:
         content = base64.b64decode(data)

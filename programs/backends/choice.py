@@ -66,13 +66,13 @@ def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM
     ``dspy.context``; the models of the configuration; the model of ``dspy.configure``. Without models in ``backend``,
     this is DSPy's own order. Raises BackendError when no model is set, or when the value is not a ``dspy.LM``.
     """
-    given = given_model(own, backend)
-    if given is None:
+    model = given_model(own, backend)
+    if model is None:
         return [*backend.reachable()]
-    if not isinstance(given, dspy.BaseLM):
-        shown = f"dspy.LM({given!r})" if isinstance(given, str) else "a dspy.LM"
-        raise BackendError(f"the language model is a {type(given).__name__}: pass {shown} instead")
-    return [given]
+    if not isinstance(model, dspy.BaseLM):
+        example = f"dspy.LM({model!r})" if isinstance(model, str) else "a dspy.LM"
+        raise BackendError(f"the language model is a {type(model).__name__}: pass {example} instead")
+    return [model]
 
 
 def given_model(own: dspy.BaseLM | None, backend: Backend) -> Any:

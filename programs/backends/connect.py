@@ -200,7 +200,7 @@ def refuse_without_batches(stage: StageConfig) -> None:
     """Raise BackendError for a backend without a Batch API."""
     provider = PROVIDERS.get(stage.backend.partition(".")[0])
     if not stage.is_offline and not (provider and provider.has_batches):
-        able = " or ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.has_batches)
+        able = " or ".join(f"{name}.<model>" for name, row in PROVIDERS.items() if row.has_batches)
         raise BackendError(f"backend {stage.backend!r} does not support --batch: use {able}, or run without --batch")
 
 
@@ -209,7 +209,7 @@ def refuse_without_continuation(stage: StageConfig) -> None:
     for model in stage_models(stage) or [stage]:
         provider = PROVIDERS.get(model.backend.partition(".")[0])
         if provider is None or provider.continues is None:
-            supported = ", ".join(f"{name}.<model>" for name, each in PROVIDERS.items() if each.continues is not None)
+            supported = ", ".join(f"{name}.<model>" for name, row in PROVIDERS.items() if row.continues is not None)
             raise BackendError(
                 f"backend {model.backend!r} cannot continue a prefilled answer, as the levels scorer requires: use "
                 f"{supported}"

@@ -68,18 +68,18 @@ class SteadyAdapter(dspy.JSONAdapter):
         main_request: bool = False,
     ) -> str:
         """Called by DSPy; see ``dspy.ChatAdapter``. Inputs that are ``None`` are left out."""
-        given = {name: value for name, value in inputs.items() if value is not None}
-        written: str = super().format_user_message_content(signature, given, prefix, suffix, main_request)
+        values = {name: value for name, value in inputs.items() if value is not None}
+        written: str = super().format_user_message_content(signature, values, prefix, suffix, main_request)
         return written
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
         """Return the output fields; after a rejected answer also its form, even if the server should enforce it."""
         fields = ", ".join(f"`{name}`" for name in signature.output_fields)
-        asked = f"Respond with a JSON object in the following order of fields: {fields}."
+        order = f"Respond with a JSON object in the following order of fields: {fields}."
         if CORRECTION not in signature.input_fields or self._form(signature) != "json_schema":
-            return asked
+            return order
         keyed: Any = signature
-        return f"{asked}\n{answer_form(keyed)}"
+        return f"{order}\n{answer_form(keyed)}"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """Return the fields of the answer; see ``answers.reading``. Raises AdapterParseError, with an Unreadable."""
@@ -113,11 +113,11 @@ def showing_images(adapter: dspy.Adapter) -> dspy.Adapter:
         fields: dict[str, Any] = adapter.parse(signature, completion)
         return fields
 
-    shown = copy.copy(adapter)
-    shown.format, shown.parse = format, parse
-    if isinstance(shown, dspy.ChatAdapter):
-        shown.use_json_adapter_fallback = False
-    return shown
+    changed = copy.copy(adapter)
+    changed.format, changed.parse = format, parse
+    if isinstance(changed, dspy.ChatAdapter):
+        changed.use_json_adapter_fallback = False
+    return changed
 
 
 def _parts(text: str) -> list[dict[str, Any]]:
@@ -168,9 +168,9 @@ def answer_form(signature: Any) -> str:
 
 @lru_cache(maxsize=SIGNATURES)
 def _system_message(signature: Any, is_enforced: bool) -> str:
-    given, wanted = _described(signature.input_fields), _described(signature.output_fields)
+    inputs, outputs = _described(signature.input_fields), _described(signature.output_fields)
     form = "" if is_enforced else f"\n\nAnswer with this JSON object and nothing else:\n{answer_form(signature)}"
-    return f"{signature.instructions}\n\nYou are given:\n{given}\n\nYou answer with:\n{wanted}{form}"
+    return f"{signature.instructions}\n\nYou are given:\n{inputs}\n\nYou answer with:\n{outputs}{form}"
 
 
 def _described(fields: Mapping[str, Any]) -> str:

@@ -106,23 +106,23 @@ def masked(text: str, secrets: tuple[str, ...]) -> str:
 
 def asked_to_wait(text: str) -> float | None:
     """Return the wait in seconds in a message, such as "retry in 7.5s" or "try again in 1m2s"; ``None`` without one."""
-    asked = _ASKED_TO_WAIT.search(text)
-    if asked is None:
+    wait = _ASKED_TO_WAIT.search(text)
+    if wait is None:
         return None
     return sum(
-        float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+\.?\d*) ?(ms|h|m|s)", asked[1].lower())
+        float(number) * _SECONDS[unit] for number, unit in re.findall(r"(\d+\.?\d*) ?(ms|h|m|s)", wait[1].lower())
     )
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the wait in seconds from the headers of a response, as a number or a date; ``None`` without one."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        asked = headers.get(name, "")
+        value = headers.get(name, "")
         with suppress(ValueError):
-            wait = float(asked) * unit
+            wait = float(value) * unit
             return wait if 0 <= wait < math.inf else None
         with suppress(ValueError, TypeError):
-            return max(0.0, (parsedate_to_datetime(asked) - datetime.now(UTC)).total_seconds())
+            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return None
 
 
@@ -181,7 +181,7 @@ def _message_in(said: Any, depth: int = 4) -> str:
     if isinstance(said, str):
         return said.strip()
     if depth and isinstance(said, list):
-        return "; ".join(filter(None, (_message_in(each, depth - 1) for each in said[:10])))
+        return "; ".join(filter(None, (_message_in(part, depth - 1) for part in said[:10])))
     if depth and isinstance(said, dict):
         words = next(filter(None, (_message_in(said.get(key), depth - 1) for key in _TEXT_KEYS)), "")
         place = said.get("loc")

@@ -34,9 +34,9 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         # DSPy's restricted mode allows every name in these modules, even "os.system" in a module that imports os.
         if module.startswith(ANSWERS) and "." not in name:
-            found = super().find_class(module, name)
-            if isinstance(found, type) and issubclass(found, BaseModel):
-                return found
+            kind = super().find_class(module, name)
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                return kind
         raise pickle.UnpicklingError(f"{module}.{name} is not an allowed type for a cached answer")
 
 

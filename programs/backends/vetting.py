@@ -37,10 +37,10 @@ def vetted(reply: httpx.Response, vet: Callable[[Body], Body | None]) -> Body:
     if not isinstance(body, dict) or not 200 <= status < 300 or status == 202:
         raise no_answer(status, text)
     error_field = body.get("error")
-    found = body if error_field and isinstance(error_field, dict) else vet(body)
-    if found is None:
+    answer = body if error_field and isinstance(error_field, dict) else vet(body)
+    if answer is None:
         raise no_answer(status, text)
-    return found
+    return answer
 
 
 def no_answer(status: int, text: str) -> lm15.ServerError:
@@ -79,10 +79,10 @@ def _with_answer(message: Body) -> Body:
     else:
         beside = {name: value for name, value in message.items() if _REASONING_FIELD.search(name)}
         has_answer = bool(content)
-    field, given = next(((name, value) for name, value in beside.items() if value), ("", None))
+    field, reasoning = next(((name, value) for name, value in beside.items() if value), ("", None))
     if has_answer or not field:
         return message
-    thoughts = _text_in(given)
+    thoughts = _text_in(reasoning)
     try:
         is_object = isinstance(json_value(_FENCED.sub(r"\1", thoughts.strip())), dict)
     except (ValueError, RecursionError):
@@ -134,11 +134,11 @@ def _logprobs(logprobs: Any) -> Any:
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list) or not all(map(_is_logprob, content)):
         return None
-    return {"content": [_pair(each) | {"top_logprobs": _alternatives(each.get("top_logprobs"))} for each in content]}
+    return {"content": [_pair(token) | {"top_logprobs": _alternatives(token.get("top_logprobs"))} for token in content]}
 
 
 def _alternatives(listed: Any) -> list[Body]:
-    return [_pair(each) for each in listed if _is_logprob(each)] if isinstance(listed, list) else []
+    return [_pair(token) for token in listed if _is_logprob(token)] if isinstance(listed, list) else []
 
 
 def _pair(entry: Body) -> Body:

@@ -105,9 +105,9 @@ class Estimate:
     def total(self) -> StageEstimate:
         """The sum over all stages. ``usd`` is ``None`` when one of them has no price."""
         sums: dict[str, Any] = {}
-        for each in fields(StageEstimate)[2:]:
-            values = [getattr(stage, each.name) for stage in self.stages]
-            sums[each.name] = None if None in values else sum(values, 0.0 if "usd" in each.name else 0)
+        for column in fields(StageEstimate)[2:]:
+            values = [getattr(stage, column.name) for stage in self.stages]
+            sums[column.name] = None if None in values else sum(values, 0.0 if "usd" in column.name else 0)
         return StageEstimate("total", "", **sums)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
     tools = toolbox(config.tool_curves, config.pyiqa, config.adapter)
     by_question: dict[tuple[str, str, bool], dict[str, StageCost] | ToolError] = {}
     sums = {stage: Counter[str]() for stage in SECTIONS}
-    found, images = Estimate(), set()
+    result, images = Estimate(), set()
     tokens_of = lru_cache(maxsize=65536)(image_tokens)
     for job in jobs:
         key = job.query, job.asked, job.reference is not None
@@ -171,24 +171,24 @@ def estimate(config: Config, jobs: Iterable[Job]) -> Estimate:
             if isinstance(costs, ToolError):
                 raise costs
         except (ImageError, ToolError) as error:
-            found.refused.append(failure_text(job, error))
+            result.refused.append(failure_text(job, error))
             continue
-        found.questions += 1
+        result.questions += 1
         images.add(path_of(job.image) or id(job.image))
         for stage, cost in costs.items():
-            given = [job.image if name == "image" else job.reference or job.image for name in cost.images]
+            sources = [job.image if name == "image" else job.reference or job.image for name in cost.images]
             model = section_of(config, stage).backend
             in_tokens = sum(tokens_of(model, sizes[name]) for name in cost.images)
-            sums[stage].update(cost.counts(in_tokens, sum(map(_bytes_in_request, given))))
-    found.images = len(images)
+            sums[stage].update(cost.counts(in_tokens, sum(map(_bytes_in_request, sources))))
+    result.images = len(images)
     for stage, counts in sums.items():
         if counts:
             section = section_of(config, stage)
             row = StageEstimate(stage, section.backend, **counts)
             if price := section.price:
                 row.usd = price.usd(row.input_tokens, row.output_tokens)
-            found.stages.append(row)
-    return found
+            result.stages.append(row)
+    return result
 
 
 def section_of(config: Config, stage: str) -> StageConfig:
@@ -208,10 +208,10 @@ def _costs(config: Config, tools: Mapping[str, Tool], job: Job) -> dict[str, Sta
     if config.mode == "levels":
         return {"scoring": _LEVELS}
     query, options, reference = job.query.strip(), read_options(job.options), job.reference is not None
-    asked = query_for_stages(query, options)
-    plan = plan_question(asked, reference_given=reference, known_tools=tuple(tools))
+    question = query_for_stages(query, options)
+    plan = plan_question(question, reference_given=reference, known_tools=tuple(tools))
     tokens = _tokens(plan, query, options, tools, reference)
-    if config.executor.select == "table" and detect_query_type(asked) is QueryType.SCORING:
+    if config.executor.select == "table" and detect_query_type(question) is QueryType.SCORING:
         tokens.pop("tool_selection", None)
     costs = {}
     for stage in (stage for stage in SECTIONS if stage in tokens):
@@ -231,9 +231,9 @@ def _call(stage: str, section: StageConfig, reference: bool, filled: int, answer
     provider = PROVIDERS.get(section.backend.partition(".")[0])
     if is_enforced and provider and provider.bills_schemas:
         text += text_tokens(json.dumps(answer_schema(signature)))
-    given = ("image", "reference") if reference else ("image",)
-    shown = tuple(name for name in given if name in signature.input_fields)
-    return StageCost(text, min(answer, section.max_tokens), shown)
+    offered = ("image", "reference") if reference else ("image",)
+    images = tuple(name for name in offered if name in signature.input_fields)
+    return StageCost(text, min(answer, section.max_tokens), images)
 
 
 def _tokens(
@@ -245,39 +245,40 @@ def _tokens(
     region if none was named (offline runs over 28 photos found 1.25 on average), a sentence of 141 characters about
     each (median of these runs: 137), and scores of the best tools for each and for overall quality.
     """
-    asked, offered, flags = text_tokens(query_for_stages(query, options)), options or parse_options(query), plan.plan
-    named = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
-    unplaced = sum(place_in_frame(region, FRAME) is None for region in named)
+    question_tokens = text_tokens(query_for_stages(query, options))
+    offered, flags = options or parse_options(query), plan.plan
+    areas = [region for region in plan.regions if region != GLOBAL] if flags.any() else []
+    unplaced = sum(place_in_frame(region, FRAME) is None for region in areas)
     stated = sum(map(len, plan.named_distortions.values()))
     distortions = 2 * len(plan.regions) if flags.distortion_detection else stated
     form = text_tokens(box_form("", FRAME).asked)
-    boxes, listed = 12 * len(named) + 3 + form if named else 1, 3 + 3 * distortions
+    boxes, listed = 12 * len(areas) + 3 + form if areas else 1, 3 + 3 * distortions
     offered_tools = nameable(tools, query, reference_given=reference)
-    found = {"planner": (text_tokens(offered_tools) + asked, 52 + 12 * stated)}
+    tokens = {"planner": (text_tokens(offered_tools) + question_tokens, 52 + 12 * stated)}
     if unplaced:
-        found["localization"] = 3 * unplaced + form, 7 + 18 * unplaced
+        tokens["localization"] = 3 * unplaced + form, 7 + 18 * unplaced
     if flags.distortion_detection:
-        found["distortion_detection"] = asked + 3 * len(plan.regions) + boxes, 26 * len(plan.regions)
+        tokens["distortion_detection"] = question_tokens + 3 * len(plan.regions) + boxes, 26 * len(plan.regions)
     if flags.distortion_analysis and distortions:
-        found["distortion_analysis"] = asked + listed + boxes, 11 + 55 * distortions
+        tokens["distortion_analysis"] = question_tokens + listed + boxes, 11 + 55 * distortions
     if flags.tool_selection and distortions and not (plan.tools and flags.tool_execution):
         wanted = {name for names in plan.named_distortions.values() for name in names} or {BLURS, NOISE}
         kind = "FR" if reference else "NR"
         offers = "\n".join(tool.line_for(wanted) for tool in tools.values() if tool.kind == kind)
-        found["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
+        tokens["tool_selection"] = text_tokens(offers) + listed, 10 + 21 * distortions
     evidence = 1  # characters of "none"
     if flags.any():
-        evidence = 4 + 43 * len(named) + 20 * bool(unplaced) + 48 * distortions * flags.distortion_analysis
+        evidence = 4 + 43 * len(areas) + 20 * bool(unplaced) + 48 * distortions * flags.distortion_analysis
         able = [tool for tool in tools.values() if tool.kind == ("FR" if reference else "NR")]
         further = len(rating_tools(able, has_reference=reference)) - 1
         evidence += (25 + 14 * (distortions + 1) + 24 * further) * flags.tool_execution
     if not offered and detect_query_type(query, plan.query_type) is QueryType.SCORING:
-        found["scoring"] = text_tokens(query) + evidence, 112
+        tokens["scoring"] = text_tokens(query) + evidence, 112
     else:
         listed_options = "\n".join(f"{letter}. {text}" for letter, text in offered.items())
         question = text_tokens(beside_options(query, options)) + text_tokens(listed_options)
-        found["answering"] = question + evidence, 66 if offered else 94
-    return found
+        tokens["answering"] = question + evidence, 66 if offered else 94
+    return tokens
 
 
 @cache
@@ -293,5 +294,5 @@ def _frame_tokens(signature: Any, reference: bool, is_enforced: bool) -> int:
     images = {"image": pixel, "reference": pixel if reference else None}
     inputs = {name: images.get(name, "") for name in signature.input_fields}
     contents = [message["content"] for message in adapter.format(signature, [], inputs)]
-    parts = [part for each in contents for part in ([{"text": each}] if isinstance(each, str) else each)]
+    parts = [part for content in contents for part in ([{"text": content}] if isinstance(content, str) else content)]
     return sum(text_tokens(part.get("text", "")) for part in parts)

@@ -176,23 +176,25 @@ class CheckedPredict(StageModule, Generic[A]):
             progress.unanswered(self.stage, self.attempts, excerpt(turn.text or raw, LONGEST_LOGGED))
             raise Unanswered(self.stage, reasons, excerpt(raw), parsed, outputs)
         except Exception:
-            forget_answers([asked for turn in turns for asked in turn.asked])
+            forget_answers([call for turn in turns for call in turn.asked])
             raise
 
     @property
     def predictor(self) -> dspy.Predict:
         """Return the ``dspy.Predict``, also if ``predict`` was replaced by a module that wraps it."""
         predictors = self.predict.predictors()
-        given = {name: field.annotation for each in predictors for name, field in each.signature.output_fields.items()}
-        kind = given.get(self.field_name)
+        types = {
+            name: field.annotation for owner in predictors for name, field in owner.signature.output_fields.items()
+        }
+        kind = types.get(self.field_name)
         if kind == self.answer_type or (
             isclass(kind) and isclass(self.answer_type) and issubclass(kind, self.answer_type)
         ):
-            return next(each for each in predictors if self.field_name in each.signature.output_fields)
+            return next(predictor for predictor in predictors if self.field_name in predictor.signature.output_fields)
         wanted = f"{self.field_name}: {_name_of_type(self.answer_type)}"
-        shown = ", ".join(f"{name}: {_name_of_type(kind)}" for name, kind in given.items()) or "none"
+        outputs = ", ".join(f"{name}: {_name_of_type(kind)}" for name, kind in types.items()) or "none"
         raise StateError(
-            f"{self.stage}: the new signature has no output field {wanted}; its output fields are {shown}. Keep "
+            f"{self.stage}: the new signature has no output field {wanted}; its output fields are {outputs}. Keep "
             "the name of the field, and its type or a subclass"
         )
 
@@ -287,10 +289,10 @@ class CheckedPredict(StageModule, Generic[A]):
 
     def _traced(self, given: Mapping[str, Any], prediction: dspy.Prediction) -> tuple[Any, ...]:
         """Return an accepted answer as an entry of DSPy's trace, with ``dspy.Image`` instead of LoadedImage."""
-        shown = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
+        in_trace = {name: v.to_dspy() if isinstance(v, LoadedImage) else v for name, v in given.items()}
         predictor = self.predictor
         written = {name: prediction[name] for name in predictor.signature.output_fields}
-        return predictor, shown, dspy.Prediction(**written)
+        return predictor, in_trace, dspy.Prediction(**written)
 
     def _correction(self, reasons: list[str]) -> dict[str, Any]:
         """Return the correction input for the next attempt, and the signature extended by its field."""
@@ -340,13 +342,13 @@ def shown_examples(predictor: dspy.Predict) -> list[Any]:
     warning.
     """
     images = image_fields(predictor.signature)
-    shown = []
+    examples = []
     for example in complete_examples(predictor):
         try:
-            shown.append(_with_images(example, images))
+            examples.append(_with_images(example, images))
         except ImageError as error:
             logger.warning("an example in the prompt is skipped, because its image cannot be read: %s", error)
-    return shown
+    return examples
 
 
 def complete_examples(predictor: dspy.Predict) -> list[Any]:
@@ -359,13 +361,13 @@ def complete_examples(predictor: dspy.Predict) -> list[Any]:
 
 
 def _is_complete(example: Mapping[str, Any] | dspy.Example, signature: type[dspy.Signature]) -> bool:
-    given = {name: field.annotation for name, field in signature.output_fields.items() if name in example}
+    types = {name: field.annotation for name, field in signature.output_fields.items() if name in example}
     try:
-        for name, kind in given.items():
+        for name, kind in types.items():
             TypeAdapter(kind).validate_python(example[name])
     except ValidationError:
         return False
-    return bool(given)
+    return bool(types)
 
 
 def image_fields(signature: type[dspy.Signature]) -> list[str]:
@@ -374,10 +376,10 @@ def image_fields(signature: type[dspy.Signature]) -> list[str]:
 
 
 def _with_images(example: Mapping[str, Any] | dspy.Example, images: list[str]) -> Any:
-    given = {name: example[name] for name in images if name in example and not _is_shown(example[name])}
-    if not given:
+    originals = {name: example[name] for name in images if name in example and not _is_shown(example[name])}
+    if not originals:
         return example
-    return {**dict(example.items()), **{name: load(image).to_dspy() for name, image in given.items()}}
+    return {**dict(example.items()), **{name: load(image).to_dspy() for name, image in originals.items()}}
 
 
 def _is_shown(value: Any) -> bool:

@@ -123,18 +123,18 @@ def _level_place(tokens: Sequence[str]) -> tuple[int, str] | None:
 def _alternatives(token: Any) -> list[tuple[str, float]] | None:
     """Return the alternatives for a token, including itself, with their probabilities; ``None`` if unusable."""
     listed = list(_get(token, "top_logprobs") or ())
-    own = [each for each in listed if _get(each, "token") == _get(token, "token")]
+    own = [entry for entry in listed if _get(entry, "token") == _get(token, "token")]
     if not own:
         own = [token]
         listed.append(token)
-    found = [(_text(each), share) for each in listed if (share := _share(each)) is not None]
-    if len(found) < FEWEST:
+    pairs = [(_text(entry), share) for entry in listed if (share := _share(entry)) is not None]
+    if len(pairs) < FEWEST:
         logger.warning("the server gives no alternatives to the level's token: not used")
         return None
-    if max(_share(each) or 0.0 for each in own) < LEAST_OWN * max(share for _, share in found):
+    if max(_share(entry) or 0.0 for entry in own) < LEAST_OWN * max(share for _, share in pairs):
         logger.warning("the level's token is not what its log-probabilities say: not used")
         return None
-    return found
+    return pairs
 
 
 def _reading_of(shares: Mapping[int, float]) -> LevelReading | None:

@@ -88,10 +88,10 @@ def answers_in(lines: Iterable[str]) -> Iterator[BatchAnswer]:
     for line in lines:
         if line.strip():
             try:
-                found = json_value(line)
+                reply = json_value(line)
             except (ValueError, RecursionError):
-                found = None
-            yield answer_in(found) if isinstance(found, dict) else BatchAnswer("")
+                reply = None
+            yield answer_in(reply) if isinstance(reply, dict) else BatchAnswer("")
 
 
 class OpenAIFiles:

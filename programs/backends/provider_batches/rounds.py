@@ -70,10 +70,10 @@ class ImageRequests:
             finally:
                 if kept is not None:
                     batches.settle(kept, 0.0 if (kept.status or 0) >= 400 else spent.usd)
-                    given = self.given.setdefault(current().turn.stage, [])
-                    if kept.id in given:  # the image got this answer before, so it counts as cached
+                    ids = self.given.setdefault(current().turn.stage, [])
+                    if kept.id in ids:  # the image got this answer before, so it counts as cached
                         spent.calls, spent.input_tokens, spent.output_tokens, spent.usd = 0, 0, 0, None
-                    given.append(kept.id)
+                    ids.append(kept.id)
 
     def _stored_answer(self, model: "Model", highest_usd: float | None, body: bytes) -> Request:
         """Return the request with this body and its answer. Raises Pending until there is one."""
@@ -116,13 +116,13 @@ class BatchRun(Batches):
         stopped = False
 
         def assess_once(job: J) -> T:
-            asked = ImageRequests(self)
-            with within(self.limits, send=asked.complete):
+            requests = ImageRequests(self)
+            with within(self.limits, send=requests.complete):
                 outcome = assess(job)
             if isinstance(outcome, Pending):
-                by_job[id(job)] = asked
+                by_job[id(job)] = requests
             elif stages := unusable(outcome):
-                self.manifest.forget(id for stage in stages for id in asked.given.get(stage, ()))
+                self.manifest.forget(id for stage in stages for id in requests.given.get(stage, ()))
             return outcome
 
         def should_stop(outcome: T) -> bool:
@@ -147,12 +147,12 @@ class BatchRun(Batches):
             while not chosen:
                 if self.under_way:
                     self.wait()
-                elif all(asked.over_limit for _, asked in waiting):
+                elif all(image_requests.over_limit for _, image_requests in waiting):
                     yield from self._report_limit(waiting[0][0], stop_when)
                     return
-                chosen = {id(job) for job, asked in waiting if not asked.pending & self.under_way}
+                chosen = {id(job) for job, image_requests in waiting if not image_requests.pending & self.under_way}
             ready = [job for job, _ in waiting if id(job) in chosen]
-            waiting = [each for each in waiting if id(each[0]) not in chosen]
+            waiting = [pair for pair in waiting if id(pair[0]) not in chosen]
 
     def _report_limit(self, job: J, stop_when: Callable[[Any], bool]) -> Iterable[tuple[J, Any]]:
         limits = self.limits
