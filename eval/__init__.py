@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from agenticiqa.eval.benchmark import Evaluation as Evaluation
     from agenticiqa.eval.benchmark import evaluate as evaluate
     from agenticiqa.eval.datasets import LabeledImage as LabeledImage
-    from agenticiqa.eval.labels.reading import read_labels as read_labels
+    from agenticiqa.eval.labels.own_data import read_labels as read_labels
 
 _MODULES = {
     "Evaluation": "benchmark",
     "evaluate": "benchmark",
     "LabeledImage": "datasets",
-    "read_labels": "labels.reading",
+    "read_labels": "labels.own_data",
 }
 
 __all__ = ["Evaluation", "LabeledImage", "evaluate", "read_labels"]

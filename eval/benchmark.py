@@ -12,7 +12,7 @@ from agenticiqa.eval.runs import made_by, pin
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import Watch, assess_set, unwatched
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
-from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
+from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images
 from agenticiqa.eval.tasks.task import labels_sha256
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile, Row

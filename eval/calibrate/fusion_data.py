@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenticiqa.configs.reading import json_value
-from agenticiqa.eval.tasks.reading import names_labels
+from agenticiqa.eval.tasks.labeled_set import names_labels
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import is_shard_folder
 

@@ -12,7 +12,7 @@ from agenticiqa.eval.runs import made_by, pin, report_name
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY
-from agenticiqa.eval.tasks.reading import LabeledSet
+from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
 from agenticiqa.programs.errors import ImageError

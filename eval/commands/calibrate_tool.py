@@ -11,7 +11,7 @@ from agenticiqa.eval.calibrate.curve_fit import Points, fit_curve, raw_of, root_
 from agenticiqa.eval.calibrate.curve_picture import Outcome, picture
 from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.tasks.reading import LabeledSet
+from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.cli import render
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.status import OK, SOME_FAILED

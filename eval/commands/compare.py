@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from agenticiqa.eval.commands.arguments import RUNS_SHOWN
-from agenticiqa.eval.report.compare import compare_report, compare_sets
 from agenticiqa.eval.report.model import FORMS, Report, comma_separated
+from agenticiqa.eval.report.run_differences import compare_report, compare_sets
 from agenticiqa.eval.report.run_scores import is_run, names_of, read_scores, runs_below
 from agenticiqa.programs.cli import compare_images
 from agenticiqa.programs.cli.arguments import COMPARE_IMAGES

@@ -25,7 +25,7 @@ from agenticiqa.eval.runs import about_run, default_folder, made_by, made_with, 
 from agenticiqa.eval.scorers.named import scorer_of
 from agenticiqa.eval.scorers.rows import assess_set
 from agenticiqa.eval.scorers.scorer import NO_QUERY, Scorer
-from agenticiqa.eval.tasks.reading import LabeledSet
+from agenticiqa.eval.tasks.labeled_set import LabeledSet
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.backends.cores import available_cores
 from agenticiqa.programs.backends.limits import Limits

@@ -3,8 +3,8 @@
 from argparse import Namespace
 from pathlib import Path
 
-from agenticiqa.eval.labels.reading import Declared
-from agenticiqa.eval.tasks.reading import LabeledSet, labeled_images
+from agenticiqa.eval.labels.own_data import Declared
+from agenticiqa.eval.tasks.labeled_set import LabeledSet, labeled_images
 from agenticiqa.programs.cli.printable import print_error
 
 

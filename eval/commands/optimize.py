@@ -17,7 +17,7 @@ from agenticiqa.eval.commands.label_options import labels_named
 from agenticiqa.eval.commands.shared import configured_program, continuing
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.names import named
-from agenticiqa.eval.optimize.comparison import Tuned
+from agenticiqa.eval.optimize.before_after import Tuned
 from agenticiqa.eval.optimize.items import TuningQuestion, questions_of, split_by_content
 from agenticiqa.eval.optimize.price import ENOUGH, budget_for, expected, fusion_images, proposals_of
 from agenticiqa.eval.optimize.report import PAGE_FILE, about_profile, summary, write

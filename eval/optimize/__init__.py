@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agenticiqa.eval.optimize.comparison import Tuned as Tuned
+    from agenticiqa.eval.optimize.before_after import Tuned as Tuned
     from agenticiqa.eval.optimize.for_dspy import examples_of as examples_of
     from agenticiqa.eval.optimize.for_dspy import freeze as freeze
     from agenticiqa.eval.optimize.for_dspy import metric as metric
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agenticiqa.eval.optimize.tuning import optimize as optimize
 
 _MODULES = {
-    "Tuned": "comparison",
+    "Tuned": "before_after",
     "TuningSettings": "settings",
     "examples_of": "for_dspy",
     "freeze": "for_dspy",

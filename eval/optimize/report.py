@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from agenticiqa.eval.intervals import Interval
-from agenticiqa.eval.optimize.comparison import FUSED, MARK, MEASURES, MODEL, Tuned
+from agenticiqa.eval.optimize.before_after import FUSED, MARK, MEASURES, MODEL, Tuned
 from agenticiqa.eval.report.page.charts import as_svg, learning_curve
 from agenticiqa.programs.fusion.profile import write_fusion_profile
 from agenticiqa.programs.images.files import write_atomically

@@ -20,7 +20,7 @@ import dspy
 
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.names import OPTIMIZERS
-from agenticiqa.eval.optimize.comparison import Tuned, compare, fitted, gain_of_profile
+from agenticiqa.eval.optimize.before_after import Tuned, compare, fitted, gain_of_profile
 from agenticiqa.eval.optimize.dspy_optimizers import Count, gepa_for, tuned_by_dspy
 from agenticiqa.eval.optimize.for_dspy import example_of
 from agenticiqa.eval.optimize.items import PREDICTORS, Assessed, Stage, TuningQuestion, questions_of, split_by_content

@@ -21,7 +21,7 @@ from agenticiqa.eval.calibrate import adapter_fit
 from agenticiqa.eval.calibrate.adapter_fit import GivenLabels
 from agenticiqa.eval.commands.calibrate_adapter import FEWEST_LABELS, seen_images
 from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import rmse, srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.fusion.interval import NORMAL_QUANTILES

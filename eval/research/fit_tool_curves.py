@@ -21,7 +21,7 @@ import numpy as np
 from agenticiqa.eval.calibrate.curve_fit import Points
 from agenticiqa.eval.commands.calibrate_tool import fitted, write_curves
 from agenticiqa.eval.datasets import LabeledImage, MosScale, mos_scale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research.command import parser_of, run_command

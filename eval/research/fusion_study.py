@@ -29,7 +29,7 @@ from scipy.special import log_softmax
 from scipy.stats import norm, rankdata
 
 from agenticiqa.eval.datasets import folds_by_content
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import Numbers, srcc
 from agenticiqa.eval.research.adapter_figures import SCALES, RatedImages, read_set, scores_by_others
 from agenticiqa.eval.research.command import parser_of, run_command

@@ -30,7 +30,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from agenticiqa.eval.datasets import MosScale, folds_by_content
 from agenticiqa.eval.intervals import interval
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distortion_series import cached_series

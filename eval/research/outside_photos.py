@@ -24,7 +24,7 @@ from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
 from agenticiqa.eval.intervals import wilson
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS as DISTORTIONS
 from agenticiqa.eval.research.distort import distort

@@ -22,7 +22,7 @@ from onnx import numpy_helper
 
 from agenticiqa.eval.datasets import LabeledImage, folds_by_content
 from agenticiqa.eval.intervals import interval
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.exported import write_quality_model

@@ -25,7 +25,7 @@ import numpy as np
 import yaml
 
 from agenticiqa.eval.datasets import mos_scale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.names import MOS_RANGE_HELP
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command

@@ -26,7 +26,7 @@ import yaml
 from agenticiqa.configs.reading import yaml_value
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research import tool_categories
 from agenticiqa.eval.research.command import parser_of, run_command

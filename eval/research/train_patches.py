@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.research import DATA
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.eval.research.distort import KINDS, distort

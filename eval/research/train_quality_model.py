@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, folds_by_content
 from agenticiqa.eval.intervals import fitted_plcc_interval, interval
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import krcc, plcc, srcc
 from agenticiqa.eval.research.quality_head import FEWEST, NO_PANEL
 from agenticiqa.eval.research.quality_network import FeatureNetwork, QualityModel, pretrained, save_quality_model

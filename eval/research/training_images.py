@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.research.command import parser_of, run_command
 from agenticiqa.programs.images.files import write_atomically
 from agenticiqa.programs.tools.training_images import FILE, REFERENCE, digests_of

@@ -7,7 +7,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.benchmark import scoring_question
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.runs import default_folder
 from agenticiqa.eval.scorers.rows import NewRows, assess_set
 from agenticiqa.programs.assess import AgenticIQA

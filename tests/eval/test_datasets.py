@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenticiqa.eval.datasets import MosScale, contents_doubt, folds_by_content, mos_scale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.programs.errors import UserError
 
 HEADER = "image,reference,mos,mos_std,distortion,level,split,source\n"

@@ -19,9 +19,9 @@ from agenticiqa.eval.intervals import (
 )
 from agenticiqa.eval.logistic import fit_logistic, fit_logistic_and_line
 from agenticiqa.eval.metrics import Numbers, mean_absolute_error, plcc, srcc
-from agenticiqa.eval.report.compare import RATINGS
 from agenticiqa.eval.report.page.sections import calibration_error
 from agenticiqa.eval.report.pairs import pairwise_accuracy
+from agenticiqa.eval.report.run_differences import RATINGS
 
 
 def pairs(n: int, rho: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

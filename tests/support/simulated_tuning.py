@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from PIL import Image
 
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.programs.backends.models import image_tokens
 from agenticiqa.programs.batch.cost import text_tokens
 from support.fake_server import Answer, Server, by_stage, fake_server, field_of, images_of, text_of

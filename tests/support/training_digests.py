@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.research.training_images import COLUMNS, lines_of
 from agenticiqa.programs.tools.training_images import digests_of
 

@@ -17,9 +17,9 @@ from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.intervals import Interval, error_interval, wilson
 from agenticiqa.eval.logistic import fit_logistic
 from agenticiqa.eval.metrics import Numbers
-from agenticiqa.eval.report.compare import compare_report
 from agenticiqa.eval.report.model import Report, ReportTable
 from agenticiqa.eval.report.page.kept_run import KeptRun, Point
+from agenticiqa.eval.report.run_differences import compare_report
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import shown_path
 from agenticiqa.programs.backends.usage import COUNTS, total

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.optimize.measurements import with_instructions
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.batch.results_file import ResultsFile

@@ -17,7 +17,7 @@ import pytest
 
 from agenticiqa.configs import Price, load_config
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.optimize.items import TuningQuestion
 from agenticiqa.eval.optimize.search import KEPT_MONEY
 from agenticiqa.eval.optimize.settings import TuningSettings

@@ -11,7 +11,7 @@ from PIL import Image
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.report import rating_report, summarize
 from support.distortion_levels import jpeg, scene
 

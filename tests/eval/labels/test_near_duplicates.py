@@ -14,7 +14,7 @@ from agenticiqa.eval.labels.near_duplicates import (
     near_duplicates_doubt,
     perceptual_hash,
 )
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from support.distortion_levels import scene
 
 

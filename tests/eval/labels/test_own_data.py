@@ -12,8 +12,8 @@ from PIL import Image
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.labels.reading import Declared
-from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.eval.labels.own_data import Declared
+from agenticiqa.eval.tasks.labeled_set import labeled_images
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.images.files import sha256_of
 from support import archives

@@ -9,7 +9,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating, split_by_content
 from agenticiqa.eval.optimize.measurements import Measurements, unreached
 from agenticiqa.programs.assess import AgenticIQA

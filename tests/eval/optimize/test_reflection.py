@@ -10,7 +10,7 @@ import pytest
 
 from agenticiqa.configs import Config
 from agenticiqa.eval.datasets import MosScale
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion, rating
 from agenticiqa.eval.optimize.reflection import Reflection, broken, quoted
 from agenticiqa.eval.optimize.search import Proposal

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.eval.optimize.comparison import Tuned, compare, gain_of_profile
+from agenticiqa.eval.optimize.before_after import Tuned, compare, gain_of_profile
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.report import about_profile, page
 from agenticiqa.eval.optimize.search import Searched, Step

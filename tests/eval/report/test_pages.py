@@ -12,7 +12,6 @@ import pytest
 
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import Interval
-from agenticiqa.eval.report.compare import compare_report
 from agenticiqa.eval.report.model import ReportTable
 from agenticiqa.eval.report.page import sections
 from agenticiqa.eval.report.page.kept_run import read_run
@@ -28,6 +27,7 @@ from agenticiqa.eval.report.page.sections import (
     residual_fit,
 )
 from agenticiqa.eval.report.questions import choice_figures, question_report
+from agenticiqa.eval.report.run_differences import compare_report
 from agenticiqa.eval.report.run_scores import read_scores
 from agenticiqa.eval.runs import about_run
 from agenticiqa.programs.cli.status import OK, USAGE

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from agenticiqa.eval import evaluate
 from agenticiqa.eval.cli import main
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.programs.assess import AgenticIQA
 from agenticiqa.programs.errors import ToolError, UserError
 from agenticiqa.programs.images import load

@@ -13,7 +13,7 @@ from scipy.io import savemat
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale
 from agenticiqa.eval.tasks.catalog import TASKS
-from agenticiqa.eval.tasks.reading import labeled_images
+from agenticiqa.eval.tasks.labeled_set import labeled_images
 from agenticiqa.eval.tasks.task import Rated, labels_sha256, missing_files, other_files, read_task
 from agenticiqa.programs.errors import UserError
 from support import archives

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from agenticiqa.eval.datasets import LabeledImage
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.research.detector_figures import ALARM, srcc_with_strength
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs import images

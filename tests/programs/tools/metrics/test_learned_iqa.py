@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from agenticiqa.eval.labels.reading import read_labels
+from agenticiqa.eval.labels.own_data import read_labels
 from agenticiqa.eval.metrics import srcc
 from agenticiqa.eval.research.distort import distort
 from agenticiqa.programs.assess import AgenticIQA

@@ -14,8 +14,8 @@ from scipy.stats import binom
 from agenticiqa.eval.cli import main
 from agenticiqa.eval.intervals import difference_interval
 from agenticiqa.eval.metrics import srcc
-from agenticiqa.eval.report.compare import differences, holm, mcnemar
 from agenticiqa.eval.report.model import ReportTable, latex, probability
+from agenticiqa.eval.report.run_differences import differences, holm, mcnemar
 from agenticiqa.eval.report.run_scores import RunScores, names_of, read_scores
 from agenticiqa.programs.errors import UserError
 

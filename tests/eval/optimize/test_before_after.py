@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agenticiqa.eval.optimize.comparison import compare, fitted, fused
+from agenticiqa.eval.optimize.before_after import compare, fitted, fused
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agenticiqa.eval.datasets import LabeledImage, MosScale, archive_root, chosen_split, mos_scale
 from agenticiqa.eval.labels.direction import evidence_of_reversed_scores
-from agenticiqa.eval.labels.reading import DECLARE, Declared, read_own
+from agenticiqa.eval.labels.own_data import DECLARE, Declared, read_own
 from agenticiqa.eval.labels.sources import holds_labels, open_source
 from agenticiqa.eval.names import named, unknown_text
 from agenticiqa.eval.tasks.catalog import TASKS
