@@ -84,9 +84,8 @@ def columns_of(title: str, cells: Cells, declared: Declared) -> Mapping[str, str
     columns = {name: by_name[plain(name)] for name in OTHERS if plain(name) in by_name}
     references = [name for name in header if REFERENCE.fullmatch(plain(name))]
     references.sort(key=lambda name: plain(name) != "reference")
-    alike = [
-        name for name in header if LIKE_REFERENCE.search(name) and name not in (*references, columns.get("source"))
-    ]
+    taken = (*references, columns.get("source"))
+    alike = [name for name in header if LIKE_REFERENCE.search(name) and name not in taken]
     likely = [name for name in (*references, *alike) if is_like_image(cells[name])] or references
     for wanted, names, column in (
         ("image", [by_name[name] for name in IMAGE if name in by_name], declared.image),

@@ -56,7 +56,7 @@ LONGER_SIDE = (384, 900)  # range of these sizes in pixels
 # One network instead of the mean of two with half the units: it takes the same time and finds more after JPEG.
 HIDDEN, NETWORKS, EPOCHS, BATCH = 96, 1, 16, 512
 DECAY, JITTER = 1e-3, 0.1  # rates of decay and noise, smaller than for whole images, as there are more patches
-FOUND_FROM = 0.3  # least intersection over union of a correct region
+FOUND_FROM = 0.3  # minimum share (intersection over union) of a correct region
 PENALTY = 1.0  # penalty on the squared weights of the standardized evidence of regions
 
 

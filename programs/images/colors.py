@@ -270,9 +270,8 @@ def _conversion(profile: bytes, mode: str) -> Conversion:
             )
         intent, flags = ImageCms.Intent.RELATIVE_COLORIMETRIC, ImageCms.Flags.BLACKPOINTCOMPENSATION
         transform = ImageCms.buildTransform(source, ImageCms.createProfile("sRGB"), mode, "RGB", intent, flags)
-        change = Conversion(
-            mode, transform, f"The colors were converted from the profile {name} to sRGB for measuring."
-        )
+        note = f"The colors were converted from the profile {name} to sRGB for measuring."
+        change = Conversion(mode, transform, note)
         return Conversion(mode) if _changes_nothing(change) else change
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError, AttributeError) as error:
         why = str(error) or type(error).__name__

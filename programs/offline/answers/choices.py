@@ -147,9 +147,8 @@ def _one_fault(question: Asked, faults: set[str], clear: list[str]) -> Meaning |
 
 def _worst(question: Asked, read: Mapping[str, _Option], measured: MeasuredImage) -> RuleAnswer:
     """Return the option that names the worst of several distortions, or none or another one if none is visible."""
-    meanings = {
-        letter: faults for letter, option in read.items() if (faults := _faults(question.options[letter], option))
-    }
+    meanings = {letter: _faults(question.options[letter], option) for letter, option in read.items()}
+    meanings = {letter: faults for letter, faults in meanings.items() if faults}
     every = list(dict.fromkeys(fault for faults in meanings.values() for fault in faults))
     rest = {letter: option.about.name for letter, option in read.items() if letter not in meanings}
     severities = {fault: _severity(fault, every, measured) for fault in every}
@@ -177,9 +176,8 @@ def _worst(question: Asked, read: Mapping[str, _Option], measured: MeasuredImage
     best, *others = sorted(meanings, key=lambda letter: -known.get(meanings[letter][0], 0.0))
     about = meanings[best][0].categories
     covered = {category for fault in every for category in fault.categories}
-    elsewhere = max(
-        (finding.severity for name, finding in measured.findings.items() if name not in covered), default=0.0
-    )
+    uncovered = [finding.severity for name, finding in measured.findings.items() if name not in covered]
+    elsewhere = max(uncovered, default=0.0)
     other = next((letter for letter, name in rest.items() if name == OTHER), "")
     if other and elsewhere >= VISIBLE and elsewhere > highest + TIE:
         return RuleAnswer(other, "The worst measured distortion is not among the options.", measured.visible[:1])

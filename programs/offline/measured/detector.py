@@ -44,9 +44,7 @@ def predict(**values: Values) -> dict[DetectableDistortion, Prediction]:
     for head, inputs in values.items():
         predictions |= severities_from_features(weights, head, inputs)
     if "compared" in values and not values["compared"].any():
-        return {
-            name: Prediction(0.0, dict.fromkeys(prediction.subtypes, 0.0)) for name, prediction in predictions.items()
-        }
+        return {name: Prediction(0.0, dict.fromkeys(output.subtypes, 0.0)) for name, output in predictions.items()}
     return predictions
 
 
