@@ -48,16 +48,15 @@ class UserError(AgenticIQAError, ValueError):
 
 
 class OfImage(AgenticIQAError):
-    """An error that concerns one image.
-
-    Args:
-        problem: What is wrong, and what to do.
-        image: The name of the image, with which the message begins; empty for an image without a name.
+    """An error that concerns one image; the message begins with the image's name.
 
     Attributes:
-        problem: The message without the name.
-        image: The name of the image.
+        problem: What is wrong, and what to do; the message without the name.
+        image: The name of the image; empty for an image without a name.
     """
+
+    problem: str
+    image: str
 
     def __init__(self, problem: str, image: str = "") -> None:
         super().__init__(f"{image}: {problem}" if image else problem)
