@@ -21,8 +21,7 @@ from agenticiqa.programs.batch.fit_inputs import rows_with_fit_inputs
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.batch.plan_run import offsets_of_latest
 from agenticiqa.programs.batch.results_file import ResultsFile, Row
-from agenticiqa.programs.cli.batching import check_batches, print_expected, within_batches
-from agenticiqa.programs.cli.expected_cost import print_estimate
+from agenticiqa.programs.cli.batching import check_batches, print_estimate, print_expected, within_batches
 from agenticiqa.programs.cli.options import config_from, given, limits_from, workers_from
 from agenticiqa.programs.cli.printable import print_error
 from agenticiqa.programs.cli.sinks import Appending, RunState, assess_into

@@ -249,7 +249,7 @@ ASSESS: Options = (
     DRY_RUN,
     RESUMED,
 )
-COMPARE_IMAGES: Options = (  # for images; the command itself is in eval because it also compares runs
+COMPARE_IMAGES: Options = (  # options of a command in eval, which also compares runs
     Group(
         (
             Option("--reference FILE", "compare all images with this pristine original"),

@@ -60,11 +60,11 @@ def backends_of(config: Config) -> list[tuple[StageConfig, list[str]]]:
 
     A fallback counts as a backend, named as in ``executor (fallback)``. Raises BackendError.
     """
-    found: dict[str, tuple[StageConfig, list[str]]] = {}
+    uses: dict[str, tuple[StageConfig, list[str]]] = {}
     for name, section in config.sections.items():
         for model, role in zip(stage_models(section), (name, f"{name} (fallback)"), strict=False):
-            found.setdefault(name_of(model), (model, []))[1].append(role)
-    return list(found.values())
+            uses.setdefault(name_of(model), (model, []))[1].append(role)
+    return list(uses.values())
 
 
 def ask_small_question(stage: StageConfig) -> None:
@@ -126,8 +126,8 @@ def print_backends(rows: list[dict[str, Any]], providers: list[dict[str, Any]]) 
         if row["key"]:
             where.append(f"key {row['key']['variable']} ({'set' if row['key']['set'] else 'not set'})")
         has = (row["structured_outputs"] or "-", _yes_or_no(row["logprobs"]), _yes_or_no(row["seed"]))
-        shown = ", ".join(row["formats"] or ()) or "-"
-        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, shown])
+        formats = ", ".join(row["formats"] or ()) or "-"
+        lines.append(["\n".join(row["stages"]), "\n".join(where), *has, formats])
     print_lines(("stages", "backend", "JSON", "log-probs", "seed", "images"), lines)
     if providers:
         lines = [

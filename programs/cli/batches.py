@@ -35,33 +35,33 @@ def run(args: Namespace) -> int:
     return OK
 
 
-def folder_of(given: Path) -> Path:
+def folder_of(run: Path) -> Path:
     """Return the folder of a run's batches. Raises UserError if there is none."""
-    tried = (given, batches_beside(given), batches_beside(given / "results.jsonl"))
-    found = next((folder for folder in tried if (folder / "manifest.sqlite").is_file()), None)
-    if found is None:
+    candidates = (run, batches_beside(run), batches_beside(run / "results.jsonl"))
+    folder = next((folder for folder in candidates if (folder / "manifest.sqlite").is_file()), None)
+    if folder is None:
         raise UserError(
-            f"{printable_path(given)}: no batches found; name the results file or folder of a run with --batch"
+            f"{printable_path(run)}: no batches found; name the results file or folder of a run with --batch"
         )
-    return found
+    return folder
 
 
 def show(batches: list[Batch], answered: dict[int, int], as_json: bool) -> None:
     """Print the batches as a table, or as a JSON list."""
     if as_json:
-        print(json.dumps([{**asdict(each), "answered": answered.get(each.n, 0)} for each in batches], indent=2))
+        print(json.dumps([{**asdict(batch), "answered": answered.get(batch.n, 0)} for batch in batches], indent=2))
         return
     lines = [
         [
-            str(each.n),
-            each.state,
-            f"{answered.get(each.n, 0):,} of {each.requests:,}",
-            f"{each.bytes / 1e6:.1f}",
-            each.backend,
-            each.handle or "-",
-            f"{each.made} UTC",
-            each.message,
+            str(batch.n),
+            batch.state,
+            f"{answered.get(batch.n, 0):,} of {batch.requests:,}",
+            f"{batch.bytes / 1e6:.1f}",
+            batch.backend,
+            batch.handle or "-",
+            f"{batch.made} UTC",
+            batch.message,
         ]
-        for each in batches
+        for batch in batches
     ]
     print_lines(("batch", "state", "answered", "MB", "sent to", "handle", "made", "said"), lines, numbers=(3,))

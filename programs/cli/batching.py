@@ -1,5 +1,6 @@
 """``--batch``: check the options, print the expected cost, and find the folder of a run's batches."""
 
+import json
 import logging
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,25 @@ from agenticiqa.programs.backends.connect import refuse_without_batches, stage_m
 from agenticiqa.programs.backends.limits import Limits
 from agenticiqa.programs.backends.provider_batches.openai_files import OpenAIFiles
 from agenticiqa.programs.backends.provider_batches.rounds import BatchRun
-from agenticiqa.programs.batch.cost import estimate
+from agenticiqa.programs.batch.cost import Estimate, estimate
 from agenticiqa.programs.batch.job import Job
-from agenticiqa.programs.cli.expected_cost import print_estimate
-from agenticiqa.programs.cli.printable import print_note
+from agenticiqa.programs.cli.printable import print_error, print_note
+from agenticiqa.programs.cli.render import print_lines, print_remark
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.events import about
 from agenticiqa.programs.tools.tool import kept_calls
+
+COUNTED = {
+    "calls": "calls",
+    "input_tokens": "input tokens",
+    "image_tokens": "of images",
+    "output_tokens": "output tokens",
+}
+ESTIMATED = (
+    "Nothing was sent. Calls and tokens are estimated from the real prompts and the providers' published rules for "
+    "images, for one pass without retries. Images without a distortion need fewer calls; rejected answers and "
+    "new plans need more. To set an upper bound, use --max-calls or --max-usd."
+)
 
 
 def batches_beside(results: Path) -> Path:
@@ -84,6 +97,30 @@ def print_expected(args: Namespace, config: Config, jobs: Sequence[Job], *, as_j
     )
 
 
+def print_estimate(cost: Estimate, as_json: bool = False) -> None:
+    """Print the estimate of a run as a table, or as one JSON object, on stdout."""
+    if as_json:
+        whole = {"images": cost.images, "questions": cost.questions, "refused": cost.refused, "stages": cost.rows()}
+        print(json.dumps(whole, ensure_ascii=False, indent=2))
+        return
+    about = f"{cost.questions} questions about {cost.images} images"
+    if not cost.stages:
+        print(f"{about}: no model is needed, so nothing is sent")
+        return
+    models = sorted({stage.model for stage in cost.stages})
+    several = ["model"] if len(models) > 1 else []
+    lines = []
+    for row in cost.rows():
+        usd = "no price" if row["usd"] is None else f"{row['usd']:.4f}"
+        counts = [f"{row[count]:,}" for count in COUNTED]
+        lines.append([row["stage"], *counts, usd, *([row["model"]] if several else [])])
+    print(f"{about}, for {', '.join(models)}:")
+    print_lines(("stage", *COUNTED.values(), "USD", *several), lines, numbers=range(1, len(COUNTED) + 2))
+    print_remark(ESTIMATED)
+    for refusal in cost.refused:
+        print_error(refusal)
+
+
 @contextmanager
 def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[None]:
     """Submit the requests in the block as batches if ``--batch`` is set; they are kept beside the results file.
@@ -93,22 +130,22 @@ def within_batches(args: Namespace, results: Path, limits: Limits) -> Iterator[N
     if not args.batch:
         yield
         return
-    run, shown = BatchRun(batches_beside(results), limits, print_note), set[int]()
+    run, logged = BatchRun(batches_beside(results), limits, print_note), set[int]()
 
     def is_new(record: logging.LogRecord) -> bool:
         """Return whether a record is new: an image is assessed repeatedly and logs the same each time."""
         key = hash((record.getMessage(), str(about())))
         if record.levelno < logging.INFO:
             return True
-        known = key in shown
-        shown.add(key)
+        known = key in logged
+        logged.add(key)
         return not known
 
     handlers = logging.getLogger("agenticiqa").handlers
     for handler in handlers:
         handler.addFilter(is_new)
     try:
-        with run.sending(), kept_calls(run.manifest):  # so that the next pass costs little more than decoding
+        with run.sending(), kept_calls(run.manifest):  # results of tools, so that the next pass only decodes
             yield
     finally:
         for handler in handlers:

@@ -41,19 +41,19 @@ def verdict(row: dict[str, Any]) -> str:
         return ""
     analysis = row["executor_evidence"]["distortion_analysis"]
     parts = row["executor_evidence"].get("local_damage") or {}
-    found = [
+    distortions = [
         (SEVERITIES.index(item["severity"]), item["type"], _place(parts, region, item["type"]))
         for region, items in (analysis or {}).items()
         for item in items
         if item["severity"] in STRENGTHS and not (item["type"] == SHARPNESS and _is_blurred(items))
     ]
-    if not found:
+    if not distortions:
         nothing = "no visible distortion" if level in GOOD else "no single distortion stands out"
         return f"{level} quality{': ' + nothing if analysis is not None else ''}."
-    clear = [each for each in found if each[0] > 1] or found
-    named = [_phrase(*each) for each in sorted(clear, key=lambda each: -each[0])]
-    more = [f"{len(named) - MOST_NAMED} more"] if len(named) > MOST_NAMED else []
-    parts = [*dict.fromkeys(named[:MOST_NAMED]), *more]
+    clear = [item for item in distortions if item[0] > 1] or distortions
+    phrases = [_phrase(*item) for item in sorted(clear, key=lambda item: -item[0])]
+    more = [f"{len(phrases) - MOST_NAMED} more"] if len(phrases) > MOST_NAMED else []
+    parts = [*dict.fromkeys(phrases[:MOST_NAMED]), *more]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     if clear[0][0] == 1:
         return f"{level} quality{': only' if level in GOOD else ', though with only'} {listed}."
@@ -87,8 +87,8 @@ def _phrase(severity: int, distortion: str, region: str) -> str:
     what = f"{STRENGTHS[SEVERITIES[severity]]} {everyday_name(distortion)}"
     if region == GLOBAL:
         return what
-    named = region.split()[0].lower() in ("the", "a", "an", "my", "both") or not region[0].islower()
-    return f"{what} in {region if named else f'the {region}'}"
+    has_article = region.split()[0].lower() in ("the", "a", "an", "my", "both") or not region[0].islower()
+    return f"{what} in {region if has_article else f'the {region}'}"
 
 
 def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
@@ -100,7 +100,7 @@ def print_result(row: dict[str, Any], *, with_replans: bool = True) -> None:
     if console.is_terminal:
         with console.capture() as captured:
             console.print(card(row if with_replans else {**row, "replan_history": []}))
-        sys.stdout.write(captured.get())  # so that it appears above a progress bar
+        sys.stdout.write(captured.get())  # one write, which appears above a progress bar
         sys.stdout.flush()
     else:
         print(tabbed(short_line(row)), flush=True)
@@ -119,10 +119,10 @@ def card(row: dict[str, Any]) -> Panel:
     parts: list[Any] = [_answer(row), Text(verdict(row), style="bold"), Text(explanation(row))]
     parts = [part for part in parts if part]
     evidence = row["executor_evidence"]
-    found = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
-    if found:
+    findings = [(region, item) for region, items in (evidence["distortion_analysis"] or {}).items() for item in items]
+    if findings:
         table = plain_table("distortion", "severity", "evidence")
-        for region, item in found:
+        for region, item in findings:
             name = item["type"] if region == "Global" else f"{item['type']} in {region}"
             table.add_row(escape(name), item["severity"], escape(item["explanation"]))
         parts.append(table)
@@ -177,9 +177,9 @@ def _answer(row: dict[str, Any]) -> Text:
         return Text(str(row["final_answer"]), style="bold")
     color = COLORS[row["quality_level"]]
     score, interval = row["quality_score"], interval_text(row.get("score_interval"))
-    asked = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # on the scale of the question
+    answer = row["final_answer"] if isinstance(row["final_answer"], str) else ""  # rating on the scale of the question
     return Text.assemble(
-        (asked and f"{asked}\n", "bold"),
+        (answer and f"{answer}\n", "bold"),
         (f"{score:.2f}", f"bold {color}"),
         " of 5  ",
         (bar((score - 1) / 4, 20), color),

@@ -27,7 +27,7 @@ class Command:
     def run(self, args: Namespace) -> int:
         """Run the command and return its exit status."""
         run = import_module(self.module).run
-        if not gc.isenabled():  # disabled in agenticiqa.__main__
+        if not gc.isenabled():  # the state that agenticiqa.__main__ sets
             gc.freeze()
             gc.enable()
         return cast(int, run(args))

@@ -21,8 +21,8 @@ from agenticiqa.programs.cli.status import OK, SOME_FAILED, UNSCORED, USAGE
 from agenticiqa.programs.errors import AgenticIQAError
 from agenticiqa.programs.images import path_of
 from agenticiqa.programs.images.files import write_atomically
-from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Lines, entry_of, with_caveats
+from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, stem_of, write_thumbnails
 from agenticiqa.programs.pictures.map_copy import map_copy
 from agenticiqa.programs.result import Assessment

@@ -31,7 +31,7 @@ ROW_COLUMNS = ("image", "error", "quality_score", "executor_evidence", "outside_
 def run(args: Namespace) -> int:
     """Check the photos; the exit status says whether all are accepted."""
     policy = load_policy(args.policy)
-    refused_distortions(policy)  # which raises for an unknown word
+    refused_distortions(policy)  # an unknown word is an error
     if is_stdout(args.csv) and (args.json or args.jsonl):
         raise UserError("--csv - prints the table to stdout: leave out --json and --jsonl, or give --csv a file")
     if is_stdout(args.html):
@@ -45,32 +45,32 @@ def run(args: Namespace) -> int:
             raise UserError("--adapter does not apply to results of assess, which have scores already: leave it out")
         return _run_on_shards(policy, shards, as_json=args.json)
     workers = args.workers or available_cores()
-    found = find_jobs(args.images, DEFAULT_QUERY)
-    print_error(*found.not_assessed)
-    if not found.jobs:
+    inputs = find_jobs(args.images, DEFAULT_QUERY)
+    print_error(*inputs.not_assessed)
+    if not inputs.jobs:
         return USAGE
 
     def assess(jobs: Sequence[Job]) -> Iterator[tuple[Job, Mapping[str, Any] | Exception]]:
-        from agenticiqa.programs.assess import AgenticIQA  # only here: it loads DSPy
+        from agenticiqa.programs.assess import AgenticIQA  # an import of DSPy
         from agenticiqa.programs.batch.assess_many import assess_many
         from agenticiqa.programs.result import Assessment
 
         return assess_many(AgenticIQA.offline(adapter=args.adapter), jobs, workers, Assessment.to_dict)
 
-    check_outputs(args, found.jobs, args.policy)
+    check_outputs(args, inputs.jobs, args.policy)
     results: list[GateResult] = []
     try:
-        results.extend(render.progress(gate(policy, found.jobs, workers, assess), len(found.jobs), "checking"))
+        results.extend(render.progress(gate(policy, inputs.jobs, workers, assess), len(inputs.jobs), "checking"))
     finally:  # print the finished results, also after Ctrl-C
-        is_shown = show(results, found.jobs, args)
-    if found.problems or found.skipped.keys() - {OWN} or not is_shown:
+        is_shown = show(results, inputs.jobs, args)
+    if inputs.problems or inputs.skipped.keys() - {OWN} or not is_shown:
         return SOME_FAILED
     return OK if all(result.accepted for result in results) else BELOW
 
 
 def _run_on_shards(policy: GatePolicy, folders: Sequence[str], *, as_json: bool) -> int:
     """Apply the policy to saved results, and print a line, or with ``as_json`` a JSON line, for each."""
-    from agenticiqa.programs.scale.table import result_rows  # only here: it loads pyarrow
+    from agenticiqa.programs.scale.table import result_rows  # an import of pyarrow
 
     distortions, counts = refused_distortions(policy), Counter[str]()
     for row in (row for folder in folders for row in result_rows(folder, ROW_COLUMNS)):
@@ -113,7 +113,7 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
     if args.json:
         print(json_text({**totals, "images": [result.to_dict() for result in results]}, indent=2))
     elif not any(done):
-        lines = [[_verdict(each), each.image, _why(each)] for each in in_order]
+        lines = [[_verdict(result), result.image, _why(result)] for result in in_order]
         render.print_lines(("verdict", "image", "why"), lines)
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     print_note(f"{len(results) - refused} accepted, {refused} refused{f': {reasons}' if reasons else ''}")
@@ -122,16 +122,16 @@ def show(results: Sequence[GateResult], jobs: Sequence[Job], args: Namespace) ->
 
 def table_text(results: Sequence[GateResult]) -> str:
     """Return the results as CSV: image, whether it is accepted, the reasons, and the measurements."""
-    rows = [
-        [each.image, str(each.accepted).lower(), ", ".join(each.reasons), _why(each), *map(each.measured.get, MEASURED)]
-        for each in results
-    ]
-    return csv_text([("image", "accepted", "reasons", "why", *MEASURED), *rows])
+    lines = []
+    for result in results:
+        words = (result.image, str(result.accepted).lower(), ", ".join(result.reasons), _why(result))
+        lines.append([*words, *map(result.measured.get, MEASURED)])
+    return csv_text([("image", "accepted", "reasons", "why", *MEASURED), *lines])
 
 
 def write_sheet(page: Path, results: Sequence[GateResult], jobs: Sequence[Job]) -> None:
     """Write the contact sheet of the results of these jobs, filtered by reason. Raises OSError."""
-    from agenticiqa.programs.cli import overview  # these load DSPy
+    from agenticiqa.programs.cli import overview  # an import of DSPy
     from agenticiqa.programs.page.entry import Entry, SheetCard
 
     cards = {}

@@ -39,7 +39,7 @@ def run_as_process(command: Callable[[], int]) -> NoReturn:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         status = command()
-    except KeyboardInterrupt:  # while modules were imported, or while the command reported another error
+    except KeyboardInterrupt:  # Ctrl-C during imports, or during the report of another error
         status = INTERRUPTED
         print("agenticiqa: interrupted", file=sys.stderr)
     sys.exit(status)

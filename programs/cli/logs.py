@@ -92,17 +92,17 @@ def logging_to(verbose: int = 0, file: str | None = None) -> Iterator[None]:
 
     Raises UserError if the file cannot be opened.
     """
-    shown = StderrHandler(LEVELS[min(verbose, 2)])
-    shown.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
-    handlers: list[logging.Handler] = [shown]
+    to_stderr = StderrHandler(LEVELS[min(verbose, 2)])
+    to_stderr.setFormatter(StepFormatter() if verbose > 0 else WarningFormatter())
+    handlers: list[logging.Handler] = [to_stderr]
     if file is not None:
         try:
-            written = JsonFileHandler(file, encoding="utf-8", errors="backslashreplace")  # stays valid JSON
+            to_file = JsonFileHandler(file, encoding="utf-8", errors="backslashreplace")  # escapes keep it valid JSON
         except OSError as error:
             raise UserError(f"{file}: --log cannot write this file ({error.strerror}); name another file") from error
-        written.setLevel(logging.DEBUG)
-        written.setFormatter(JsonLines())
-        handlers.append(written)
+        to_file.setLevel(logging.DEBUG)
+        to_file.setFormatter(JsonLines())
+        handlers.append(to_file)
     for handler in handlers:
         handler.addFilter(with_image)
     log = logging.getLogger(LOGGER)

@@ -54,8 +54,8 @@ def main(argv: Sequence[str] | None = None, commands: Mapping[str, Command] | No
         _close_stdout()
         from agenticiqa.programs.images.files import printable_path
 
-        named = f"{printable_path(error.filename)}: " if error.filename else "output: "
-        return _fail(f"{named}{error.strerror or error}", SOME_FAILED)
+        place = f"{printable_path(error.filename)}: " if error.filename else "output: "
+        return _fail(f"{place}{error.strerror or error}", SOME_FAILED)
     except Exception as error:
         if (failed := _status_of(error)) is None:
             raise

@@ -39,13 +39,13 @@ def run(args: Namespace) -> int:
             f"no-reference metrics ({', '.join(tool.name for tool in tools)}) use no original: leave out --reference"
         )
     workers = args.workers or available_cores()
-    found = find_jobs(names, "", args.reference if compared else None)
-    print_error(*found.not_assessed)
-    check_outputs(args, found.jobs)
+    inputs = find_jobs(names, "", args.reference if compared else None)
+    print_error(*inputs.not_assessed)
+    check_outputs(args, inputs.jobs)
     alone = len(names) == 1 and not os.path.isdir(names[0])
     rows: list[Measurement] = []
     try:
-        for row in measured(tools, found.jobs, workers):
+        for row in measured(tools, inputs.jobs, workers):
             if "error" in row:
                 print_error(row["error"])
             rows.append(row)
@@ -53,18 +53,18 @@ def run(args: Namespace) -> int:
         is_shown = show(tools, rows, args, alone=alone)
     if not any(row[tool.name] is not None for row in rows for tool in tools):
         return USAGE
-    return SOME_FAILED if found.problems or not is_shown or any("error" in row for row in rows) else OK
+    return SOME_FAILED if inputs.problems or not is_shown or any("error" in row for row in rows) else OK
 
 
 def metrics_and_images(words: Sequence[str]) -> tuple[list[Tool], list[str]]:
     """Return the metrics, which come first, and the images. Raises UserError if either is missing."""
     tools: dict[str, Tool] = {}
     for place, word in enumerate(words):
-        named = word.split(",")
-        if not all(find_tool(name, TOOLS) or name.lower().startswith(PYIQA) for name in named):
+        metrics = word.split(",")
+        if not all(find_tool(name, TOOLS) or name.lower().startswith(PYIQA) for name in metrics):
             names = [*words[place:]]
             break
-        tools |= {tool.name: tool for tool in map(metric_named, named)}
+        tools |= {tool.name: tool for tool in map(metric_named, metrics)}
     else:
         names = []
     if not tools:

@@ -31,17 +31,17 @@ def models_from(args: Namespace) -> Config:
 def config_from(args: Namespace) -> Config:
     """Return the configuration of a run, with the keys that its options set. Raises UserError or ConfigError."""
     config = models_from(args)
-    changed = {each.name: getattr(args, each.name, None) for each in KEYS}
+    changed = {key.name: getattr(args, key.name, None) for key in KEYS}
     if vars(args).get("batch"):
         changed["cache"] = False  # batches store their answers themselves
     if changed["fusion"]:
         changed["fusion"] = FusionConfig.model_validate(changed["fusion"])
     config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
-        adapter_in(config.adapter)  # raises before anything is estimated or sent
+        adapter_in(config.adapter)  # an error before anything is estimated or sent
     config = config.with_tuned_fusion()
     if config.fusion.profile is not None:
-        read_fusion_profile(config.fusion.profile)  # raises before anything is estimated or sent
+        read_fusion_profile(config.fusion.profile)  # an error before anything is estimated or sent
     return config
 
 

@@ -21,7 +21,7 @@ class Output(NamedTuple):
     """A file or folder that an option names or that belongs to such a file; in ``path``, links are resolved."""
 
     option: str
-    given: Path
+    name: Path
     path: Path
     is_folder: bool
 
@@ -36,19 +36,19 @@ def check_outputs(args: Namespace, jobs: Iterable[Job] = (), *files: str | os.Pa
     sources = [source for job in jobs for source in (job.image, job.reference) if source is not None]
     read = {os.path.abspath(path) for path in (*files, *map(path_of, sources)) if path}
     for number, output in enumerate(outputs):
-        shown = printable_path(output.given)
+        place = printable_path(output.name)
         if output.is_folder and os.path.exists(output.path) and not os.path.isdir(output.path):
-            raise UserError(f"{shown}: {output.option} needs a folder, but this is a file; name another folder")
+            raise UserError(f"{place}: {output.option} needs a folder, but this is a file; name another folder")
         if not output.is_folder and os.path.isdir(output.path):
-            raise UserError(f"{shown}: {output.option} needs a file, but this is a folder; name another file")
-        if not output.is_folder and {str(output.path), os.path.abspath(output.given)} & read:
+            raise UserError(f"{place}: {output.option} needs a file, but this is a folder; name another file")
+        if not output.is_folder and {str(output.path), os.path.abspath(output.name)} & read:
             raise UserError(
-                f"{shown}: {output.option} would overwrite a file that the command reads; name another file"
+                f"{place}: {output.option} would overwrite a file that the command reads; name another file"
             )
         for other in outputs[:number]:
             if _collide(output, other) or _collide(other, output):
                 raise UserError(
-                    f"{shown}: {output.option} conflicts with {other.option} ({printable_path(other.given)}); name "
+                    f"{place}: {output.option} conflicts with {other.option} ({printable_path(other.name)}); name "
                     "another path"
                 )
     for output in outputs:
@@ -79,10 +79,10 @@ def write_all(outputs: Iterable[tuple[str, Path | str | None, Callable[[], None]
 
 def _outputs(args: Namespace) -> Iterable[Output]:
     for name in (*FILES, *FOLDERS):
-        given = vars(args).get(name)
-        if given is None or is_stdout(given) or "://" in str(given):  # addresses are checked when they are opened
+        value = vars(args).get(name)
+        if value is None or is_stdout(value) or "://" in str(value):  # addresses are checked when they are opened
             continue
-        option, path = f"--{name.replace('_', '-')}", Path(given)
+        option, path = f"--{name.replace('_', '-')}", Path(value)
         yield Output(option, path, Path(os.path.realpath(path)), name in FOLDERS)
         if os.path.isdir(path):
             continue
@@ -90,7 +90,7 @@ def _outputs(args: Namespace) -> Iterable[Output]:
             summary = path.with_name(f"{path.name}.summary.json")
             yield Output(option, summary, Path(os.path.realpath(summary)), False)
         if name == "html":
-            from agenticiqa.programs.page.thumbnails import folder_beside  # loads Pillow and the images' packages
+            from agenticiqa.programs.page.thumbnails import folder_beside  # an import of Pillow
 
             folder = folder_beside(path)
             yield Output(option, folder, Path(os.path.realpath(folder)), True)
@@ -117,11 +117,11 @@ def _check_writable(output: Output) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not output.is_folder:
-            output.path.exists()  # raises OSError for a name that is too long
+            output.path.exists()  # an OSError for a name that is too long
         draft.touch(exist_ok=False)
         draft.unlink()
     except OSError as error:
-        shown = printable_path(output.given)
+        place = printable_path(output.name)
         raise UserError(
-            f"{shown}: {output.option} cannot be written there ({error.strerror}); name another path"
+            f"{place}: {output.option} cannot be written there ({error.strerror}); name another path"
         ) from error

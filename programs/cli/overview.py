@@ -153,7 +153,7 @@ def table_text(entries: Sequence[Entry]) -> str:
 
 def write_sheet(page: Path, cards: Mapping[Job, SheetCard], failed: Sequence[str] = ()) -> None:
     """Write the contact sheet of these images, with a line for each image that ``failed``. Raises OSError."""
-    from agenticiqa.programs.page.sheet import contact_sheet  # imported on use: they load Jinja
+    from agenticiqa.programs.page.sheet import contact_sheet  # imports of Jinja
     from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, write_thumbnails
 
     requests = [ThumbnailRequest(job.image, card.entry.sha256) for job, card in cards.items()]

@@ -72,7 +72,7 @@ def write_output(path: str | os.PathLike[str], text: str) -> None:
     if is_stdout(path):
         sys.stdout.write(text)
         return
-    from agenticiqa.programs.images.files import write_atomically  # imported here because --help does not need it
+    from agenticiqa.programs.images.files import write_atomically  # an import that --help does not need
 
     write_atomically(path, text)
 

@@ -13,7 +13,7 @@ from agenticiqa.programs.cli.status import OK
 from agenticiqa.programs.page.entry import Entry, Lines, entry_of, with_caveats, worst_first
 from agenticiqa.signatures.vocabulary import LEVELS
 
-FEWEST = 10  # with fewer images, each gets a card instead of a line
+FEWEST = 10  # images; fewer get a card each instead of a line
 
 
 def is_ranked(args: Namespace, images: int) -> bool:

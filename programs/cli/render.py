@@ -59,11 +59,11 @@ def print_lines(headings: Sequence[str], lines: Iterable[Sequence[str]], numbers
             print(tabbed(line))
         return
     columns = [[printable(cell) for cell in column] for column in zip(headings, *lines, strict=True)]
-    shown = [place for place, (_, *cells) in enumerate(columns) if any(cells) or not cells]
-    columns = [columns[place] for place in shown]
+    places = [place for place, (_, *cells) in enumerate(columns) if any(cells) or not cells]
+    columns = [columns[place] for place in places]
     widths = _widths(columns, console.width)
     table = plain_table()
-    for place, column, width in zip(shown, columns, widths, strict=True):
+    for place, column, width in zip(places, columns, widths, strict=True):
         justify: JustifyMethod = "right" if place in [*numbers] else "left"
         table.add_column(escape(column[0]), width=width, justify=justify, overflow="fold")
         if column[0] == IMAGE:
@@ -104,11 +104,11 @@ def _widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 def _without_folders(path: str, width: int) -> str:
     """Return a path without leading folders, so that it fits into ``width``; its name stays whole."""
-    shown = path
-    while cell_len(shown) > width and "/" in path:
+    text = path
+    while cell_len(text) > width and "/" in path:
         path = path.partition("/")[2]
-        shown = f"…/{path}"
-    return shown
+        text = f"…/{path}"
+    return text
 
 
 def tabbed(cells: Iterable[str]) -> str:

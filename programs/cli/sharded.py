@@ -26,8 +26,10 @@ NOT_WITH_SHARDS = ("jobs", "save_maps", "html", "csv", "worst", "fail_under", "d
 
 def run(args: Namespace) -> int:
     """Assess the named images into a Parquet file for each shard; the exit status says whether all succeeded."""
-    if given := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
-        raise UserError(f"--{given[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl")
+    if unsuitable := [name for name in NOT_WITH_SHARDS if getattr(args, name) not in (None, False)]:
+        raise UserError(
+            f"--{unsuitable[0].replace('_', '-')} does not work with --parquet: leave it out, or use --jsonl"
+        )
     config, workers, limits = settings_from(args)
     check_outputs(args, (), args.config)
     settings = run_settings(AgenticIQA.from_config(config), config)
@@ -43,9 +45,9 @@ def run(args: Namespace) -> int:
     if args.engine == "ray":
         from agenticiqa.programs.scale.on_ray import ray_engine
 
-        each = 1 if config.is_offline else WORKERS  # images that a worker assesses at a time
+        at_a_time = 1 if config.is_offline else WORKERS  # images that a worker assesses at a time
         with ray_engine(limits, args.workers, args.in_flight) as engine:
-            ended = run_shards(replace(shard_run, workers=each), engine, args.shard_images, watch)
+            ended = run_shards(replace(shard_run, workers=at_a_time), engine, args.shard_images, watch)
     else:
         with within(limits):
             ended = run_shards(shard_run, assess_here, args.shard_images, watch)

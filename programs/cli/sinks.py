@@ -408,7 +408,7 @@ def to_row_from(args: Namespace, jobs: Sequence[Job], names: Sequence[str] = ())
     """
     if not args.save_maps:
         return Assessment.to_dict
-    from agenticiqa.programs.pictures import draw  # imported on use: one photo without a picture needs none of it
+    from agenticiqa.programs.pictures import draw  # an import that one photo without a picture does not need
 
     return draw.drawing_into(args.save_maps, [job.image for job in jobs], names)
 

@@ -1,11 +1,11 @@
 """The exit statuses of the command line."""
 
 OK = 0
-SOME_FAILED = 1  # an image failed, or a model could not be reached
-USAGE = 2  # an error that the user can fix
-UNSCORED = 3  # nothing failed, but an image has no score because the model gave no usable answer
-BELOW = 4  # nothing failed, but an image scores below --fail-under
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+SOME_FAILED = 1  # status if an image failed, or a model could not be reached
+USAGE = 2  # status of an error that the user can fix
+UNSCORED = 3  # status if nothing failed, but a model gave no usable answer about an image
+BELOW = 4  # status if nothing failed, but an image scores below --fail-under
+INTERRUPTED = 130  # status of shells: 128 + SIGINT
 
 
 def worst(*statuses: int) -> int:

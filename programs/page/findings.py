@@ -9,8 +9,8 @@ LEVEL_COLORS = {1: "#b2182b", 2: "#d6604d", 3: "#777777", 4: "#4393c3", 5: "#216
 
 def distortions_of(evidence: ExecutorOutput | None) -> list[tuple[str, DistortionAnalysis]]:
     """Return each analyzed (region, distortion), the most severe first."""
-    found = [(region, item) for region, items in _analysis(evidence).items() for item in items]
-    return sorted(found, key=lambda pair: -SEVERITIES.index(pair[1].severity))
+    pairs = [(region, item) for region, items in _analysis(evidence).items() for item in items]
+    return sorted(pairs, key=lambda pair: -SEVERITIES.index(pair[1].severity))
 
 
 def placed(distortion: str, region: str) -> str:

@@ -49,14 +49,14 @@ def aligned(lines: Iterable[Sequence[str]]) -> list[list[tuple[str, str, bool]]]
     columns = []
     for cells in zip(*lines, strict=True):
         parts = [cell.partition(" [") for cell in cells]
-        found = [NUMBER.fullmatch(value) for value, _, _ in parts]
-        is_number = any(found) and all(match or value == "-" for match, (value, _, _) in zip(found, parts, strict=True))
-        longest = max((len(match[1]) for match in found if match), default=0) if is_number else 0
-        rests = [len(match[1]) if match else 0 for match in found]
+        hits = [NUMBER.fullmatch(value) for value, _, _ in parts]
+        is_number = any(hits) and all(match or value == "-" for match, (value, _, _) in zip(hits, parts, strict=True))
+        longest = max((len(match[1]) for match in hits if match), default=0) if is_number else 0
+        rests = [len(match[1]) if match else 0 for match in hits]
         columns.append(
             [
                 (f"{value}{DIGIT_WIDE * (longest - rest) if match else ''}", f"{bracket}{ends}".strip(), is_number)
-                for (value, bracket, ends), rest, match in zip(parts, rests, found, strict=True)
+                for (value, bracket, ends), rest, match in zip(parts, rests, hits, strict=True)
             ]
         )
     return [[*line] for line in zip(*columns, strict=True)]

@@ -41,7 +41,7 @@ def link_to(image: str, page: Path) -> str | None:
         return None
     try:
         path = os.path.relpath(os.path.abspath(image), os.path.abspath(page.parent))
-    except ValueError:  # on another drive of Windows
+    except ValueError:  # a file on another drive of Windows
         return None
     return quote("./" + path.replace(os.sep, "/"))
 

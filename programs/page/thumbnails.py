@@ -56,7 +56,7 @@ def write_thumbnails(
 def thumbnail(source: ImageSource, side: int = SIDE) -> bytes:
     """Return a WebP of an image, upright, at most ``side`` pixels wide and high. Raises ImageError like ``load``."""
     small = Image.fromarray(load_pixels(source, draft_side=side))
-    small.thumbnail((side, side), Image.Resampling.HAMMING)  # as sharp as bicubic when reducing, in less time
+    small.thumbnail((side, side), Image.Resampling.HAMMING)  # bicubic is no sharper when reducing, and takes longer
     return webp(small, method=1)
 
 
@@ -65,6 +65,6 @@ def _write(folder: Path, side: int, image: ThumbnailRequest) -> str | None:
     if not (folder / name).exists():
         try:
             write_atomically(folder / name, thumbnail(image.source, side))
-        except ImageError:  # moved or changed since its assessment; the page shows that
+        except ImageError:  # the file moved or changed since its assessment, which the page shows
             return None
     return name

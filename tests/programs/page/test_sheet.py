@@ -11,8 +11,8 @@ from PIL import Image
 from agenticiqa.programs.errors import ImageError
 from agenticiqa.programs.images import load
 from agenticiqa.programs.images.decoding import decode, open_bytes
-from agenticiqa.programs.page.comparison import comparison_page
 from agenticiqa.programs.page.entry import Entry, SheetCard, entry_of, result_card, worst_first
+from agenticiqa.programs.page.ranked_images import comparison_page
 from agenticiqa.programs.page.render import DIGIT_WIDE, aligned
 from agenticiqa.programs.page.sheet import contact_sheet, link_to
 from agenticiqa.programs.page.thumbnails import ThumbnailRequest, folder_beside, thumbnail, write_thumbnails
