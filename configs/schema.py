@@ -19,6 +19,8 @@ STAGES = ("planner", "executor", "summarizer", "replan")
 SERVER_KEYS = {"backend", "api_base", "api_key_env", "seed", "timeout", "max_retries", "price"}
 LEVELS_NEED = "--mode levels needs a model: name one with --backend, or in the section levels of the configuration"
 
+BY_PROFILE = {"eta", "model_error", "mean"}  # keys of the fusion that a profile replaces
+
 LevelsPrompt = Literal["q-realign", "q-align", "onealign", "deqa-score"]
 
 
@@ -132,10 +134,13 @@ class FusionConfig(Section):
     chooses have weights in the mean of the tool scores. With ``mean: plain``, all tools count equally.
     ``fusion: documents`` is a short form of all three, equations 1 to 4 of the paper.
 
+    ``rule`` is a name in ``RULES`` of ``programs/fusion/formula.py``.
+
     ``profile`` is a file that ``calibrate fusion`` wrote for the summarizer's model. It has both errors, so it
-    excludes the other keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
+    excludes these keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
+    rule: Literal["paper"] = Field(default="paper", description="the formula that fuses tool scores and probabilities")
     eta: float | None = Field(
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )
@@ -149,17 +154,34 @@ class FusionConfig(Section):
     @classmethod
     def _file_or_section(cls, given: object) -> object:
         if given == "documents":
-            return {"eta": 1, "model_error": 0, "mean": "plain"}
+            return {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain"}
         return {"profile": given} if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _profile_stands_alone(self) -> "FusionConfig":
-        if self.profile is not None and (others := sorted(self.model_fields_set - {"profile"})):
+        if self.profile is not None and (others := sorted(self.model_fields_set & BY_PROFILE)):
             raise ValueError(f"the fusion profile already sets these values: remove {' and '.join(others)}")
         return self
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether the errors are set, by a profile or by hand."""
+        return any(getattr(self, key) is not None for key in ("profile", *BY_PROFILE))
 
-class Config(Section, AdapterKey, ModelKeys, ImageSettings):
+    def with_errors(self, other: "FusionConfig") -> "FusionConfig":
+        """Return this rule and its parameters with the errors or the profile of another section, and what else it sets.
+
+        Args:
+            other: The other section.
+
+        Returns:
+            The changed section.
+        """
+        unset = dict.fromkeys(("profile", *BY_PROFILE))
+        return self.model_copy(update={**unset, **other.model_dump(exclude_unset=True)})
+
+
+class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[misc]  # mypy: is Section frozen?
     """A complete configuration; the classes of ``configs/options.py`` describe the keys that are inherited from there.
 
     Attributes:
@@ -227,19 +249,19 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):
             The changed configuration, or this one if there is no such profile.
         """
         fitted = None if self.prompts is None else Path(self.prompts) / "fusion.yaml"
-        if fitted is None or self.fusion != FusionConfig() or not fitted.is_file():
+        if fitted is None or self.fusion.has_errors or not fitted.is_file():
             return self
-        return self.model_copy(update={"fusion": FusionConfig(profile=str(fitted))})
+        return self.model_copy(update={"fusion": self.fusion.with_errors(FusionConfig(profile=str(fitted)))})
 
     def without_fusion(self) -> "Config":
-        """Return this configuration with its prompts and the default fusion, for fitting a profile.
+        """Return this configuration with its prompts and its fusion without errors, for fitting a profile.
 
         Returns:
             The changed configuration.
         """
         folder = None if self.prompts is None else Path(self.prompts)
         prompts = str(folder / "prompts.json") if folder and folder.is_dir() else self.prompts
-        return self.model_copy(update={"fusion": FusionConfig(), "prompts": prompts})
+        return self.model_copy(update={"fusion": self.fusion.with_errors(FusionConfig()), "prompts": prompts})
 
     def in_mode(self) -> "Config":
         """Apply the mode.
@@ -268,7 +290,7 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):
                 "planner": PlannerConfig(),
                 "summarizer": SummarizerConfig(),
                 "levels": self.levels or LevelsConfig(**server),
-                "fusion": FusionConfig(eta=1, model_error=0),
+                "fusion": self.fusion.with_errors(FusionConfig(eta=1, model_error=0)),
             }
         return self.model_copy(update=changes)
 
@@ -335,7 +357,7 @@ def _with_paths_from(folder: Path, config: Config) -> Config:
     given = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
     changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in given.items() if path}
     if profile := changes.pop("profile", None):
-        changes["fusion"] = FusionConfig(profile=str(profile))
+        changes["fusion"] = config.fusion.model_copy(update={"profile": str(profile)})
     return config.model_copy(update=changes)
 
 

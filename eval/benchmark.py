@@ -93,7 +93,8 @@ def evaluate(
             pinned = {"data": data.pinned} if data.pinned else {}
             pin(Path(out), made_by(assessed_by, data.digest, {"split": split, "query": query, **pinned}))
         rows = [*assess_set(assessed_by, labels, results, query=query, workers=workers, watch=watch)]
-    summary = summarize(rows, scale=data.scale) | {
+    fusion = assessed_by.fusion if isinstance(assessed_by, AgenticIQA) else None
+    summary = summarize(rows, fusion=fusion, scale=data.scale) | {
         "data": data.name,
         "split": split,
         "backend": assessed_by.backend,

@@ -44,12 +44,11 @@ def made_by(program: AgenticIQA | Scorer, labels_sha256: str, options: Mapping[s
             direction["shorter_side"] = program.shorter_side
         return {**direction, "made_of": dict(program.made_of), "labels": labels_sha256, **options}
     tools = getattr(program.executor, "toolbox", {})
-    fusion = getattr(program.summarizer, "fusion", None)
     models = [question.models[0].kwargs for question in program.questions]
     return {
         "version": program.version,
         "program": {"backend": asked_backend(program), **program.settings},
-        "fusion": getattr(fusion, "settings", dict.fromkeys(("eta", "model_error", "profile"))),
+        "fusion": program.fusion.settings if program.fusion else None,
         "plain_mean": getattr(program.executor, "plain_mean", None),
         "strict": getattr(getattr(program.summarizer, "score", None), "strict", False),
         "tool_curves": curves_digest(tuple(tools), tools),

@@ -201,6 +201,12 @@ class AgenticIQA(SavedProgram):
         return program
 
     @property
+    def fusion(self) -> ScoreFusion | None:
+        """How the summarizer makes a score; ``None`` for a stage of your own without a ``ScoreFusion``."""
+        fusion = getattr(self.summarizer, "fusion", None)
+        return fusion if isinstance(fusion, ScoreFusion) else None
+
+    @property
     def questions(self) -> list[CheckedPredict[Any]]:
         """The predictors that ask language models; the list is empty offline."""
         return [module for _, module in self.named_sub_modules(type_=CheckedPredict)]

@@ -149,7 +149,8 @@ def _evaluated(
     scores = baseline_scores(data, labels, extra, out, options, about)
     counts: Counter[str] = Counter()
     each_row = _counted(with_baselines(rows, scores), counts)
-    measured = summarize(each_row, toolbox(config.tool_curves), scale=data.scale, splits=splits)
+    fusion = program.fusion if isinstance(program, AgenticIQA) else None
+    measured = summarize(each_row, toolbox(config.tool_curves), fusion=fusion, scale=data.scale, splits=splits)
     _mark_tuned(measured, config, labels)
     measured |= about | {"baselines": [tool.name for tool in extra], "prompts": prompts_named(config, description)}
     report = rating_report(measured)

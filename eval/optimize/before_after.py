@@ -86,25 +86,25 @@ def levels_of(assessed: Assessed) -> dict[int, float]:
     return {int(level): share for level, share in assessed.probabilities.items()}
 
 
-def fused(assessed: Assessed, profile: FusionProfile | None) -> float | None:
-    """Return the score under a profile; the program's own where the profile is not of this model and these tools."""
+def fused(assessed: Assessed, fusion: ScoreFusion | None) -> float | None:
+    """Return the score of a fitted fusion; the program's own where its profile is of another model or other tools."""
+    profile = fusion.profile if fusion else None
     if (
-        profile is None
+        fusion is None
+        or profile is None
         or (assessed.model, assessed.tools) != (profile.backend, profile.toolset)
         or assessed.tool is None
     ):
         return assessed.fused
-    return ScoreFusion(profile=profile).fuse_scores(
-        [assessed.tool], levels_of(assessed), tool_error=assessed.tool_error
-    )
+    return fusion.fuse_scores([assessed.tool], levels_of(assessed), tool_error=assessed.tool_error)
 
 
 def gain_of_profile(
-    questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], profile: FusionProfile
+    questions: Sequence[TuningQuestion], assessed: Sequence[Assessed], fusion: ScoreFusion
 ) -> dict[str, Any]:
-    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the profile) on ``n`` held-out images."""
+    """Return SRCC ``before`` (the program's own fusion) and ``after`` (the fitted one) on ``n`` held-out images."""
     values = [
-        (one.fused, fused(one, profile), question.target) for one, question in zip(assessed, questions, strict=True)
+        (one.fused, fused(one, fusion), question.target) for one, question in zip(assessed, questions, strict=True)
     ]
     rated = [row for row in values if None not in row]
     own, fitted_to, targets = zip(*rated, strict=True) if rated else ((), (), ())
@@ -116,11 +116,11 @@ def compare(
     questions: Sequence[TuningQuestion],
     before: Sequence[Assessed],
     after: Sequence[Assessed],
-    profiles: tuple[FusionProfile | None, FusionProfile | None] = (None, None),
+    fusions: tuple[ScoreFusion | None, ScoreFusion | None] = (None, None),
 ) -> dict[str, Any]:
     """Return the figures before and after on held-out questions, as plain JSON types, with ``kept`` and ``why``.
 
-    For ratings these are ``fused``, the score with each profile, and ``model``, the model's own expectation; for other
+    For ratings these are ``fused``, the score by each fusion, and ``model``, the model's own expectation; for other
     questions ``mark``, in [0, 1]. Each is measured on questions with both values: SRCC and mean absolute error (on 1 to
     5; for marks the missing share), and the change, after minus before, with 95 % intervals over scenes, paired for
     the change. ``squared_error`` is the mean squared error as a share of the scale. ``malformed`` is the share of
@@ -133,7 +133,7 @@ def compare(
     }
     if stage in ("scoring", "all"):
         values: dict[str, tuple[Sequence[float | None], Sequence[float | None]]] = {
-            FUSED: ([fused(one, profiles[0]) for one in before], [fused(one, profiles[1]) for one in after]),
+            FUSED: ([fused(one, fusions[0]) for one in before], [fused(one, fusions[1]) for one in after]),
             MODEL: ([one.expectation for one in before], [one.expectation for one in after]),
         }
         targets = [question.target or 0.0 for question in questions]

@@ -43,6 +43,7 @@ from agenticiqa.programs.backends.run_context import current
 from agenticiqa.programs.batch.results_file import ResultsFile
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.configured import curves_digest
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import FusionProfile
 from agenticiqa.programs.images.files import digest, sha256_of
 from agenticiqa.programs.saving import prompts_of, scoring_prompt
@@ -128,9 +129,9 @@ def optimize(
         if not original_places and run.may_go_on():  # the budget was too small to begin a search
             original_places = run.fusion_places
         shared = set(run.fusion_places)
-        profiles = (
-            run.profile(program, [place for place in original_places if place in shared]),
-            run.profile(tuned, [place for place in best_places if place in shared]),
+        fusions = (
+            run.fusion(program, [place for place in original_places if place in shared]),
+            run.fusion(tuned, [place for place in best_places if place in shared]),
         )
         after, compared = before, held_out
         if searched.tuned:
@@ -138,7 +139,7 @@ def optimize(
         if limit is not None:
             searched.ended = str(limit)
             compared, before, after = _both_known(measured, program, tuned, held_out)
-        figures = compare(settings.stage, compared, before, after, profiles)
+        figures = compare(settings.stage, compared, before, after, fusions)
         kept, why = bool(figures["kept"]), str(figures["why"])
         if not searched.tuned:
             kept, why = False, "no better prompts were found"
@@ -146,9 +147,10 @@ def optimize(
             kept = False
             why = f"only {len(compared)} held-out questions could be compared; raise the limits, or use more labels"
         final = tuned if kept else program
-        profile = run.profile(final, best_places if kept else original_places)
-        if profile:
-            figures["profile"] = gain_of_profile(compared, after if kept else before, profile)
+        fusion = run.fusion(final, best_places if kept else original_places)
+        if fusion:
+            figures["profile"] = gain_of_profile(compared, after if kept else before, fusion)
+        profile = fusion.profile if fusion else None
     return Tuned(
         final,
         settings.stage,
@@ -231,14 +233,15 @@ class _Run:
         searched.original_places = searched.best_places = places
         return searched
 
-    def profile(self, program: AgenticIQA, places: Sequence[int]) -> FusionProfile | None:
-        """Return the fusion fitted to these questions, or ``None`` if it cannot be fitted."""
-        if self.settings.stage not in ("scoring", "all"):
+    def fusion(self, program: AgenticIQA, places: Sequence[int]) -> ScoreFusion | None:
+        """Return the program's fusion, fitted to these questions, or ``None`` if it cannot be fitted."""
+        if program.fusion is None or self.settings.stage not in ("scoring", "all"):
             return None
         try:
-            return fitted(self.questions(places), self.measured.assess(program, self.questions(places)))
+            profile = fitted(self.questions(places), self.measured.assess(program, self.questions(places)))
         except LimitReached:
             return None
+        return program.fusion.with_profile(profile) if profile else None
 
     def _measure(self, texts: Mapping[str, str], places: Sequence[int]) -> list[Assessed]:
         return self.measured.assess(with_instructions(self.program, texts), self.questions(places))

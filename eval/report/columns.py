@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agenticiqa.eval.metrics import Numbers
 from agenticiqa.eval.names import GROUPS
-from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.interval import OFFLINE, fused_score
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.training_images import Part
@@ -38,9 +38,12 @@ class Columns:
     ``predictions`` are by scorer, ``tools`` the calibrated scores by tool (the mean over regions, or a baseline's),
     each in 1..5 and in order of first appearance. ``called`` holds the tools that scored a row,
     ``mos_source`` the source of its level probabilities. ``first`` is the scorer that scored the rows: the named
-    scorer, else this program.
+    scorer, else this program. ``fusion`` is that of the program; ``fusion_is_known`` is false if there is none although
+    a model rated some of the rows.
     """
 
+    fusion: ScoreFusion | None = None
+    fusion_is_known: bool = True
     first: str = OURS
     names: list[str] = field(default_factory=list)
     contents: list[str] = field(default_factory=list)
@@ -131,9 +134,11 @@ class Columns:
             self._predict(AVERAGE, (mean + expectation) / 2)
         if (plain := plain_mean(tools)) is not None and source not in OFFLINE:
             self._predict(PAPER, ScoreFusion().fuse_scores([plain], probabilities))
-        if row.get("fusion"):
-            whole = ExecutorOutput.model_validate(evidence)
-            self._predict(WITHOUT_PROFILE, fused_score(default_fusion(), whole, probabilities, source).score)
+        if row.get("fusion") and self.fusion is None:
+            self.fusion_is_known = False
+        elif row.get("fusion") and self.fusion and self.fusion.profile:
+            whole, without_profile = ExecutorOutput.model_validate(evidence), self.fusion.with_profile(None)
+            self._predict(WITHOUT_PROFILE, fused_score(without_profile, whole, probabilities, source).score)
         return str(source)
 
     def _predict(self, name: str, value: float | None) -> None:
@@ -201,9 +206,9 @@ def _rates(tool: str) -> float:
     return float(tool not in TOOLS or TOOLS[tool].rates_overall)
 
 
-def columns_of(rows: Iterable[Row]) -> Columns:
-    """Return the columns of rows, which are read once and not kept."""
-    found = Columns()
+def columns_of(rows: Iterable[Row], fusion: ScoreFusion | None = None) -> Columns:
+    """Return the columns of rows, which are read once and not kept; ``fusion`` is that of the program."""
+    found = Columns(fusion)
     for row in rows:
         found.add(row)
     if not found.names:

@@ -210,6 +210,8 @@ def _about_figures(figures: Figures) -> Iterator[str]:
         "pairwise accuracy: share of the image pairs in the order of their MOS. If the labels have standard "
         "deviations, a pair counts only if its MOS difference exceeds the standard deviation of that difference"
     )
+    if not figures.get("fusion_is_known", True):
+        yield "The score without a fusion profile is omitted, because the fusion of the program is not known"
     if figures["scale"]:
         ends = "{low:g} to {high:g}".format(**figures["scale"])
         yield f"RMSE is on the scale of the labels, {ends}. RMSE raw maps 1..5 linearly to this scale, without a fit"

@@ -25,6 +25,7 @@ from agenticiqa.eval.report.pairs import pairwise_accuracy
 from agenticiqa.eval.report.scorer_columns import BEST_TOOL, FOLDS, ScorerColumn, best_tool, scorer_columns
 from agenticiqa.eval.report.splits import Splits, medians
 from agenticiqa.programs.errors import UserError
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.tools import TOOLS, Tool, training_images
 
 FIGURES = {
@@ -45,6 +46,7 @@ def summarize(
     rows: Iterable[Row],
     tools: Mapping[str, Tool] = TOOLS,
     *,
+    fusion: ScoreFusion | None = None,
     scale: MosScale | None = None,
     splits: tuple[Splits, str] | None = None,
 ) -> dict[str, Any]:
@@ -58,6 +60,7 @@ def summarize(
     - ``srcc_differences``: our score minus each baseline on the images with both
     - ``breakdowns`` and ``interval_coverage`` from the functions of these names
     - ``splits``: their description, their number, and the medians of each scorer over their test sets
+    - ``fusion_is_known``, false if a model rated images and ``fusion`` is not given
     - ``incomplete``, the number of scores from incomplete answers of the model
     - ``probability_sources``, ``images_with_rejected_answers``, ``rejected_answers``, ``replanned``,
       ``failed_tool_calls``, ``ms_per_image``
@@ -67,13 +70,15 @@ def summarize(
     Args:
         rows: The rows of the run, with the keys of labels.
         tools: The tools by name.
+        fusion: The fusion of the program that made the rows. Without it, the score without a profile is not computed,
+            and ``fusion_is_known`` is false.
         scale: The scale of the MOS; by default the first usual one that holds them, or ``None``.
         splits: The splits and their description (``splits.splits_named``); by default none, and ``splits`` is ``None``.
 
     Returns:
         The figures above as plain JSON types.
     """
-    columns = columns_of(rows)
+    columns = columns_of(rows, fusion)
     scale = scale or _usual_scale(columns)
     listed = scorer_columns(columns)
     singles = {scorer.name: scorer.values for scorer in listed if scorer.kind == "tool"}
@@ -96,6 +101,7 @@ def summarize(
         "breakdowns": breakdowns(columns),
         "interval_coverage": interval_coverage(columns, scale),
         "splits": splits and _over_splits(listed, columns, splits),
+        "fusion_is_known": columns.fusion_is_known,
         **columns.conduct.summary(),
     }
 

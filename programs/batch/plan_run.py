@@ -95,9 +95,8 @@ def run_settings(program: dspy.Module, config: Config) -> dict[str, Any]:
         mode="json", exclude={"cache", "max_pixels", "mode", "tool_curves", "levels", "prompts", *STAGES}
     )
     resolved |= {name: _stage(section) for name, section in config.sections.items()}
-    profile = resolved["fusion"].pop("profile")
-    if profile:
-        resolved["fusion"] = {"profile": digest(read_fusion_profile(profile).model_dump(mode="json"))}
+    if config.fusion.profile is not None:
+        resolved["fusion"]["profile"] = digest(read_fusion_profile(config.fusion.profile).model_dump(mode="json"))
     if resolved.pop("adapter") is not None:
         resolved["adapter"] = adapter_in(config.adapter or "").about["digest"]
     curves = {

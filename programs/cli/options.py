@@ -35,7 +35,7 @@ def config_from(args: Namespace) -> Config:
     if vars(args).get("batch"):
         changed["cache"] = False  # batches store their answers themselves
     if changed["fusion"]:
-        changed["fusion"] = FusionConfig.model_validate(changed["fusion"])
+        changed["fusion"] = config.fusion.with_errors(FusionConfig.model_validate(changed["fusion"]))
     config = config.model_copy(update={name: value for name, value in changed.items() if value not in (None, "")})
     if config.adapter is not None:
         adapter_in(config.adapter)  # an error before anything is estimated or sent

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from agenticiqa.configs import Config, FusionConfig
+from agenticiqa.configs import Config
 from agenticiqa.programs.backends.limits import LimitReached, Limits
 from agenticiqa.programs.batch.assess_many import assess_many
 from agenticiqa.programs.batch.find_jobs import STDIN, FoundJobs
@@ -390,7 +390,7 @@ def print_unfitted(config: Config, queries: Mapping[str, int], images: int, plac
     """
     config = config.in_mode()
     scorer = config.levels or config.summarizer
-    if scorer.is_offline or config.fusion != FusionConfig() or images < RELIABLE_FROM:
+    if scorer.is_offline or config.fusion.has_errors or images < RELIABLE_FROM:
         return
     ratings = sum(n for query, n in queries.items() if detect_query_type(query, "IQA") is QueryType.SCORING)
     if ratings >= RELIABLE_FROM:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs import Config
+from agenticiqa.configs import Config, FusionConfig
 from agenticiqa.programs.backends.choice import Backend
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion, offline_fusion
@@ -34,7 +34,7 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
     profile = read_fusion_profile(config.fusion.profile)
     if backend is None:
         logger.info("fusion profile %s: not used, because no model gives a score", config.fusion.profile)
-        return offline_fusion()
+        return offline_fusion(config.fusion.with_errors(FusionConfig()))
     refuse_foreign(profile, config.fusion.profile, backend, tools)
     return default_fusion(config.fusion).with_profile(profile)
 

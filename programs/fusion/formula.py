@@ -3,11 +3,13 @@
 import logging
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from copy import copy
+from types import NoneType
+from typing import Any, Literal, Self, TypeVar
 
 from agenticiqa.configs import FusionConfig
 from agenticiqa.programs.fusion.profile import FusionProfile, NormalAnswer
-from agenticiqa.programs.images.files import digest
+from agenticiqa.programs.images.files import digest, source_digest
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.vocabulary import LEVELS, Level
 
@@ -24,6 +26,7 @@ FINE_LEVELS = tuple(0.5 + step / 8 for step in range(41))
 SMALLEST_ERROR = 1e-3  # levels; smaller errors only lose numerical precision
 OFFLINE_ETA, OFFLINE_MODEL_ERROR = 2.0, 3.0
 UNDECIDED = 1e-9  # probabilities that differ by less are equal
+JSON = (str, float, int, list, dict, NoneType)
 LETTERS: dict[Level, str] = {"Excellent": "A", "Good": "B", "Fair": "C", "Poor": "D", "Bad": "E"}
 
 
@@ -69,8 +72,21 @@ class ScoreFusion:
         self.quality_levels = tuple(quality_levels)
         self.plain_mean = plain_mean and profile is None
 
-    def with_profile(self, profile: FusionProfile | None) -> "ScoreFusion":
-        """Return this fusion with the errors of a profile instead of its own.
+    @classmethod
+    def from_section(cls, section: FusionConfig) -> Self:
+        """Return this rule with the parameters that a section of the configuration sets, without its profile.
+
+        Args:
+            section: The section. A rule with parameters of its own takes them from there, too.
+
+        Returns:
+            The fusion.
+        """
+        eta = 1.0 if section.eta is None else section.eta
+        return cls(eta, model_error=section.model_error or 0.0, plain_mean=section.mean == "plain")
+
+    def with_profile(self, profile: FusionProfile | None) -> Self:
+        """Return this fusion with the errors of a profile instead of its own; a rule keeps its other parameters.
 
         Args:
             profile: The profile; ``None`` for ``eta`` 1 and the model's own probabilities.
@@ -78,14 +94,20 @@ class ScoreFusion:
         Returns:
             A new fusion.
         """
-        return type(self)(quality_levels=self.quality_levels, profile=profile)
+        changed = copy(self)
+        errors = ScoreFusion(quality_levels=self.quality_levels, profile=profile)
+        vars(changed).update(vars(errors))
+        return changed
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters of the fusion for the description of a run."""
+        """The rule and all its parameters for the description of a run, as JSON types."""
+        kind = type(self)
+        own_rule = f"{kind.__qualname__} {source_digest(kind)}"
+        rule = next((name for name, each in RULES.items() if each is kind), own_rule)
+        parameters = {name: value if isinstance(value, JSON) else repr(value) for name, value in vars(self).items()}
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
-        numbers = {"eta": self.eta, "model_error": self.model_error}
-        return {**numbers, "profile": profile, "plain_mean": self.plain_mean}
+        return {"rule": rule, **parameters, "profile": profile}
 
     def compute_perceptual_weights(self, tool_scores: Sequence[float]) -> Probabilities:
         """Compute the weight of each level for tool scores.
@@ -275,18 +297,20 @@ class ScoreFusion:
         return {level: -eta * (mean - level) ** 2 for level in levels}
 
 
-def default_fusion(section: FusionConfig | None = None) -> ScoreFusion:
-    """Return the fusion without a profile: the paper's formula, with the parameters that a section sets."""
-    section = section or FusionConfig()
-    eta = 1.0 if section.eta is None else section.eta
-    return ScoreFusion(eta, model_error=section.model_error or 0.0, plain_mean=section.mean == "plain")
+RULES: dict[str, type[ScoreFusion]] = {"paper": ScoreFusion}  # the rules by their names in a configuration
+BY_DEFAULT = FusionConfig()
 
 
-def offline_fusion(section: FusionConfig | None = None) -> ScoreFusion:
+def default_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
+    """Return the fusion without a profile: the rule and the parameters that a section sets."""
+    return RULES[section.rule].from_section(section)
+
+
+def offline_fusion(section: FusionConfig = BY_DEFAULT) -> ScoreFusion:
     """Return the offline fusion, where level probabilities and tool scores come from the same measurements."""
-    if section is not None and section != FusionConfig():
-        return default_fusion(section)
-    return ScoreFusion(OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR, plain_mean=False)
+    if not section.has_errors:
+        section = section.with_errors(FusionConfig(eta=OFFLINE_ETA, model_error=OFFLINE_MODEL_ERROR))
+    return default_fusion(section)
 
 
 def _log_density(level: float, answer: NormalAnswer) -> float:

@@ -7,6 +7,8 @@ import pytest
 
 from agenticiqa.eval.optimize.before_after import compare, fitted, fused
 from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
+from agenticiqa.programs.fusion.formula import ScoreFusion
+from support.profiles import Halfway
 
 TARGETS = [1.0, 2.0, 3.0, 4.0, 5.0, 1.5]
 QUESTIONS = [TuningQuestion(Path(f"{i}.png"), "Rate it.", f"scene {i}", target=t) for i, t in enumerate(TARGETS)]
@@ -85,8 +87,11 @@ def test_a_profile_is_fitted_to_most_of_the_ratings_and_used_for_these_alone() -
     profile = fitted(asked, rated)
     assert profile is not None
     assert (profile.backend, profile.toolset, profile.labels) == ("vllm.m", ("T",), 20)
-    assert fused(rated[4], profile) > fused(rated[0], profile) + 1  # type: ignore[operator]
-    assert fused(Assessed(fused=2.5, tool=3.0, model="vllm.other", tools=("T",)), profile) == 2.5
+    fusion = ScoreFusion().with_profile(profile)
+    assert fused(rated[4], fusion) > fused(rated[0], fusion) + 1  # type: ignore[operator]
+    assert fused(Assessed(fused=2.5, tool=3.0, model="vllm.other", tools=("T",)), fusion) == 2.5
+    half = Halfway().with_profile(profile)
+    assert fused(rated[4], half) == (rated[4].tool + rated[4].expectation) / 2, "the rule is that of the program"
     assert fitted(asked[:9], rated[:9]) is None
 
 

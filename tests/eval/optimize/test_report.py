@@ -10,6 +10,7 @@ from agenticiqa.eval.optimize.items import Assessed, TuningQuestion
 from agenticiqa.eval.optimize.report import about_profile, page
 from agenticiqa.eval.optimize.search import Searched, Step
 from agenticiqa.programs.assess import AgenticIQA
+from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.fusion.profile import FusionProfile
 from support.profiles import TYPICAL
 
@@ -90,7 +91,7 @@ def test_a_profile_beside_the_original_prompts_is_named_with_what_it_does_to_the
 
 
 def test_the_gain_of_a_profile_is_measured_on_images_with_both_scores() -> None:
-    gain = gain_of_profile(QUESTIONS, rated([1.0, 2.0, None, 4.0, 5.0]), PROFILE)
+    gain = gain_of_profile(QUESTIONS, rated([1.0, 2.0, None, 4.0, 5.0]), ScoreFusion(profile=PROFILE))
     assert (gain["n"], gain["after"]) == (4, None)  # the profile gives these ratings one score
     assert gain["before"] == pytest.approx(1.0)
-    assert gain_of_profile([], [], PROFILE) == {"n": 0, "before": None, "after": None}
+    assert gain_of_profile([], [], ScoreFusion(profile=PROFILE)) == {"n": 0, "before": None, "after": None}

@@ -13,7 +13,7 @@ from rich.console import Console
 from agenticiqa.eval.datasets import MosScale
 from agenticiqa.eval.metrics import plcc, srcc
 from agenticiqa.eval.report import rating_report, summarize
-from agenticiqa.eval.report.columns import columns_of
+from agenticiqa.eval.report.columns import WITHOUT_PROFILE, columns_of
 from agenticiqa.eval.report.model import terminal
 from agenticiqa.eval.report.scorer_columns import chosen_on_other_images, scorer_columns
 from agenticiqa.programs.fusion.formula import ScoreFusion, default_fusion
@@ -21,6 +21,7 @@ from agenticiqa.programs.fusion.interval import fused_score
 from agenticiqa.programs.tools import TOOLS
 from agenticiqa.programs.tools.tool_curves import read_tool_curves
 from agenticiqa.signatures.types import ExecutorOutput
+from support.profiles import TYPICAL, Halfway
 
 SURE = {"1": 0.0, "2": 0.0, "3": 0.25, "4": 0.5, "5": 0.25}  # what a model thinks that is sure of level 4
 CALIBRATED = {name: replace(tool, curve=read_tool_curves("default").get(name)) for name, tool in TOOLS.items()}
@@ -83,8 +84,8 @@ def named(rows: list[dict[str, Any]], tools: Any = TOOLS) -> dict[str, Any]:
     return {**summarize(rows, tools), "data": "labels.csv", "split": None, "backend": "offline"}
 
 
-def values(rows: list[dict[str, Any]]) -> dict[str, np.ndarray]:
-    return {each.name: each.values for each in scorer_columns(columns_of(rows))}
+def values(rows: list[dict[str, Any]], fusion: ScoreFusion | None = None) -> dict[str, np.ndarray]:
+    return {each.name: each.values for each in scorer_columns(columns_of(rows, fusion))}
 
 
 def test_every_scorer_is_measured_on_images_with_its_values() -> None:
@@ -184,11 +185,19 @@ def test_the_score_without_a_profile_is_reported_beside_that_with_one() -> None:
     evidence = ExecutorOutput(quality_scores={"Global": {"Overall": ("SSIM", 2.0)}})
     probabilities = {int(level): p for level, p in SURE.items()}
     default = fused_score(default_fusion(), evidence, probabilities, "logprobs").score
-    kept = {"executor_evidence": evidence.model_dump(), "fusion": {"model": "m"}}
-    with_one = values([thought(0, quality_score=2.5, **kept)])
-    assert with_one["AgenticIQA without a profile"] == pytest.approx([default])
-    without = values([thought(0, quality_score=default, **kept)])
-    assert "AgenticIQA without a profile" not in without, "it is the score itself"
+    rated = thought(0, quality_score=2.5, executor_evidence=evidence.model_dump(), fusion={"model": "m"})
+    assert values([rated], ScoreFusion(profile=TYPICAL))[WITHOUT_PROFILE] == pytest.approx([default])
+    assert WITHOUT_PROFILE not in values([rated], ScoreFusion()), "it is the score itself"
+    half = values([rated], Halfway(profile=TYPICAL))[WITHOUT_PROFILE]
+    assert half == pytest.approx([3.0]), "the rule is that of the program: the mean of 2 and 4"
+
+
+def test_a_report_without_the_fusion_of_the_program_says_what_it_omits() -> None:
+    rated = thought(0, fusion={"model": "m"})
+    said = "The score without a fusion profile is omitted"
+    about = {"data": "labels.csv", "split": None, "backend": "vllm.m"}
+    unknown, known = (rating_report(summarize([rated], fusion=one) | about) for one in (None, ScoreFusion()))
+    assert [said in " ".join(report.sentences) for report in (unknown, known)] == [True, False]
 
 
 def test_sources_of_probabilities_are_listed_separately_and_missing_answers_have_none() -> None:
