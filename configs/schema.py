@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from agenticiqa.configs.options import AdapterKey, ImageSettings, ModelKeys
-from agenticiqa.configs.reading import yaml_value
+from agenticiqa.configs.yaml_json import yaml_value
 
 VARIABLE = "AGENTICIQA_CONFIG"
 DEFAULT = "model_backends"

@@ -12,7 +12,7 @@ from typing import Any
 import dspy
 
 from agenticiqa.configs import Config
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.scorers.scorer import Scorer
 from agenticiqa.programs.assess import AgenticIQA, asked_backend
 from agenticiqa.programs.batch.plan_run import asked_of, refuse_other_settings, run_settings

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 
 import dspy
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.dspy_adapter import SAVED_END, SAVED_START, SteadyAdapter
 from agenticiqa.programs.errors import StateError, UserError, excerpt
 from agenticiqa.programs.images.files import digest, write_atomically

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.tasks.labeled_set import names_labels
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.scale.names import is_shard_folder

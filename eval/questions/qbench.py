@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.labels import embedded
 from agenticiqa.eval.questions.task import Item, QuestionTask, file_of, index_of
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.columns import OURS
 from agenticiqa.programs.errors import UserError
 from agenticiqa.programs.result_row import checked_rows

@@ -23,7 +23,7 @@ from typing import Any
 
 import yaml
 
-from agenticiqa.configs.reading import yaml_value
+from agenticiqa.configs.yaml_json import yaml_value
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.intervals import Interval, fitted_plcc_interval, interval
 from agenticiqa.eval.labels.own_data import read_labels

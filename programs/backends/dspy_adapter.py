@@ -16,8 +16,8 @@ import pydantic
 
 from agenticiqa.programs.backends.json_schema import without_names
 from agenticiqa.programs.backends.providers import Form
+from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
-from agenticiqa.signatures.answers.reading import read_fields
 
 CORRECTION = "correction"  # the input with the reason why the last answer was rejected
 SIGNATURES = 64  # cached signatures: more than the program has, also with those that have a correction
@@ -82,7 +82,7 @@ class SteadyAdapter(dspy.JSONAdapter):
         return f"{order}\n{answer_form(keyed)}"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Return the fields of the answer; see ``answers.reading``. Raises AdapterParseError, with an Unreadable."""
+        """Return the fields (see ``answers.answer_fields``). Raises AdapterParseError, with an Unreadable."""
         try:
             read = read_fields(completion, signature)
         except Unreadable as error:

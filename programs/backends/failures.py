@@ -14,7 +14,7 @@ from typing import Any
 
 from dspy import lm15
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.errors import LONGEST_SHOWN
 
 # Status and message of real replies. An error that matches no entry keeps the class that lm15 derives from its status.

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from dspy import lm15
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 
 Body = dict[str, Any]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import IO, Any
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.batch.csv_table import read_csv
 from agenticiqa.programs.batch.job import Job
 from agenticiqa.programs.errors import ImageError, UserError

@@ -32,9 +32,9 @@ from agenticiqa.programs.stages import progress
 from agenticiqa.programs.stages.harmless import harmless
 from agenticiqa.programs.stages.protocols import RejectedAnswers
 from agenticiqa.programs.stages.side_by_side import StageModule
+from agenticiqa.signatures.answers.answer_fields import faults, read_fields
 from agenticiqa.signatures.answers.json_text import Unreadable, too_much
 from agenticiqa.signatures.answers.model_answer import ModelAnswer
-from agenticiqa.signatures.answers.reading import faults, read_fields
 
 logger = logging.getLogger(__name__)
 

@@ -214,7 +214,8 @@ class Executor(StageModule):
         if not flags.tool_execution:
             return selected, []
         runs = self._run(work, selected)
-        if not work.plan.tools:  # where all tools that the model selected failed, the program's own give the score
+        if not work.plan.tools:
+            # The program's own tools give the score where all tools that the model selected failed.
             scored = [call.region for call in runs if call.calibrated is not None and self._rates(call.tool)]
             failed = [region for region in rated if region not in scored]
             selected |= with_overall(selected, failed, own)

@@ -30,7 +30,7 @@ from agenticiqa.signatures.types import (
     SummarizerOutput,
 )
 
-RejectedAnswers = Mapping[str, Sequence[str]]  # by stage, the reasons
+RejectedAnswers = Mapping[str, Sequence[str]]  # the reasons by stage
 ToolSelection = dict[str, dict[str, str]]  # region to distortion to the tool's name
 Measurements = dict[str, dict[str, float]]  # region to measured quantity to value
 

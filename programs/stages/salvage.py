@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import Probabilities, ScoreFusion
 from agenticiqa.programs.stages.protocols import Scored
+from agenticiqa.signatures.answers.answer_fields import begun_answer
 from agenticiqa.signatures.answers.json_text import ends_in_thoughts, without_thoughts
 from agenticiqa.signatures.answers.level_in_words import level_named
 from agenticiqa.signatures.answers.levels import LevelProbs, stated_level
-from agenticiqa.signatures.answers.reading import begun_answer
 from agenticiqa.signatures.summarizer import CONTRADICTED, Answer, ScoredAnswer
 from agenticiqa.signatures.types import ProbabilitySource
 

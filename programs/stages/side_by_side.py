@@ -22,7 +22,7 @@ A = TypeVar("A")
 MOST_AWAITED = 64  # questions in flight; DSPy's own pool has 8 threads, and its ``async_max_workers`` may ask for more
 
 _limiter: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("agenticiqa_awaited")  # one per loop
-_here = local()  # per thread, not per context: contexts are copied into threads that hold no core
+_here = local()  # a value per thread: contexts are copied into threads that hold no core
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def beside(second: Callable[[], A] | None) -> Iterator[Future[A]]:
     if second is None:
         yield Future()
         return
-    if dspy.settings.send_stream is not None:  # only this thread can send to dspy.streamify
+    if dspy.settings.send_stream is not None:  # dspy.streamify receives only from this thread
         later: Future[A] = Future()
         yield later
         later.set_result(second())

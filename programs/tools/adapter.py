@@ -50,7 +50,7 @@ def write_adapter(file: Path, weights: NDArray[np.float32], about: Mapping[str, 
 
 def read_adapter(file: str | os.PathLike[str], scorer: str) -> Adapter:
     """Read an adapter of the scorer with this digest. Raises UserError for any other file, and for a damaged one."""
-    from agenticiqa.configs.reading import json_value  # nor this, which loads pydantic
+    from agenticiqa.configs.yaml_json import json_value  # nor this, which loads pydantic
 
     label = f"adapter {os.fspath(file)}"
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.eval.report.model import title_of
 from agenticiqa.eval.report.page.samples import steps_of
 from agenticiqa.programs.backends.usage import Spent

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from agenticiqa.configs.reading import json_value
+from agenticiqa.configs.yaml_json import json_value
 from agenticiqa.programs.backends.failures import redacted
 from agenticiqa.programs.backends.transport import proxy_for
 from agenticiqa.programs.backends.wire import SENT, Server, openai_client

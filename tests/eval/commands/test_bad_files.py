@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agenticiqa.configs.reading import json_value, yaml_value
+from agenticiqa.configs.yaml_json import json_value, yaml_value
 from agenticiqa.eval.cli import main
 from agenticiqa.programs.cli.status import USAGE
 

@@ -21,7 +21,7 @@ from agenticiqa.programs.cli.logs import logging_to
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.images import LoadedImage, load
 from agenticiqa.programs.stages.ask import CUT_OFF, CheckedPredict, Rejected
-from agenticiqa.signatures.answers.reading import UNFINISHED
+from agenticiqa.signatures.answers.answer_fields import UNFINISHED
 from support.engine import scripted_backend
 from support.fake_server import Server, fake_server, field_of, images_of, in_turn
 from support.files import json_lines

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from agenticiqa.programs.backends.dspy_adapter import CORRECTION, SteadyAdapter, answer_form, answer_schema
 from agenticiqa.programs.backends.providers import Form
 from agenticiqa.signatures import executor, planner, replan, summarizer
+from agenticiqa.signatures.answers.answer_fields import read_fields
 from agenticiqa.signatures.answers.model_answer import wire_names
-from agenticiqa.signatures.answers.reading import read_fields
 from support.engine import scripted_lm
 
 ROOMS = (planner, executor, summarizer, replan)

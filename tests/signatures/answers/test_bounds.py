@@ -12,6 +12,7 @@ from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter, showing_ima
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.fusion.formula import ScoreFusion
 from agenticiqa.programs.stages.salvage import salvaged_answers, salvaged_score
+from agenticiqa.signatures.answers.answer_fields import begun_answer, read_answer, read_fields
 from agenticiqa.signatures.answers.json_text import (
     DEEPEST,
     LONGEST,
@@ -21,7 +22,6 @@ from agenticiqa.signatures.answers.json_text import (
     too_much,
 )
 from agenticiqa.signatures.answers.letters import letter_of
-from agenticiqa.signatures.answers.reading import begun_answer, read_answer, read_fields
 from agenticiqa.signatures.executor import Detection
 from agenticiqa.signatures.summarizer import Answer, ScoredAnswer
 

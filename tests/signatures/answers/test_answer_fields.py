@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenticiqa.signatures.answers.answer_fields import read_answer, read_fields
 from agenticiqa.signatures.answers.json_text import (
     Unreadable,
     cut_short,
@@ -15,7 +16,6 @@ from agenticiqa.signatures.answers.json_text import (
     json_values,
     without_thoughts,
 )
-from agenticiqa.signatures.answers.reading import read_answer, read_fields
 from agenticiqa.signatures.replan import DecideReplan, Decision
 from agenticiqa.signatures.summarizer import Answer
 
