@@ -72,7 +72,7 @@ def sinks_from(args: Namespace, config: Config, state: sinks.RunState) -> list[s
     outputs: list[sinks.Sink] = []
     jobs, has_overview = state.plan.jobs, wants_overview(args)
     if state.results:
-        outputs.append(sinks.SavedResults(state, state.results))
+        outputs.append(sinks.SavedResults(state, state.results, stdout_may_fail=has_overview))
     elif args.json:
         outputs.append(sinks.JsonDocument(state, single=is_single(args, jobs)))
     elif args.jsonl == STDIN:

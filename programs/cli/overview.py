@@ -61,8 +61,8 @@ class Overview(Sink):
     With a results file, results of earlier runs are included. An interrupted run has no overview.
     """
 
-    def __init__(self, args: Namespace, run: RunState) -> None:
-        self._args, self._run = args, run
+    def __init__(self, args: Namespace, state: RunState) -> None:
+        self._args, self._state = args, state
         self._entries: Entries = {}
         self._failed: list[str] = []
 
@@ -76,8 +76,8 @@ class Overview(Sink):
 
     def close(self) -> int:
         """Write and print the requested outputs; return OK, BELOW, UNSCORED, or SOME_FAILED for an unwritten file."""
-        if self._run.results and self._run.kept_file:
-            self._entries |= entries_in(self._run.results, self._run.plan)
+        if self._state.results and self._state.kept_file:
+            self._entries |= entries_in(self._state.results, self._state.plan)
         in_order = worst_first([*self._entries.values()])
         status = self._write_files(in_order)
         if self._args.worst:

@@ -125,8 +125,8 @@ class JsonDocument(Sink):
     Names without an image are its last items. An interrupted run prints what it has.
     """
 
-    def __init__(self, run: RunState, *, single: bool) -> None:
-        self._run, self._single = run, single
+    def __init__(self, state: RunState, *, single: bool) -> None:
+        self._state, self._single = state, single
         self._rows: dict[Job, Row] = {}
 
     def write(self, job: Job, row: Row) -> None:
@@ -145,8 +145,8 @@ class JsonDocument(Sink):
     def close(self) -> int:
         """Print the document, unless no image was assessed or failed."""
         if self._rows:
-            rows = [self._rows[job] for job in self._run.plan.jobs if job in self._rows]
-            rows += [problem_row(None, problem) for problem in self._run.problems]
+            rows = [self._rows[job] for job in self._state.plan.jobs if job in self._rows]
+            rows += [problem_row(None, problem) for problem in self._state.problems]
             print(json_text(rows[0] if self._single else rows, indent=2), flush=True)
         return OK
 
@@ -162,29 +162,31 @@ class Appending(Sink):
     results may have cost money, and the run ends.
     """
 
-    def __init__(self, run: RunState, results: ResultsFile) -> None:
-        self._run, self._results = run, results
+    def __init__(self, state: RunState, results: ResultsFile, *, stdout_may_fail: bool = False) -> None:
+        self._state, self._results = state, results
+        self._stdout = Printed(print_json_line, may_fail=stdout_may_fail)
         self._is_full = False
 
     def write(self, job: Job, row: Row) -> None:
         """Append the row, or print it once the file could not be written."""
-        row = {**row, "run_fingerprint": fingerprint_of(job, self._run.plan.settings)}
+        row = {**row, "run_fingerprint": fingerprint_of(job, self._state.plan.settings)}
         if self._is_full:
-            print_json_line(row)
+            self._stdout.write(job, row)
             return
         try:
             self._results.append(row)
         except OSError as error:
             self._is_full = True
-            print_json_line(row)
+            self._stdout.write(job, row)
             place = printable_path(self._results.path)
-            self._run.rule.ended_by = CannotAppend(
+            self._state.rule.ended_by = CannotAppend(
                 f"{place}: cannot be written ({error.strerror}); results are printed to stdout from here on"
             )
-            print_error(str(self._run.rule.ended_by))
+            print_error(str(self._state.rule.ended_by))
 
     def close(self) -> int:
-        """Return whether all rows are in the file."""
+        """Return whether all rows are in the file. Raises the error of stdout, if any."""
+        self._stdout.close()
         return SOME_FAILED if self._is_full else OK
 
 
@@ -193,16 +195,16 @@ class SavedResults(Appending):
 
     def open(self) -> None:
         """Note how many results of earlier runs are used, and why other images are assessed again."""
-        plan = self._run.plan
+        plan = self._state.plan
         if plan.finished or plan.again:
-            note = f"{plan.finished} of {self._run.summary.images} images were already assessed"
+            note = f"{plan.finished} of {self._state.summary.images} images were already assessed"
             again = ", ".join(f"{count} {reason}" for reason, count in plan.again.items())
             print_note(f"{note}; assessed again: {again}" if again else note)
 
     def interrupt(self, error: BaseException) -> None:
         """Save the summary; on Ctrl-C, print how many images are assessed and how to continue."""
         if isinstance(error, KeyboardInterrupt):
-            summary = self._run.summary
+            summary = self._state.summary
             done = f"{summary.assessed_before + summary.assessed} of {summary.images} images are assessed"
             if summary.failed:
                 done += f", {len(summary.failed)} failed"
@@ -214,8 +216,8 @@ class SavedResults(Appending):
 
         Rows of runs with other settings stay in the file. A file that was deleted during the run is reported.
         """
-        place, summary, dropped = printable_path(self._results.path), self._run.summary, 0
-        if not self._run.kept_file:
+        place, summary, dropped = printable_path(self._results.path), self._state.summary, 0
+        if not self._state.kept_file:
             print_error(
                 f"{place}: the file was deleted during the run, and its results are lost; run the same command again "
                 "(answers of models come from the cache)"
@@ -241,7 +243,7 @@ class SavedResults(Appending):
     def _save_summary(self) -> None:
         """Write the summary beside the results; report a summary that cannot be written, without failing."""
         try:
-            self._run.summary.write(self._results)
+            self._state.summary.write(self._results)
         except OSError as error:
             print_error(f"{printable_path(self._results.path)}: the summary cannot be written ({error.strerror})")
 
@@ -267,12 +269,12 @@ class Maps(Sink):
 class FusionHint(Sink):
     """The note that the fusion is not fitted to the model of a large run."""
 
-    def __init__(self, config: Config, run: RunState) -> None:
-        self._config, self._run = config, run
+    def __init__(self, config: Config, state: RunState) -> None:
+        self._config, self._state = config, state
 
     def close(self) -> int:
         """Print the note, unless it does not apply."""
-        plan, summary, file = self._run.plan, self._run.summary, self._run.kept_file
+        plan, summary, file = self._state.plan, self._state.summary, self._state.kept_file
         queries = Counter(job.asked for job in plan.jobs)
         answered = plan.finished + summary.assessed - summary.unscored
         print_unfitted(self._config, queries, answered, printable_path(file) if file else None)
@@ -282,8 +284,8 @@ class FusionHint(Sink):
 class Totals(Sink):
     """The errors about images without a score and images that were not assessed."""
 
-    def __init__(self, run: RunState) -> None:
-        self._run = run
+    def __init__(self, state: RunState) -> None:
+        self._state = state
         self._errors: list[Exception] = []
 
     def fail(self, job: Job | None, error: Exception) -> None:
@@ -292,7 +294,7 @@ class Totals(Sink):
 
     def close(self) -> int:
         """Print what is missing, and return the status of the run without its outputs."""
-        summary, results = self._run.summary, self._run.results
+        summary, results = self._state.summary, self._state.results
         print_unscored(summary.unscored, summary.assessed, "the same command with --resume" if results else None)
         print_incomplete(summary.incomplete)
         if summary.not_assessed:
@@ -305,17 +307,17 @@ class Totals(Sink):
         return USAGE if nothing and by_user else SOME_FAILED
 
 
-def assess_into(sinks: Sequence[Sink], run: RunState, to_row: Callable[[Assessment], Row]) -> None:
+def assess_into(sinks: Sequence[Sink], state: RunState, to_row: Callable[[Assessment], Row]) -> None:
     """Open the sinks, assess the planned jobs into them, print each failure, and count both in the summary.
 
     The caller closes the sinks. If an exception ends the run, they are interrupted instead.
     """
-    plan, summary, rule = run.plan, run.summary, run.rule
+    plan, summary, rule = state.plan, state.summary, state.rule
     outcomes = assess_many(plan.program, plan.todo, rule.workers, to_row, rule.should_stop)
     try:
         for sink in sinks:
             sink.open()
-            for problem in run.problems:
+            for problem in state.problems:
                 sink.fail(None, problem)
         for job, outcome in render.progress(outcomes, len(plan.todo)):
             if isinstance(outcome, LimitReached):

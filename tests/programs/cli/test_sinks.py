@@ -144,6 +144,17 @@ def test_results_are_printed_once_their_file_cannot_be_written(
     assert [row["image"] for row in json_lines(Path("rows.jsonl"))] == ["a.png"]
 
 
+def test_a_full_disk_and_a_failing_stdout_lose_no_other_output(
+    album: FoundJobs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", Full())
+        patch.setattr(ResultsFile, "append", Full.write)
+        assert main(["assess", "album", "--jsonl", "rows.jsonl", "--csv", "t.csv", "--workers", "1"]) == SOME_FAILED
+    assert len(Path("t.csv").read_text().splitlines()) == 2, "the image that was assessed before the run ended"
+    assert capsys.readouterr().err.splitlines()[-1] == "agenticiqa: output: No space left on device"
+
+
 def test_ctrl_c_saves_the_summary_and_prints_how_to_resume(
     album: FoundJobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
