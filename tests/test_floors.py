@@ -103,6 +103,7 @@ SLACK = 1.02  # a small change needs no new number
 STILL = {
     "programs/errors.py searches": "rejected answers are JSON for readers; its one marker is written beside this",
     "programs/backends/transport.py searches": "httpx has no other way to tell a closed connection from a bad answer",
+    "eval/research/tool_table.py searches": "the words are the end of a key of the table",
     "eval/optimize/reflection.py searches": "a model wrote the text; the marker separates the parts of a request",
 }
 
@@ -384,6 +385,43 @@ def test_dense_idioms_are_found(tmp_path: Path, dense: str, plain: str) -> None:
     made = small_tree(tmp_path, {"programs.images.dense": f"\n{dense}", "programs.images.plain": plain})
     (found,) = dense_code(made)
     assert found.message.startswith("programs/images/dense.py:2: ")
+
+
+@pytest.mark.parametrize(
+    ("search", "field"),
+    [
+        ("try:\n    f()\nexcept OSError as e:\n    gone = 'gone' in str(e)", "gone = e.errno == 2"),
+        ("is_there = LATER not in str(error.message).lower()", "is_there = error.is_there"),
+        ("gone = re.search('gone', str(error))", "gone = re.search('gone', text)"),
+        ("short = text.replace('was not found', '')", "short = text.replace(',', ' ')"),
+        ("later = LATER in text", "first = str(error).partition('\\n')[0]"),
+    ],
+)
+def test_searches_in_own_sentences_are_found(tmp_path: Path, search: str, field: str) -> None:
+    """Each search is found, in the text of an error or for words that the sources write; the field is not."""
+    words = "LATER = 'try again'\nMESSAGE = 'the file was not found'\n"
+    made = small_tree(
+        tmp_path, {"programs.images.words": words, "programs.images.search": search, "programs.images.field": field}
+    )
+    (found,) = searched_sentences(made)
+    assert found.message.startswith(f"programs/images/search.py:{1 + search.count(chr(10))}: a search ")
+
+
+@pytest.mark.parametrize(
+    ("unclear", "clear"),
+    [
+        ("LEAST = 9  # of each channel", "LEAST = 9  # gray levels per channel"),
+        ("LEAST = 0.5  # small", "LEAST = 0.5  # share of the sides"),
+        ("import os  # only here: it takes long", "import os  # a late import: it takes long"),
+        ("x = f()  # raises OSError", "x = f()  # an OSError ends the run"),
+        ("x: int = 3  # usual", "x = '# of each'  # noqa: E501"),
+    ],
+)
+def test_unclear_trailing_comments_are_found(tmp_path: Path, unclear: str, clear: str) -> None:
+    """A comment needs a noun at its beginning, and that of a number a unit; directives are no comments."""
+    made = small_tree(tmp_path, {"programs.images.unclear": unclear, "programs.images.clear": clear})
+    (found,) = fragments(made)
+    assert found.message.startswith("programs/images/unclear.py:1: a comment ")
 
 
 def test_the_modules_loaded_by_an_import_are_found() -> None:

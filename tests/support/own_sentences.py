@@ -55,7 +55,7 @@ def sentence_searches(tree: ast.Module, texts: Texts) -> Iterator[tuple[int, str
                 pass
             case _:
                 continue
-        if _is_text_of_error(place, caught | ERRORS):
+        if _is_text_of_error(place, caught | ERRORS) and not _is_line_break(words):
             yield node.lineno, "a search in the text of an error: give the error a field or a class"
         elif texts.is_own(words):
             yield node.lineno, "a search for words of an own text: pass a field beside it"
@@ -69,4 +69,14 @@ def _is_text_of_error(place: ast.expr, errors: set[str]) -> bool:
             return isinstance(value, ast.Name) and value.id in errors
         case ast.Call(func=ast.Attribute(value=inner, attr="lower" | "strip")):
             return _is_text_of_error(inner, errors)
+    return False
+
+
+def _is_line_break(words: ast.expr) -> bool:
+    """Return whether the first line of a text is taken, whatever its words are."""
+    match words:
+        case ast.Constant(value=str(text)):
+            return text == "\n"
+        case ast.Call(func=ast.Name(id="chr")):
+            return True
     return False
