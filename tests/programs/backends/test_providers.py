@@ -1,5 +1,6 @@
 """The table of providers, and the example configuration of each."""
 
+import ast
 import re
 from importlib import resources
 from pathlib import Path
@@ -54,3 +55,16 @@ def test_no_example_contains_a_key() -> None:
 def test_every_provider_is_in_the_table_of_the_docs() -> None:
     table = (Path(__file__).parents[3] / "docs/models.md").read_text(encoding="utf-8")
     assert [name for name in PROVIDERS if f"| `{name}." not in table] == []
+
+
+def test_only_the_table_knows_a_provider_by_name() -> None:
+    """``vetting`` has the names of lm15's interfaces, of which one is also the name of a provider."""
+    root = Path(__file__).parents[3] / "programs"
+    files = [*(root / "backends").rglob("*.py"), root / "batch" / "cost.py", root / "stages" / "ask.py"]
+    assert len(files) > 20
+    for file in files:
+        if file.name not in ("providers.py", "vetting.py"):
+            texts = {
+                node.value for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Constant)
+            }
+            assert not texts & PROVIDERS.keys(), file
