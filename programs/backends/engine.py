@@ -66,7 +66,7 @@ class Model:
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Send a request, with retries, and return the response. Raises lm15's errors, LimitReached or Halted.
 
-        If the run has its own way to send requests (``Run.send``), the response comes from it.
+        If the run has its own way to send requests (``RunContext.send``), the response comes from it.
         """
         ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current()
         if run.send is not None:
