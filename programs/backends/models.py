@@ -26,23 +26,22 @@ def plain_name(model: str) -> str:
 
 def always_reasons(backend: str) -> bool:
     """Return whether a backend, named ``provider.model``, is a model of OpenAI that always reasons."""
-    return bool(ALWAYS_REASON.match(_plain_name_of(backend)))
+    _, name = _rule_and_name(backend)
+    return bool(ALWAYS_REASON.match(name))
 
 
 def image_tokens(backend: str, size: Size) -> int:
     """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
-    return image_tokens_by(_rule_of_provider(backend), _plain_name_of(backend), size)
+    return image_tokens_by(*_rule_and_name(backend), size)
 
 
 def seen_size(backend: str, size: Size) -> Size:
     """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``."""
-    return seen_size_by(_rule_of_provider(backend), _plain_name_of(backend), size)
+    return seen_size_by(*_rule_and_name(backend), size)
 
 
-def _plain_name_of(backend: str) -> str:
-    return plain_name(backend.partition(".")[2])
-
-
-def _rule_of_provider(backend: str) -> Rule:
-    provider = PROVIDERS.get(backend.partition(".")[0])
-    return provider.image_tokens if provider else QWEN
+def _rule_and_name(backend: str) -> tuple[Rule, str]:
+    """Return the provider's rule for the tokens of an image, and the plain name of the model."""
+    kind, _, model = backend.partition(".")
+    provider = PROVIDERS.get(kind)
+    return provider.image_tokens if provider else QWEN, plain_name(model)
