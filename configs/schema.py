@@ -140,7 +140,7 @@ class FusionConfig(Section):
     excludes these keys. ``fusion: FILE`` is a short form. A relative path starts at the configuration's folder.
     """
 
-    rule: Literal["paper"] = Field(default="paper", description="the formula that fuses tool scores and probabilities")
+    rule: Literal["paper"] = Field(default="paper", description="the formula, by its name")
     eta: float | None = Field(
         default=None, ge=0, description="1 / (2 s^2); s: standard error of the tool mean in levels"
     )

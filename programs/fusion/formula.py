@@ -297,7 +297,8 @@ class ScoreFusion:
         return {level: -eta * (mean - level) ** 2 for level in levels}
 
 
-RULES: dict[str, type[ScoreFusion]] = {"paper": ScoreFusion}  # the rules by their names in a configuration
+# The rules by their names in a configuration.
+RULES: dict[str, type[ScoreFusion]] = {"paper": ScoreFusion}
 BY_DEFAULT = FusionConfig()
 
 

@@ -195,7 +195,8 @@ def test_another_fusion_is_another_run() -> None:
     for config in (Config(), Config(fusion="documents"), Config(fusion={"eta": 1, "model_error": 0})):
         asking = config.with_backend("vllm.test", "http://127.0.0.1:9/v1")
         found.append(run_settings(AgenticIQA.from_config(asking), asking)["config"]["fusion"])
-    assert found[1] == {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain", "profile": None}
+    documented = {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain", "profile": None}
+    assert documented.items() <= found[1].items()
     assert len({json.dumps(each) for each in found}) == 3
     lm, _ = scripted_lm(["{}"])
     programs = [AgenticIQA(lm=lm), AgenticIQA(lm=lm, fusion="documents"), AgenticIQA(lm=lm)]
