@@ -72,11 +72,16 @@ def open_source(data: Path, root: Path | None = None) -> Source:
     return Source(str(data), name, data.parent, _readable(data, reader(data)))
 
 
+def _first_line(error: Exception) -> str:
+    """Return the first line of an error of another library, as messages have one line."""
+    return next(iter(str(error).splitlines()), "")
+
+
 def _readable(data: Path, rows: Iterator[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:
     try:
         yield from rows
     except (OSError, ValueError, csv.Error) as error:  # ValueError: not UTF-8, no JSON, no parquet
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition("\n")[0]
+        why = error.strerror if isinstance(error, OSError) and error.strerror else _first_line(error)
         kind = data.suffix.lower().removeprefix(".").upper() if data.suffix.lower() in READERS else "CSV"
         raise UserError(f"{data}: cannot be read as a table of labels ({kind}, UTF-8): {why}") from error
 
@@ -134,7 +139,7 @@ def _of_hub(address: str) -> Source:
         dataset = load_dataset(name, revision=revision)
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, HTTPError, OSError, ValueError) as error:
         raise UserError(
-            f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {str(error).partition(chr(10))[0]}); without "
+            f"{HUB}{address}: cannot be loaded ({type(error).__name__}: {_first_line(error)}); without "
             f"network, set HF_HUB_OFFLINE=1 and use {HUB}OWNER/NAME@COMMIT (40 digits) of a cached copy, or name a "
             "folder saved with save_to_disk()"
         ) from error
