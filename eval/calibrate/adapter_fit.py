@@ -69,43 +69,43 @@ def label_weights(std: Sequence[float | None], raters: Sequence[float | None]) -
 
     Raises UserError for a number of raters or a deviation below 0.
     """
-    if any(each < 0 for each in (*std, *raters) if each is not None):
+    if any(number < 0 for number in (*std, *raters) if number is not None):
         raise UserError("the labels have a negative value in raters or mos_std: correct it")
     noise = [(USUAL_STD if s is None else s) ** 2 / (r or 1.0) for s, r in zip(std, raters, strict=True)]
-    found = 1 / (RESIDUAL_STD**2 + np.array(noise))
-    return found / found.mean()
+    weights = 1 / (RESIDUAL_STD**2 + np.array(noise))
+    return weights / weights.mean()
 
 
-def fit_adapter(given: GivenLabels) -> tuple[AdapterFit, NDArray[np.float32], Numbers]:
+def fit_adapter(labels: GivenLabels) -> tuple[AdapterFit, NDArray[np.float32], Numbers]:
     """Return the fit to all labels, its feature weights (F,), and each label's score by a fit to other folds.
 
     The held-out score is NaN for pairs that no partition held out.
     """
-    kernel = (given.features @ given.features.T).astype(np.float64) / given.features.shape[1]
-    rows = np.arange(len(given.weight))
+    kernel = (labels.features @ labels.features.T).astype(np.float64) / labels.features.shape[1]
+    rows = np.arange(len(labels.weight))
     total, times = np.zeros((2, len(rows)))
-    for train, test in _folds(given, rows, OUTER, seed=0):
-        total[test] += _predicted(given, kernel, _best(given, kernel, train), test)
+    for train, test in _folds(labels, rows, OUTER, seed=0):
+        total[test] += _predicted(labels, kernel, _best(labels, kernel, train), test)
         times[test] += 1
-    fit = _best(given, kernel, rows)
-    weights = (fit.dual @ given.features / given.features.shape[1]).astype(np.float32)
+    fit = _best(labels, kernel, rows)
+    weights = (fit.dual @ labels.features / labels.features.shape[1]).astype(np.float32)
     return fit, weights, np.where(times > 0, total / np.maximum(times, 1), np.nan)
 
 
-def helps(given: GivenLabels, found: Numbers) -> bool:
+def helps(labels: GivenLabels, adapted: Numbers) -> bool:
     """Test if held-out scores (N,) correlate with the labels, and add to the shipped scores or have a smaller error.
 
     Random labels do not pass: constant scores have a small error, but no correlation.
     """
-    columns = np.stack([given.target, given.shipped, found])
-    if not given.pairs:
-        columns -= np.average(columns, axis=1, weights=given.weight)[:, None]
-    y, old, new = columns * np.sqrt(given.weight)
-    beside, rest = (each - old * _ratio(old @ each, old @ old) for each in (new, y))
-    blocks = blocks_of(given.contents[:, 0].tolist())
-    gain = given.weight * ((given.shipped - given.target) ** 2 - (found - given.target) ** 2) * (not given.pairs)
+    columns = np.stack([labels.target, labels.shipped, adapted])
+    if not labels.pairs:
+        columns -= np.average(columns, axis=1, weights=labels.weight)[:, None]
+    y, old, new = columns * np.sqrt(labels.weight)
+    beside, rest = (column - old * _ratio(old @ column, old @ old) for column in (new, y))
+    blocks = blocks_of(labels.contents[:, 0].tolist())
+    gain = labels.weight * ((labels.shipped - labels.target) ** 2 - (adapted - labels.target) ** 2) * (not labels.pairs)
     follows, adds, nearer = _t(new, y, blocks), _t(beside, rest, blocks), _t(np.ones(len(y)), gain, blocks)
-    limits = student.ppf((FOLLOWS, FOLLOWS if given.pairs else ADDS, NEARER), len(y) - 1)
+    limits = student.ppf((FOLLOWS, FOLLOWS if labels.pairs else ADDS, NEARER), len(y) - 1)
     return bool(follows > limits[0] and (adds > limits[1] or (adds > NO_LOSS and nearer > limits[2])))
 
 
@@ -118,9 +118,9 @@ def conformal_spread(errors: Numbers) -> float:
     return max(float(np.sort(np.abs(errors))[place]) / NORMAL_QUANTILES["80"], 0.05)
 
 
-def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
+def _folds(labels: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """Yield rows to fit and rows to test that share no scene."""
-    names, places = np.unique(given.contents[rows], return_inverse=True)
+    names, places = np.unique(labels.contents[rows], return_inverse=True)
     first, second = places.reshape(-1, 2).T
     shared = bool((first != second).any())
     for repeat in range(REPEATS if shared else 1):
@@ -131,37 +131,37 @@ def _folds(given: GivenLabels, rows: Rows, count: int, seed: int) -> Iterator[tu
                 yield rows[~(one | other)], rows[one & other]
 
 
-def _best(given: GivenLabels, kernel: Numbers, rows: Rows) -> AdapterFit:
+def _best(labels: GivenLabels, kernel: Numbers, rows: Rows) -> AdapterFit:
     """Return the fit with the target, penalty and line that have the least squared error on held-out folds."""
-    parts = list(_folds(given, rows, INNER, seed=1))
+    parts = list(_folds(labels, rows, INNER, seed=1))
     if not parts:
-        return _solved(given, kernel, rows, 1.0, PENALTIES[0])
+        return _solved(labels, kernel, rows, 1.0, PENALTIES[0])
     tested = np.concatenate([test for _, test in parts])
-    root = np.sqrt(given.weight[tested])
+    root = np.sqrt(labels.weight[tested])
     lines: dict[tuple[float, float], tuple[float, Numbers, Numbers]] = {}
     for way in product((1.0, 0.0), PENALTIES):  # the share of the shipped score, and the penalty
-        fits = [_predicted(given, kernel, _solved(given, kernel, train, *way), test) for train, test in parts]
-        columns = np.stack([given.shipped[tested], np.concatenate(fits), given.target[tested]], axis=1)
-        middle = np.zeros(3) if given.pairs else np.average(columns, axis=0, weights=root**2)
+        fits = [_predicted(labels, kernel, _solved(labels, kernel, train, *way), test) for train, test in parts]
+        columns = np.stack([labels.shipped[tested], np.concatenate(fits), labels.target[tested]], axis=1)
+        middle = np.zeros(3) if labels.pairs else np.average(columns, axis=0, weights=root**2)
         centered = (columns - middle) * root[:, None]
         shares, left = nnls(centered[:, :2], centered[:, 2])
         lines[way] = (left**2 / (1.0 if way[0] else ALONE), shares, middle)
     best = min(lines, key=lambda way: lines[way][0])
-    fit, (_, (shipped, own), middle) = _solved(given, kernel, rows, *best), lines[best]
+    fit, (_, (shipped, own), middle) = _solved(labels, kernel, rows, *best), lines[best]
     level = float(middle @ (-shipped, -own, 1.0))
     return AdapterFit(rows, level + own * fit.level, float(shipped + own * fit.shipped), own * fit.dual)
 
 
-def _predicted(given: GivenLabels, kernel: Numbers, fit: AdapterFit, test: Rows) -> Numbers:
-    found = fit.level + fit.shipped * given.shipped[test] + kernel[np.ix_(test, fit.rows)] @ fit.dual
-    return found if given.pairs else np.clip(found, 1.0, 5.0)
+def _predicted(labels: GivenLabels, kernel: Numbers, fit: AdapterFit, test: Rows) -> Numbers:
+    scores = fit.level + fit.shipped * labels.shipped[test] + kernel[np.ix_(test, fit.rows)] @ fit.dual
+    return scores if labels.pairs else np.clip(scores, 1.0, 5.0)
 
 
-def _solved(given: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> AdapterFit:
+def _solved(labels: GivenLabels, kernel: Numbers, rows: Rows, shipped: float, penalty: float) -> AdapterFit:
     """Return the ridge regression on the features, added to a share of the shipped score."""
-    own, weight, offset = kernel[np.ix_(rows, rows)], given.weight[rows], shipped * given.shipped[rows]
-    target = given.target[rows] - offset
-    level = 0.0 if given.pairs else float(np.average(target, weights=weight))
+    own, weight, offset = kernel[np.ix_(rows, rows)], labels.weight[rows], shipped * labels.shipped[rows]
+    target = labels.target[rows] - offset
+    level = 0.0 if labels.pairs else float(np.average(target, weights=weight))
     dual = np.linalg.solve(own + np.diag(penalty / weight), target - level).astype(np.float64)
     return AdapterFit(rows, level, shipped, dual)
 

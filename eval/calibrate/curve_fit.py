@@ -81,19 +81,19 @@ def fit_curve(points: Points, tool: Tool) -> CurveFit:
     Raises ToolError, in one line, if the data do not support a curve: under 20 points, constant values or qualities, no
     correlation (the interval of SRCC contains 0), or a relation that reverses or runs against the tool's direction.
     """
-    found = _checked_srcc(points, tool)
+    figure = _checked_srcc(points, tool)
     curve = ToolCurve(_betas(points, tool), tool.raw_range, "")
     residual = root_mean_square_error(curve, points)
     provenance = (
         f"{points.origin}, n={len(points.raw)}, {date.today().isoformat()}, residual {residual:.2f}, "
-        f"SRCC {found.value:.3f}"
+        f"SRCC {figure.value:.3f}"
     )
     curve = replace(curve, fitted_on=provenance, residual=round(residual, 2) or None, fitted_to=points.fitted_to)
     if not curve.is_monotone():
         raise ToolError(
             f"the fitted curve is not monotone over {tool.raw_range}: check the plot for outliers, or exclude the tool"
         )
-    return CurveFit(curve, found, residual)
+    return CurveFit(curve, figure, residual)
 
 
 def root_mean_square_error(curve: ToolCurve, points: Points) -> float:
@@ -111,7 +111,7 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
     if np.ptp(quality) == 0:
         raise ToolError("all MOS are equal, but a curve needs different ones: check the mos column")
     contents = np.asarray(points.contents)
-    found = _srcc_interval(raw, quality, contents)
+    figure = _srcc_interval(raw, quality, contents)
     lower = raw <= np.median(raw)
     names = ("low", "high") if tool.higher_is_better else ("high", "low")
     for half, name in zip((lower, ~lower), names, strict=True):
@@ -123,20 +123,20 @@ def _checked_srcc(points: Points, tool: Tool) -> Interval:
                 f"the relation to the MOS reverses (SRCC {within:.2f} for the {name} values, {whole:.2f} for all), so "
                 "no monotone curve fits: exclude the tool"
             )
-    if found.value is not None and found.value >= COMPLETE:
-        return found
-    if found.value is None or found.low is None or found.high is None:
-        raise ToolError(f"the SRCC with the MOS is undefined ({found.note}): use more images, or exclude the tool")
-    shown = f"SRCC with 95 % interval {found:.2f}"
-    if found.high < 0:
+    if figure.value is not None and figure.value >= COMPLETE:
+        return figure
+    if figure.value is None or figure.low is None or figure.high is None:
+        raise ToolError(f"the SRCC with the MOS is undefined ({figure.note}): use more images, or exclude the tool")
+    text = f"SRCC with 95 % interval {figure:.2f}"
+    if figure.high < 0:
         better = "higher" if tool.higher_is_better else "lower"
         raise ToolError(
-            f"{better} values of this tool mean better quality, but the labels show the opposite ({shown}; positive "
+            f"{better} values of this tool mean better quality, but the labels show the opposite ({text}; positive "
             "means agreement): check that a higher mos means better quality"
         )
-    if found.low <= 0:
-        raise ToolError(f"the tool does not correlate with the MOS ({shown}): use more images, or exclude the tool")
-    return found
+    if figure.low <= 0:
+        raise ToolError(f"the tool does not correlate with the MOS ({text}): use more images, or exclude the tool")
+    return figure
 
 
 def _srcc_interval(raw: Numbers, quality: Numbers, contents: np.ndarray) -> Interval:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenticiqa.eval.commands.shared import shown
+from agenticiqa.eval.commands.shared import watched
 from agenticiqa.eval.datasets import LabeledImage
 from agenticiqa.eval.report import rating_report, summarize
 from agenticiqa.eval.runs import made_by, pin, report_name
@@ -71,10 +71,10 @@ def baseline_scores(
         scorer, folder = scorer_of(tool.name), out / f"baseline-{tool.name}"
         with ResultsFile(folder / "results.jsonl") as results:
             pin(folder, made_by(scorer, data.digest, options))
-            measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=available_cores(), watch=shown)
-            for found, row in zip(scores, measured, strict=True):
+            measured = assess_set(scorer, labels, results, query=NO_QUERY, workers=available_cores(), watch=watched)
+            for values, row in zip(scores, measured, strict=True):
                 if "error" not in row and tool.curve:
-                    found[tool.name] = tool.curve(row["raw_score"])
+                    values[tool.name] = tool.curve(row["raw_score"])
             figures = {**summarize(measured, scale=data.scale), **about, "backend": scorer.name}
             rating_report(figures).write(folder, report_name(folder, figures["limit"]))
     return scores
@@ -82,8 +82,8 @@ def baseline_scores(
 
 def with_baselines(rows: Iterable[Row], scores: Sequence[Mapping[str, float]]) -> Iterator[Row]:
     """Yield the rows, each with its ``baseline_scores`` as ``baselines``."""
-    for row, found in zip(rows, scores, strict=True):
-        yield {**row, "baselines": found}
+    for row, values in zip(rows, scores, strict=True):
+        yield {**row, "baselines": values}
 
 
 def _pixels(path: Path) -> int:

@@ -51,27 +51,31 @@ def run(args: Namespace) -> int:
     out, data = args.out, args.labels
     if out.exists() and not args.force:
         raise UserError(f"{out} already exists: name another file, or add --force to replace it")
-    given, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)
-    kind, count, scenes = "comparisons" if given.pairs else "labels", len(given.target), len(np.unique(given.contents))
+    labels, seen, labels_sha256 = _pairs(args, data) or _scores(args, data)
+    kind, count, scenes = (
+        "comparisons" if labels.pairs else "labels",
+        len(labels.target),
+        len(np.unique(labels.contents)),
+    )
     if count < FEWEST_LABELS or scenes < FEWEST_CONTENTS:
         needed = f"{FEWEST_LABELS} of {FEWEST_CONTENTS} scenes"
         print(f"Not saved: {count} {kind} of {scenes} scenes are too few. Use at least {needed}.")
         return SOME_FAILED
-    fit, weights, found = fit_adapter(given)
-    known = np.flatnonzero(np.isfinite(found))
-    tested, found = given.at(known), found[known]
-    render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, found))
+    fit, weights, scores = fit_adapter(labels)
+    known = np.flatnonzero(np.isfinite(scores))
+    tested, scores = labels.at(known), scores[known]
+    render.print_lines((f"{len(known)} held-out {kind}", "before", "after", "difference"), _figures(tested, scores))
     if trained := trained_on_count(TOOL, seen):
         print_error(
             f'the shipped scorer was trained on {trained} of these images, so "before" is too optimistic for new images'
         )
-    if len(known) < FEWEST_LABELS or not helps(tested, found):
+    if len(known) < FEWEST_LABELS or not helps(tested, scores):
         print(f"Not saved: these {count} {kind} do not clearly improve the scores of held-out images. Add more.")
         return SOME_FAILED
     images, level, shipped, spread, error = [*seen.values()], fit.level, fit.shipped, None, None
-    if given.pairs:  # pairs do not determine a scale: the mean and deviation of the shipped scores are kept
-        before = np.array([each.score for each in images])
-        after = shipped * before + np.stack([each.features for each in images]) @ weights
+    if labels.pairs:  # pairs do not determine a scale: the mean and deviation of the shipped scores are kept
+        before = np.array([image.score for image in images])
+        after = shipped * before + np.stack([image.features for image in images]) @ weights
         scale = float(before.std() / max(after.std(), 1e-6))
         weights, shipped, level = (
             weights * np.float32(scale),
@@ -79,10 +83,10 @@ def run(args: Namespace) -> int:
             float(before.mean() - scale * after.mean()),
         )
     else:
-        spread, error = conformal_spread(found - tested.target), rmse(found, tested.target)
+        spread, error = conformal_spread(scores - tested.target), rmse(scores, tested.target)
     about = {"scorer": SHA256, "labels": count, "labels_sha256": labels_sha256, "kind": kind}
     about |= {"level": level, "shipped": shipped, "spread": spread, "error": error}
-    about |= {"images": sorted(each.sha256 for each in images), "kinds": sorted({k for e in images for k in e.kinds})}
+    about |= {"images": sorted(image.sha256 for image in images), "kinds": sorted({k for e in images for k in e.kinds})}
     write_adapter(out, weights, about | {"version": version("agenticiqa"), "date": date.today().isoformat()})
     print(
         f"Saved {out}: adapted score = {shipped:.2f} x shipped score + a regression fitted to {count} {kind} of "
@@ -130,8 +134,8 @@ def _pairs(args: Namespace, data: Path) -> tuple[GivenLabels, dict[Path, Seen], 
     for place, row in table:
         files = [source.folder / row.get(name, "") for name in ("better", "worse")]
         if files[0] == files[1] or not all(file.is_file() for file in files):
-            found = f"better is {files[0]}, worse is {files[1]}"
-            raise UserError(f"{source.title}: {place}: {found}; name two different images that exist")
+            pair_text = f"better is {files[0]}, worse is {files[1]}"
+            raise UserError(f"{source.title}: {place}: {pair_text}; name two different images that exist")
         pairs.append(files)
     seen = seen_images([file for pair in pairs for file in pair], args.workers)
     place_of = {file: number for number, file in enumerate(seen)}
@@ -167,19 +171,19 @@ def seen_images(files: Collection[Path], workers: int | None = None) -> dict[Pat
         return dict(zip(files, render.progress(pool.map(seen, files), len(files), "reading"), strict=True))
 
 
-def _figures(given: GivenLabels, found: NDArray[np.float64]) -> list[Sequence[str]]:
+def _figures(labels: GivenLabels, adapted: NDArray[np.float64]) -> list[Sequence[str]]:
     """Return the figures of shipped and adapted scores on held-out labels, and their difference, with intervals."""
-    contents, target = given.contents[:, 0].tolist(), given.target
+    contents, target = labels.contents[:, 0].tolist(), labels.target
     lines: list[Sequence[str]] = []
-    if given.pairs:
-        both = [accuracy((each > 0).tolist(), contents) for each in (given.shipped, found)]
-        gain = difference_interval(lambda x, _: float((x > 0).mean()), found, given.shipped, target, contents)
-        return [("pairs ranked correctly", *(f"{each:.3f}" for each in both), f"{gain:+.3f}")]
+    if labels.pairs:
+        both = [accuracy((scores > 0).tolist(), contents) for scores in (labels.shipped, adapted)]
+        gain = difference_interval(lambda x, _: float((x > 0).mean()), adapted, labels.shipped, target, contents)
+        return [("pairs ranked correctly", *(f"{scores:.3f}" for scores in both), f"{gain:+.3f}")]
     for name, measure in (("SRCC", srcc), ("PLCC", plcc), ("error, in levels", rmse)):
         both = [
-            rmse_interval(each, target, contents) if measure is rmse else interval(measure, each, target, contents)
-            for each in (given.shipped, found)
+            rmse_interval(scores, target, contents) if measure is rmse else interval(measure, scores, target, contents)
+            for scores in (labels.shipped, adapted)
         ]
-        gain = difference_interval(measure, found, given.shipped, target, contents)
-        lines.append((name, *(f"{each:.3f}" for each in both), f"{gain:+.3f}"))
+        gain = difference_interval(measure, adapted, labels.shipped, target, contents)
+        lines.append((name, *(f"{scores:.3f}" for scores in both), f"{gain:+.3f}"))
     return lines

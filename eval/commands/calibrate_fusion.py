@@ -94,12 +94,12 @@ def _labels_in(rows: Iterable[Row], ends: Sequence[float] | None) -> dict[str, f
 def _jobs(photos: Sequence[Path], labeled: Sequence[LabeledImage]) -> tuple[list[Job], int]:
     """Return the images to rate, and the number of names without an image; print those names."""
     jobs = [Job(label.image, DEFAULT_QUERY, label.reference) for label in labeled]
-    found = find_jobs(map(str, photos), DEFAULT_QUERY)
-    print_error(*found.not_assessed)
-    jobs = list(dict.fromkeys([*jobs, *found.jobs]))
+    search = find_jobs(map(str, photos), DEFAULT_QUERY)
+    print_error(*search.not_assessed)
+    jobs = list(dict.fromkeys([*jobs, *search.jobs]))
     if not jobs:
         raise UserError("no image found to rate: name photos, folders of photos, or labels")
-    return jobs, len(found.problems)
+    return jobs, len(search.problems)
 
 
 def _assessed(args: Namespace, config: Config, jobs: list[Job], file: Path) -> tuple[list[Row], int] | None:

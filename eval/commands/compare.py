@@ -27,8 +27,8 @@ def run(args: Namespace) -> int:
     for path in args.runs:
         _refuse_folder_of_images(path)
     if unsuitable := given(args, RUNS_SHOWN if images else COMPARE_IMAGES):
-        wanted, found = ("runs", "images") if images else ("images", "runs")
-        raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {found}: remove it")
+        wanted, kind = ("runs", "images") if images else ("images", "runs")
+        raise UserError(f"{unsuitable[0]} is for {wanted}, but these are {kind}: remove it")
     if images:
         return compare_images.compare([*map(str, args.runs)], args)
     report = _report(args.runs, names_of(args.runs, args.name or ()))
@@ -71,10 +71,10 @@ def _refuse_folder_of_images(path: Path) -> None:
     if not path.is_dir() or is_run(path) or runs_below(path):
         return
     if names := sorted(file.name for file in path.iterdir() if is_name_of_image(file.name)):
-        shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])
+        names_shown = " ".join(shlex.quote(str(path / name)) for name in names[:2])
         raise UserError(
             f"{path}: this folder has images, not a run of `agenticiqa evaluate`. To compare images, name each one: "
-            f"agenticiqa compare {shown}. To rate all of them: agenticiqa assess {shlex.quote(str(path))}"
+            f"agenticiqa compare {names_shown}. To rate all of them: agenticiqa assess {shlex.quote(str(path))}"
         )
 
 
@@ -82,10 +82,13 @@ def _report(folders: Sequence[Path], names: Sequence[str]) -> Report:
     """Return the report of runs on one set, or of folders with runs on several sets each."""
     below = [runs_below(folder) for folder in folders]
     if all(below):
-        titles = dict.fromkeys(title for each in below for title in each)
-        named = [*zip(names, below, strict=True)]
+        titles = dict.fromkeys(title for runs in below for title in runs)
+        runs_by_name = [*zip(names, below, strict=True)]
         return compare_sets(
-            {title: [read_scores(each[title], name) for name, each in named if title in each] for title in titles}
+            {
+                title: [read_scores(runs[title], name) for name, runs in runs_by_name if title in runs]
+                for title in titles
+            }
         )
     if len(folders) < 2:
         raise UserError("name at least two runs (folders that `agenticiqa evaluate` wrote) or two images")

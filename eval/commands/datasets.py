@@ -58,8 +58,8 @@ def _checked(task: Task, root: Path) -> int:
         else "the label files were not verified, because this version has no SHA-256 of the official ones"
     )
     print(f"- {other_files(task, root) or known}")
-    shown = ", such as " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
-    print(f"- missing files: {len(missing)}{shown}")
+    examples = ", such as " + ", ".join(map(str, missing[:MISSING_SHOWN])) if missing else ""
+    print(f"- missing files: {len(missing)}{examples}")
     if not missing:
         pairs = near_duplicates(labels, lambda paths, total: render.progress(paths, total, "comparing scenes"))
         print(f"- {near_duplicates_doubt(pairs) or 'no near duplicates found in different scenes'}")
@@ -95,14 +95,14 @@ def _print_questions(task: QuestionTask, root: Path | None) -> int:
     print(f"- download {task.source}; unpack it to DIR/{task.folder}")
     if root is None:
         return OK
-    found = read_items(task, root)
-    items = found.usable
+    benchmark = read_items(task, root)
+    items = benchmark.usable
     expected = f" of {task.count}" if task.count else ""
     print(f"- {len(items)}{expected} questions in {root}, on {len({item.content for item in items})} scenes")
     for key in dict.fromkeys(key for item in items for key in item.groups):
         counts = Counter(item.groups.get(key, "-") for item in items)
         print(f"- {key}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}")
     print(f"- SHA-256 of the questions: {items_sha256(items)}")
-    for why in found.skipped:
+    for why in benchmark.skipped:
         print(f"- skipped: {why}")
-    return OK if not found.skipped and task.count in (None, len(items)) else SOME_FAILED
+    return OK if not benchmark.skipped and task.count in (None, len(items)) else SOME_FAILED

@@ -14,7 +14,7 @@ from agenticiqa.eval.commands import evaluate_mcq
 from agenticiqa.eval.commands.arguments import OF_THE_PROGRAM
 from agenticiqa.eval.commands.baselines import baseline_scores, baseline_tools, not_measured, price_text, with_baselines
 from agenticiqa.eval.commands.label_options import labels_named
-from agenticiqa.eval.commands.shared import configured_program, continuing, saved, shown
+from agenticiqa.eval.commands.shared import configured_program, continuing, saved, watched
 from agenticiqa.eval.datasets import LabeledImage, contents_doubt
 from agenticiqa.eval.labels.near_duplicates import near_duplicates, near_duplicates_doubt
 from agenticiqa.eval.report import rating_report, summarize
@@ -58,19 +58,19 @@ def run(args: Namespace) -> int:
     config = config_from(args)
     limits = limits_from(args, config)
     sets = [labels_named(args, task) for task in args.tasks]
-    names = [each.name for each in sets]
+    names = [labeled.name for labeled in sets]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise UserError(
             f"several tasks have the name {min(repeated)}, taken from their folders: evaluate them one at a time"
         )
-    for task, each in zip(args.tasks, sets, strict=True):
-        if args.by and len({getattr(label, args.by) for label in each.labels[: args.limit]} - {None}) < 2:
+    for task, labeled in zip(args.tasks, sets, strict=True):
+        if args.by and len({getattr(label, args.by) for label in labeled.labels[: args.limit]} - {None}) < 2:
             raise UserError(f"--by {args.by}: {task} needs a column {args.by} with at least two different values")
         try:
-            each.any_scale()
+            labeled.any_scale()
         except UserError as error:
             print_error(f"{task}: {error}; without --mos-range, RMSE and other results on 1..5 are omitted")
-    jobs = [Job(label.image, query, label.reference) for each in sets for label in each.labels[: args.limit]]
+    jobs = [Job(label.image, query, label.reference) for labeled in sets for label in labeled.labels[: args.limit]]
     if args.batch and args.scorer:
         raise UserError("--batch cannot be combined with --scorer: remove one of them")
     config = check_batches(args, config, limits, jobs)
@@ -79,7 +79,7 @@ def run(args: Namespace) -> int:
     elif args.dry_run:
         print_expected(args, config, jobs)
     if args.baselines:
-        labels = [label for each in sets for label in each.labels[: args.limit]]
+        labels = [label for labeled in sets for label in labeled.labels[: args.limit]]
         print(price_text(_baselines(args, config, labels), labels, available_cores()), file=sys.stderr)
     if args.dry_run:
         return OK
@@ -133,7 +133,7 @@ def _evaluated(
     with ResultsFile(out / "results.jsonl") as results:
         pin(out, description)  # the lock is held, so that no other run can start in this folder
         with continuing(out), within(limits), within_batches(args, results.path, limits):
-            rows = assess_set(program, labels, results, query=query, workers=workers, watch=shown)
+            rows = assess_set(program, labels, results, query=query, workers=workers, watch=watched)
     part = f"first {len(labels):,} of {len(data.labels):,}" if len(labels) < len(data.labels) else None
     about = {
         "data": shown_path(task),

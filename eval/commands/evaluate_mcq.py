@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import Any
 
-from agenticiqa.eval.commands.shared import configured_program, continuing, saved, shown
+from agenticiqa.eval.commands.shared import configured_program, continuing, saved, watched
 from agenticiqa.eval.names import named
 from agenticiqa.eval.questions.asking import ask
 from agenticiqa.eval.questions.catalog import QUESTION_TASKS, refuse_pairs
@@ -46,11 +46,11 @@ def run(args: Namespace, task: QuestionTask) -> int:
     """Ask the unanswered questions, then report on all of them."""
     if args.query != DEFAULT_QUERY:
         raise UserError(f"--query is for images with MOS, but {task.name} has its own questions: remove it")
-    found = read_items(task, args.root, args.split)
-    items = found.usable[: args.limit]
+    benchmark = read_items(task, args.root, args.split)
+    items = benchmark.usable[: args.limit]
     questions = list(asked_of(items, circular=args.circular))
     config, workers, limits = settings_from(args)
-    jobs = [asked.job for asked in questions]
+    jobs = [question.job for question in questions]
     config = check_batches(args, config, limits, jobs)
     if args.dry_run:
         print_expected(args, config, jobs)
@@ -60,23 +60,23 @@ def run(args: Namespace, task: QuestionTask) -> int:
     out = args.out or default_folder(task.name, args.split, program.backend)
     options: dict[str, Any] = {"task": task.name, "split": args.split}
     with ResultsFile(out / "results.jsonl") as results:
-        description = made_with(program, config, items_sha256(found.usable), options)
+        description = made_with(program, config, items_sha256(benchmark.usable), options)
         pin(out, description)
         with continuing(out), within(limits), within_batches(args, results.path, limits):
-            rows = ask(program, questions, results, workers=workers, watch=shown)
+            rows = ask(program, questions, results, workers=workers, watch=watched)
     measured = {
         "kind": "choice",
         "data": task.name,
         "split": args.split,
         "backend": program.backend,
         "prompts": prompts_named(config, description),
-        "skipped": len(found.skipped),
+        "skipped": len(benchmark.skipped),
         **choice_figures(rows),
-        "limit": args.limit if len(items) < len(found.usable) else None,
-        "part": f"first {len(items):,} of {len(found.usable):,}" if len(items) < len(found.usable) else None,
+        "limit": args.limit if len(items) < len(benchmark.usable) else None,
+        "part": f"first {len(items):,} of {len(benchmark.usable):,}" if len(items) < len(benchmark.usable) else None,
         **about_run(args.argv, out / "results.jsonl"),
     }
     saved(question_report(measured), out, measured["limit"])
-    for why in found.skipped[:3]:
+    for why in benchmark.skipped[:3]:
         print_error(f"skipped: {why}")
     return SOME_FAILED if any("error" in row for row in rows) else OK

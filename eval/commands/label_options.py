@@ -13,12 +13,12 @@ def labels_named(args: Namespace, data: Path) -> LabeledSet:
 
     Raises UserError as ``labeled_images`` does.
     """
-    found = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
-    if found.doubt:
-        print_error(f"the declared direction of the scores may be wrong: {found.doubt}; check --[no-]lower-is-better")
-    if found.note:
-        print_error(found.note)
-    return found
+    labels = labeled_images(data, args.root, args.split, declared_by(args), partial=args.partial)
+    if labels.doubt:
+        print_error(f"the declared direction of the scores may be wrong: {labels.doubt}; check --[no-]lower-is-better")
+    if labels.note:
+        print_error(labels.note)
+    return labels
 
 
 def declared_by(args: Namespace) -> Declared:

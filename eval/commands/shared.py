@@ -27,18 +27,18 @@ def configured_program(config: Config) -> AgenticIQA:
     return AgenticIQA.from_config(config)
 
 
-def shown(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
+def watched(rows: Iterator[T], finished: int, total: int) -> Iterator[T]:
     """Yield rows, or pairs that end in one, with a progress bar, and print errors in rows on stderr.
 
     ``finished`` of ``total`` rows existed before.
     """
     if finished:
         print(f"{finished} of {total} were already assessed", file=sys.stderr)
-    for each in render.progress(rows, total - finished):
-        row: Any = each[-1] if isinstance(each, tuple) else each
+    for item in render.progress(rows, total - finished):
+        row: Any = item[-1] if isinstance(item, tuple) else item
         if "error" in row:
             print_error(row["error"])
-        yield each
+        yield item
 
 
 def saved(report: "Report", out: Path, limit: int | None, tables: Sequence["ReportTable"] | None = None) -> None:

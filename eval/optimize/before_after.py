@@ -64,7 +64,7 @@ def fitted(questions: Sequence[TuningQuestion], assessed: Sequence[Assessed]) ->
     subjects = Counter((one.model, one.tools) for one in assessed if one.model and one.tools and one.probabilities)
     if not subjects:
         return None
-    (model, tools), count = max(subjects.items(), key=lambda each: (each[1], each[0]))
+    (model, tools), count = max(subjects.items(), key=lambda subject: (subject[1], subject[0]))
     if count < FEWEST_IMAGES:
         return None
     rows = [
@@ -129,7 +129,7 @@ def compare(
     figures: dict[str, Any] = {
         "images": len(questions),
         "contents": len({question.content for question in questions}),
-        "malformed": {name: _share(each) for name, each in (("before", before), ("after", after))},
+        "malformed": {name: _share(assessed) for name, assessed in (("before", before), ("after", after))},
     }
     if stage in ("scoring", "all"):
         values: dict[str, tuple[Sequence[float | None], Sequence[float | None]]] = {
@@ -168,8 +168,8 @@ def _compared(
         "n": len(rows),
         "unscored": {"before": sum(x is None for x in before), "after": sum(y is None for y in after)},
         "squared_error": {
-            name: sum(((x - t) / scale) ** 2 for x, t in zip(found, target, strict=True)) / max(len(rows), 1)
-            for name, found in (("before", old), ("after", new))
+            name: sum(((x - t) / scale) ** 2 for x, t in zip(values, target, strict=True)) / max(len(rows), 1)
+            for name, values in (("before", old), ("after", new))
         },
         **{
             name: {
@@ -192,7 +192,7 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
     if unscored["after"] > unscored["before"]:
         return False, f"{unscored['after']} images could not be scored after tuning, {unscored['before']} before"
     changes = {name: figures[name]["change"] for name in MEASURES}
-    shown = []
+    improvements = []
     for name, change in changes.items():
         if change["value"] is None:
             continue
@@ -200,15 +200,15 @@ def verdict(figures: Mapping[str, Any]) -> tuple[bool, str]:
         if ends and ends[-1] < 0:
             return False, f"the {TITLES[name]} got worse by {abs(change['value']):.3f}"
         if ends and ends[0] > 0:
-            shown.append(f"the {TITLES[name]} improved by {abs(change['value']):.3f}")
+            improvements.append(f"the {TITLES[name]} improved by {abs(change['value']):.3f}")
     if (changes["srcc"]["value"] or 0.0) < 0:
         return False, f"the {TITLES['srcc']} fell by {-changes['srcc']['value']:.3f}"
-    if not shown and all(change["low"] is None for change in changes.values()):
+    if not improvements and all(change["low"] is None for change in changes.values()):
         reason = changes["mean_absolute_error"]["note"] or "nothing changed"
         return False, f"the 95 % interval of the change could not be computed: {reason}"
-    if not shown:
+    if not improvements:
         return False, "no change is significant"
-    return True, " and ".join(shown)
+    return True, " and ".join(improvements)
 
 
 TITLES = {"srcc": "SRCC", "mean_absolute_error": "mean absolute error"}

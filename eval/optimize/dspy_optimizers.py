@@ -99,7 +99,7 @@ class Student(dspy.Module):
 
     def named_parameters(self) -> list[tuple[str, Any]]:
         """List the stage's predictors, also of a compiled program, which DSPy skips as a part of another module."""
-        return [(f"program.{name}", each) for name, each in self.program.named_parameters()]
+        return [(f"program.{name}", parameter) for name, parameter in self.program.named_parameters()]
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         """Return the result; an unusable answer gives a prediction without a result. An outage ends the run."""
@@ -132,10 +132,10 @@ def gepa_for(
         raise UserError(f"GEPA needs at least {2 * FEWEST} labeled questions to tune on, got {len(pool)}")
     first = first_places(random.Random(seed), len(pool))
     others = [place for place in range(len(pool)) if place not in first]
-    asked = [example_of(pool[place]) for place in [*first, *others]]
+    examples = [example_of(pool[place]) for place in [*first, *others]]
     # A validation costs its size each time; a fifth of the budget buys five of them.
-    half = max(FEWEST, min(len(asked) // 2, count.budget // 5))
-    batch = min(BATCH, len(asked) - half)
+    half = max(FEWEST, min(len(examples) // 2, count.budget // 5))
+    batch = min(BATCH, len(examples) - half)
     gepa = dspy.GEPA(
         metric,
         # GEPA checks its budget only before a proposal, which takes two batches and a validation.
@@ -147,7 +147,7 @@ def gepa_for(
         # With its cache gepa 0.1.4 confuses scores of the training questions with those of validation.
         gepa_kwargs={"cache_evaluation": False},
     )
-    return gepa, {"trainset": asked[half:], "valset": asked[:half]}
+    return gepa, {"trainset": examples[half:], "valset": examples[:half]}
 
 
 def _watched(optimizer: DSPyOptimizer, count: Count) -> Any:
@@ -155,23 +155,23 @@ def _watched(optimizer: DSPyOptimizer, count: Count) -> Any:
     watched: Any = copy(optimizer)
     if isinstance(optimizer, dspy.GEPA):
         watched.metric_fn = _raising(watched.metric_fn)
-        given = watched.gepa_kwargs.get("stop_callbacks") or []
-        stops = [lambda state: bool(count.ended), *(given if isinstance(given, Sequence) else [given])]
+        callbacks = watched.gepa_kwargs.get("stop_callbacks") or []
+        stops = [lambda state: bool(count.ended), *(callbacks if isinstance(callbacks, Sequence) else [callbacks])]
         watched.gepa_kwargs = {**watched.gepa_kwargs, "stop_callbacks": stops}
     elif getattr(optimizer, "metric", None) is not None:
         watched.metric = _raising(watched.metric)
     return watched
 
 
-def _raising(given: Callable[..., Any]) -> Callable[..., Any]:
+def _raising(metric_fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a metric that raises ``Stopped`` for any error, and gives 0 where the program gave no result."""
 
-    @wraps(given)
+    @wraps(metric_fn)
     def marked(gold: dspy.Example, made: dspy.Prediction | None, *more: Any) -> Any:
         if failure := failure_of(made):
             return dspy.Prediction(score=0.0, feedback=failure) if len(more) > 1 else 0.0
         try:
-            return given(gold, made, *more)
+            return metric_fn(gold, made, *more)
         except Exception as error:
             raise Stopped from error
 
@@ -191,39 +191,47 @@ def tuned_by_dspy(
     Raises ``dspy.LMError`` for an outage, and what a metric raised.
     """
     originals = {name: signature.instructions for name, signature in signatures.items()}
-    found = Searched(dict(originals), ended=f"{type(optimizer).__name__} ended")
+    searched = Searched(dict(originals), ended=f"{type(optimizer).__name__} ended")
     outage = Outage()
     try:
         with within(count.limits), dspy.context(callbacks=[*dspy.settings.callbacks, outage]):
             if isinstance(optimizer, dspy.MIPROv2):
                 sets["program_aware_proposer"] = False  # the default would send the source code of this package
             made = _watched(optimizer, count).compile(Student(program, signatures, count), **sets)
-        _take_over(program, made.program, pool, found)
+        _take_over(program, made.program, pool, searched)
     except Stopped as stopped:
         if not isinstance(stopped.__cause__, LimitReached):
             raise stopped.__cause__ or stopped from None
-        found.ended = str(stopped.__cause__)
-    found.spent, found.used = count.taken, len(count.questions)
-    found.tried = len(count.instructions - {tuple(originals.values())})
-    found.ended = count.ended or found.ended
-    if not found.proposals and not count.ended:
+        searched.ended = str(stopped.__cause__)
+    searched.spent, searched.used = count.taken, len(count.questions)
+    searched.tried = len(count.instructions - {tuple(originals.values())})
+    searched.ended = count.ended or searched.ended
+    if not searched.proposals and not count.ended:
         if outage.error and not isinstance(outage.error, LimitReached):
             raise outage.error
-        found.ended = f"{found.ended}; it changed no prompt"
-    return found
+        searched.ended = f"{searched.ended}; it changed no prompt"
+    return searched
 
 
-def _take_over(program: AgenticIQA, made: AgenticIQA, pool: Sequence[TuningQuestion], found: Searched) -> None:
+def _take_over(program: AgenticIQA, made: AgenticIQA, pool: Sequence[TuningQuestion], searched: Searched) -> None:
     """Copy the changed instructions and worked examples of an optimized program to the outcome, after checking each."""
     before, after = prompts_of(program), prompts_of(made)
-    signatures = {name: each.signature for name, each in program.named_predictors()}
+    signatures = {name: predictor.signature for name, predictor in program.named_predictors()}
     for name, predictor in made.named_predictors():
         text, original = predictor.signature.instructions, signatures[name]
-        if fault := broken(text, original) or quoted(text, original.instructions, pool):
-            found.refused.append(fault)
+        if reason := broken(text, original) or quoted(text, original.instructions, pool):
+            searched.refused.append(reason)
         elif after[name] != before[name]:
-            found.best[name], found.demos[name] = text, complete_examples(predictor)
-            added = added_sentences(original.instructions, text) or f"{len(found.demos[name])} worked examples"
-            found.steps.append(
-                Step(len(found.steps) + 1, 0, dict(found.best), name, taken=True, why="by the optimizer", added=added)
+            searched.best[name], searched.demos[name] = text, complete_examples(predictor)
+            added = added_sentences(original.instructions, text) or f"{len(searched.demos[name])} worked examples"
+            searched.steps.append(
+                Step(
+                    len(searched.steps) + 1,
+                    0,
+                    dict(searched.best),
+                    name,
+                    taken=True,
+                    why="by the optimizer",
+                    added=added,
+                )
             )

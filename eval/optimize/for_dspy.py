@@ -52,8 +52,8 @@ def example_of(question: TuningQuestion) -> dspy.Example:
     if options := options_of(question):
         inputs["options"] = options
     labels = {"mos": question.target, "answer": question.answer, "distortion": question.distortion}
-    given = {name: label for name, label in labels.items() if label is not None}
-    return dspy.Example(inputs | given).with_inputs(*inputs)
+    known = {name: label for name, label in labels.items() if label is not None}
+    return dspy.Example(inputs | known).with_inputs(*inputs)
 
 
 def metric(

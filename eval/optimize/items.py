@@ -86,7 +86,7 @@ class Assessed:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Assessed":
         """Return the result that ``asdict`` converted."""
-        known: dict[str, Any] = {each.name: row[each.name] for each in fields(cls) if each.name in row}
+        known: dict[str, Any] = {entry.name: row[entry.name] for entry in fields(cls) if entry.name in row}
         tuples: dict[str, Any] = {name: tuple(value) for name, value in known.items() if isinstance(value, list)}
         return cls(**(known | tuples))
 
@@ -107,26 +107,26 @@ def questions_of(
     """Return the questions that a stage is tuned on. Raises UserError if the labels have none."""
     images = [label for label in labels if isinstance(label, LabeledImage)]
     items = [label for label in labels if isinstance(label, Item)]
-    found = [label for label in labels if isinstance(label, TuningQuestion)]
+    questions = [label for label in labels if isinstance(label, TuningQuestion)]
     if stage in ("scoring", "all") and images:
         scale = scale or mos_scale([label.mos for label in images])
-        found += [rating(label, scale) for label in images]
+        questions += [rating(label, scale) for label in images]
     elif stage == "detection":
         for label in images:
             category = fold_distortion(label.distortion) if label.distortion else None
             if category:
                 about = (label.image, DEFAULT_QUERY, label.content, label.reference)
-                found.append(TuningQuestion(*about, distortion=category))
+                questions.append(TuningQuestion(*about, distortion=category))
     elif stage == "answering":
-        for asked in asked_of(items):
-            if asked.truth:
-                item, options = asked.item, tuple(asked.options.values())
-                found.append(
-                    TuningQuestion(item.image, item.query, item.content, item.reference, options, answer=asked.truth)
+        for choice in asked_of(items):
+            if choice.truth:
+                item, options = choice.item, tuple(choice.options.values())
+                questions.append(
+                    TuningQuestion(item.image, item.query, item.content, item.reference, options, answer=choice.truth)
                 )
-    if not found:
+    if not questions:
         raise UserError(f"--stage {stage} needs {LABELS[stage]}, but the labels have none")
-    return found
+    return questions
 
 
 def split_by_content(
@@ -180,12 +180,12 @@ def assessed_of(result: Any, calls: dict[str, dict[str, dict[str, str]]]) -> Ass
 def _on_evidence(evidence: ExecutorOutput, rejected: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Describe the evidence, the failures and the rejected answers in words."""
     if evidence.distortion_analysis:
-        found = [
-            f"{each.type} in {region} ({each.severity})"
+        distortions = [
+            f"{finding.type} in {region} ({finding.severity})"
             for region, rows in evidence.distortion_analysis.items()
-            for each in rows
+            for finding in rows
         ]
-        yield f"Distortions found: {', '.join(found) or 'none'}."
+        yield f"Distortions found: {', '.join(distortions) or 'none'}."
     for part, why in evidence.failures.items():
         yield f"{part} gave no result: {why}."
     for stage, reasons in rejected.items():

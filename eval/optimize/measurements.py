@@ -72,8 +72,8 @@ class Measurements:
             for key, question in questions.items()
         }
         key_of = {id(job): key for key, job in jobs.items()}
-        asked = cast(AgenticIQA, Traced(program))
-        outcomes = assess_many(asked, jobs.values(), self.workers, _assessed, stop_when=_ends_the_run)
+        traced = cast(AgenticIQA, Traced(program))
+        outcomes = assess_many(traced, jobs.values(), self.workers, _assessed, stop_when=_ends_the_run)
         for job, outcome in self.progress(outcomes, len(jobs)):
             if not isinstance(outcome, Exception):
                 yield key_of[id(job)], outcome
@@ -98,8 +98,8 @@ class Traced(dspy.Module):
             result = self.program(**inputs)
         name_of = {id(predictor): name for name, predictor in all_predictors(self.program).items()}
         calls = {
-            name_of[id(predictor)]: {"inputs": _texts(given), "outputs": _texts(dict(answer))}
-            for predictor, given, answer in trace
+            name_of[id(predictor)]: {"inputs": _texts(values), "outputs": _texts(dict(answer))}
+            for predictor, values, answer in trace
             if id(predictor) in name_of
         }
         return dspy.Prediction(result=result, calls=calls)
@@ -146,11 +146,11 @@ def unreached(program: AgenticIQA, predictors: Iterable[str], first_pass: Sequen
     answered = {name for assessed in first_pass for name in assessed.answered}
     if not answered:
         return {}
-    asked = {stage for assessed in first_pass for stage in assessed.asked}
+    stages_asked = {stage for assessed in first_pass for stage in assessed.asked}
     stage_of = {name: part.stage for name, part in program.named_sub_modules() if isinstance(part, CheckedPredict)}
 
     def why(predictor: str) -> str:
         stages = {stage for name, stage in stage_of.items() if f"self.{predictor}".startswith(f"{name}.")}
-        return NEVER_VALID if stages & asked else NEVER_ASKED.format(n=len(first_pass))
+        return NEVER_VALID if stages & stages_asked else NEVER_ASKED.format(n=len(first_pass))
 
     return {name: why(name) for name in predictors if name not in answered}

@@ -76,8 +76,8 @@ def mark_of(stage: Stage, assessed: Assessed, question: TuningQuestion) -> float
         return 0.0 if assessed.fused is None else 1 - abs(assessed.fused - (question.target or 0.0)) / WIDEST
     if stage == "answering":
         return float(assessed.final_answer == question.answer)
-    found = assessed.found or ()
-    return 2.0 / (1 + len(found)) if question.distortion in found else 0.0
+    distortions = assessed.found or ()
+    return 2.0 / (1 + len(distortions)) if question.distortion in distortions else 0.0
 
 
 def worst_first(stage: Stage, assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -> list[int]:
@@ -94,13 +94,13 @@ def gaps_of(assessed: Sequence[Assessed], questions: Sequence[TuningQuestion]) -
     A single rating is compared with its MOS as it is.
     """
     ratings = [_rating(one) for one in assessed]
-    given = np.array([rating for rating in ratings if rating is not None], dtype=float)
+    known = np.array([rating for rating in ratings if rating is not None], dtype=float)
     mos_values = np.array([question.target or 0.0 for question in questions])
-    if not len(given):
+    if not len(known):
         return [MISSING_ERROR] * len(assessed)
-    stretch = float(np.std(mos_values) / max(np.std(given), 0.2))
-    center, middle = float(np.mean(given)), float(np.mean(mos_values))
-    if len(given) == 1:
+    stretch = float(np.std(mos_values) / max(np.std(known), 0.2))
+    center, middle = float(np.mean(known)), float(np.mean(mos_values))
+    if len(known) == 1:
         stretch, center, middle = 1.0, 0.0, 0.0
     return [
         MISSING_ERROR if rating is None else middle + stretch * (rating - center) - mos
@@ -129,8 +129,8 @@ def _verdict(stage: Stage, assessed: Assessed, question: TuningQuestion, gap: fl
         said = f"The answer was {assessed.final_answer}, but {question.answer} is right."
         return f"{said} Its reason was: {assessed.reasoning}"
     if stage == "detection":
-        found = ", ".join(assessed.found or ()) or "nothing"
-        return f"The image has {question.distortion} and nothing else; found was {found}."
+        distortions = ", ".join(assessed.found or ()) or "nothing"
+        return f"The image has {question.distortion} and nothing else; found was {distortions}."
     rating = _rating(assessed)
     if rating is None:
         return "There was no usable answer: no level had a probability"

@@ -38,17 +38,17 @@ def write(tuned: Tuned, folder: Path, created_with: Mapping[str, Any]) -> None:
 
 def summary(tuned: Tuned) -> Iterator[str]:
     """Yield the outcome in lines: the search, the held-out figures before and after, what is kept, and what it took."""
-    found, figures = tuned.found, tuned.figures
-    measured = [step for step in found.steps if step.looked is not None]
+    search, figures = tuned.found, tuned.figures
+    measured = [step for step in search.steps if step.looked is not None]
     again = f", {sum(s.again is not None for s in measured)} measured again on other questions" if measured else ""
     yield (
-        f"Search: {found.spent} assessments, {found.proposals} proposals{again}, {sum(s.taken for s in found.steps)} "
-        f"accepted. End of the search: {found.ended}"
+        f"Search: {search.spent} assessments, {search.proposals} proposals{again}, "
+        f"{sum(step.taken for step in search.steps)} accepted. End of the search: {search.ended}"
     )
-    if found.used < tuned.counts.get("to tune on", 0):
-        yield f"{found.used} of the {tuned.counts['to tune on']} tuning questions were used. A larger budget uses more"
-    for reason in dict.fromkeys(found.refused):
-        yield f"Refused ({found.refused.count(reason)}): {reason}"
+    if search.used < tuned.counts.get("to tune on", 0):
+        yield f"{search.used} of the {tuned.counts['to tune on']} tuning questions were used. A larger budget uses more"
+    for reason in dict.fromkeys(search.refused):
+        yield f"Refused ({search.refused.count(reason)}): {reason}"
     held_out = f"{figures['images']} held-out images of {figures['contents']} scenes"
     yield f"{held_out}, before and after tuning (95 % intervals):"
     for name, title in TITLES.items():
@@ -81,18 +81,18 @@ def about_profile(tuned: Tuned) -> str:
 
 def attempts(tuned: Tuned) -> str:
     """Describe what the search tried, and why it found no better instruction."""
-    found = tuned.found
-    again = sum(step.again is not None for step in found.steps)
-    if found.tried:
-        tried = f"{found.tried} instructions were tried, and none was accepted"
-    elif found.steps or found.refused:
+    search = tuned.found
+    again = sum(step.again is not None for step in search.steps)
+    if search.tried:
+        tried = f"{search.tried} instructions were tried, and none was accepted"
+    elif search.steps or search.refused:
         tried = (
-            f"{len(found.refused)} proposals were refused and {len(found.steps)} measured. {again} of these were "
+            f"{len(search.refused)} proposals were refused and {len(search.steps)} measured. {again} of these were "
             "measured again on other questions, and none improved the result"
         )
     else:
         tried = "No instruction was proposed"
-    return f"{tried}. The search ended: {found.ended}."
+    return f"{tried}. The search ended: {search.ended}."
 
 
 def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, str, str]]:
@@ -110,7 +110,7 @@ def rows_of(figures: Mapping[str, Any], name: str) -> Iterator[tuple[str, str, s
 
 def page(tuned: Tuned) -> str:
     """Return the HTML page: verdict, held-out figures, changes of each instruction, learning curve and proposals."""
-    found = tuned.found
+    search = tuned.found
     values = {
         "title": f"Tuned prompts: {tuned.stage}",
         "tuned": tuned,
@@ -121,16 +121,16 @@ def page(tuned: Tuned) -> str:
             if name in tuned.figures
         ],
         "diffs": [
-            (name, _difference(text, found.best[name]))
+            (name, _difference(text, search.best[name]))
             for name, text in tuned.originals.items()
-            if found.best.get(name, text) != text
+            if search.best.get(name, text) != text
         ],
-        "unchanged": ", ".join(name for name, text in tuned.originals.items() if found.best.get(name, text) == text),
+        "unchanged": ", ".join(name for name, text in tuned.originals.items() if search.best.get(name, text) == text),
         "attempts": attempts(tuned),
         "about_profile": about_profile(tuned),
         "curve": _curve(tuned),
-        "steps": found.steps,
-        "refused": [(reason, found.refused.count(reason)) for reason in dict.fromkeys(found.refused)],
+        "steps": search.steps,
+        "refused": [(reason, search.refused.count(reason)) for reason in dict.fromkeys(search.refused)],
     }
     return render("optimize/report.html", values, {**PACKAGES, "optimize": PACKAGE})
 

@@ -123,7 +123,7 @@ class Search:
 
     def run(self, original: Texts) -> Searched:
         """Search, and measure the best on as many questions as the remaining budget allows."""
-        found = Searched(dict(original))
+        searched = Searched(dict(original))
         best, number = dict(original), 0
         try:
             if not self.may_go_on():
@@ -131,21 +131,21 @@ class Search:
             self.measured(best, self.first, keep=0)
             gainless = unusable = 0
             while gainless < GAINLESS and unusable < GIVE_UP and self.may_go_on():
-                taken, proposals = self._generation(found, best, number, 1 if found.steps else self.starts)
+                taken, proposals = self._generation(searched, best, number, 1 if searched.steps else self.starts)
                 gainless = 0 if taken else gainless + proposals
                 unusable = 0 if proposals else unusable + 1
                 if taken:
                     best, number = taken.texts, taken.number
-                    found.best = best
-            found.ended = KEPT_MONEY
+                    searched.best = best
+            searched.ended = KEPT_MONEY
             if unusable >= GIVE_UP:
-                found.ended = f"{GIVE_UP} reflections in a row gave no usable instruction"
+                searched.ended = f"{GIVE_UP} reflections in a row gave no usable instruction"
             elif gainless >= GAINLESS:
-                found.ended = f"{GAINLESS} proposals in a row brought no gain"
+                searched.ended = f"{GAINLESS} proposals in a row brought no gain"
         except BudgetSpent:
-            found.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
+            searched.ended = "the budget was spent" if self.may_go_on() else KEPT_MONEY
         except LimitReached as limit:
-            found.ended = str(limit)
+            searched.ended = str(limit)
         try:
             others = [place for place in range(self.size) if place not in self.first]
             self.random.shuffle(others)
@@ -153,30 +153,30 @@ class Search:
             if self.may_go_on():
                 self.measured(best, left[: max(self.budget - self.spent, 0)], keep=0)
         except LimitReached as limit:
-            found.ended = str(limit)
-        found.spent, found.used = self.spent, len({place for known in self.known.values() for place in known})
-        found.original_places, found.best_places = sorted(self._of(original)), sorted(self._of(best))
-        return found
+            searched.ended = str(limit)
+        searched.spent, searched.used = self.spent, len({place for known in self.known.values() for place in known})
+        searched.original_places, searched.best_places = sorted(self._of(original)), sorted(self._of(best))
+        return searched
 
-    def _generation(self, found: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
+    def _generation(self, searched: Searched, best: dict[str, str], number: int, count: int) -> tuple[Step | None, int]:
         """Try one proposal, or the best of several; return the step taken, if any, and the number of proposals."""
         looked_at = self.random.sample(sorted(self._of(best)), min(LOOK, max(3, len(self._of(best)) // 2)))
         steps: list[Step] = []
         for _ in range(count):
-            shown = self.random.sample(sorted(self._of(best)), min(3 * SHOWN, len(self._of(best))))
-            proposal = self.propose(best, shown, [self._of(best)[place] for place in shown], found.steps)
-            found.refused += proposal.refused
+            places = self.random.sample(sorted(self._of(best)), min(3 * SHOWN, len(self._of(best))))
+            proposal = self.propose(best, places, [self._of(best)[place] for place in places], searched.steps)
+            searched.refused += proposal.refused
             if proposal.texts is None or search_key(proposal.texts) in self.known:
                 continue
             added = added_sentences(best.get(proposal.predictor, ""), proposal.texts.get(proposal.predictor, ""))
             about = (proposal.texts, proposal.predictor)
-            step = Step(len(found.steps) + 1, number, *about, spent=self.spent, added=added)
+            step = Step(len(searched.steps) + 1, number, *about, spent=self.spent, added=added)
             step.why = "not measured: the budget was spent"
-            found.steps.append(step)
+            searched.steps.append(step)
             step.looked = self.gain(step.texts, best, looked_at)
             step.why, step.spent = "no gain in the first measurement", self.spent
             steps.append(step)
-        ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda each: each.looked or 0, default=None)
+        ahead = max((step for step in steps if (step.looked or 0) > 0), key=lambda step: step.looked or 0, default=None)
         for step in steps:
             if ahead and step is not ahead and (step.looked or 0) > 0:
                 step.why = "another proposal of the same round had a larger gain"

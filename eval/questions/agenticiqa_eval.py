@@ -29,9 +29,9 @@ def _items_of(rows: list[dict[str, Any]], folder: Path) -> Iterator[Item]:
     Raises KeyError, TypeError or ValueError for a row in another form.
     """
     for number, row in enumerate(rows):
-        given = row["options"]
-        letters = sorted(given) if isinstance(given, dict) else []
-        options = tuple(given[letter] for letter in letters) if letters else tuple(given)
+        offered = row["options"]
+        letters = sorted(offered) if isinstance(offered, dict) else []
+        options = tuple(offered[letter] for letter in letters) if letters else tuple(offered)
         mode, reference = row["reference_mode"], row.get("reference_path")
         if mode not in ("FR", "NR") or (mode == "FR") != bool(reference):
             raise ValueError(

@@ -37,27 +37,27 @@ def ask(
     ``name``, ``rotation``, ``groups`` and ``content``. It is appended as it comes. ``watch`` wraps the new
     rows, for progress. Raises the error that ended the run as ``benchmark.evaluate`` does.
     """
-    wanted = {asked.key: _identity(asked) for asked in questions} if results.length else {}
+    wanted = {choice.key: _identity(choice) for choice in questions} if results.length else {}
     finished = resume(results.outlines(), wanted, _row_identity).finished
     rows = dict(zip(finished, results.rows(finished.values()), strict=True))
-    todo = [asked for asked in questions if asked.key not in rows]
+    todo = [choice for choice in questions if choice.key not in rows]
     for row in watch(_new_rows(program, todo, results, workers), len(rows), len(questions)):
         rows[f"{row['name']}#{row['rotation']}"] = row
-    return [rows[asked.key] for asked in questions]
+    return [rows[choice.key] for choice in questions]
 
 
-def marked_choice(asked: AskedItem, row: Mapping[str, Any]) -> Row:
+def marked_choice(choice: AskedItem, row: Mapping[str, Any]) -> Row:
     """Return the marks of an answer to a question with options.
 
     ``truth`` and ``answer`` are letters. An answer outside the options (also "Unable to determine", or a failure) has
     ``answer`` null, is ``unparsed`` and not ``correct``; no option is guessed instead.
     """
     said = row.get("final_answer")
-    answer = said if said in asked.options else None
+    answer = said if said in choice.options else None
     return {
-        "truth": asked.truth,
+        "truth": choice.truth,
         "answer": answer,
-        "correct": answer == asked.truth,
+        "correct": answer == choice.truth,
         "unparsed": answer is None,
     }
 
@@ -69,17 +69,17 @@ def _new_rows(
     workers: int,
 ) -> NewRows:
     stop = StopRule(workers)
-    for asked, job, outcome in _outcomes(program, questions, workers, stop):
+    for choice, job, outcome in _outcomes(program, questions, workers, stop):
         if isinstance(outcome, LimitReached):
             continue
         made = _failed(job, outcome) if isinstance(outcome, Exception) else outcome
         row = {
             **made,
-            "name": asked.item.name,
-            "rotation": asked.rotation,
-            "content": asked.item.content,
-            "groups": dict(asked.item.groups),
-            **marked_choice(asked, made),
+            "name": choice.item.name,
+            "rotation": choice.rotation,
+            "content": choice.item.content,
+            "groups": dict(choice.item.groups),
+            **marked_choice(choice, made),
         }
         results.append(row)
         yield row
@@ -96,9 +96,9 @@ def _outcomes(
     waiting: dict[int, AskedItem] = {}  # items by the job's id, as two questions of a set may be the same
 
     def jobs() -> Iterable[Job]:
-        for asked in questions:
-            job = asked.job
-            waiting[id(job)] = asked
+        for choice in questions:
+            job = choice.job
+            waiting[id(job)] = choice
             yield job
 
     def should_stop(outcome: object) -> bool:
@@ -119,10 +119,10 @@ def _failed(job: Job, error: Exception) -> Row:
     }
 
 
-def _identity(asked: AskedItem) -> Identity:
-    item, question = asked.item, _as_text(asked.item.query, asked.options)
+def _identity(choice: AskedItem) -> Identity:
+    item, question = choice.item, _as_text(choice.item.query, choice.options)
     return Identity(
-        asked.key, digest_of(item.image), item.content, digest_of(item.reference), question, run_fingerprint=None
+        choice.key, digest_of(item.image), item.content, digest_of(item.reference), question, run_fingerprint=None
     )
 
 

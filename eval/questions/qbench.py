@@ -93,7 +93,7 @@ def _read_qbench(folder: Path, split: str) -> Iterator[Item]:
 
 def _read_abench(folder: Path, split: str) -> Iterator[Item]:
     for row, image in _rows(folder, split):
-        part, *_, leaf = (each.strip() for each in str(row["category"]).split("->"))
+        part, *_, leaf = (name.strip() for name in str(row["category"]).split("->"))
         yield _item(row, image, {"part": part, "category": leaf})
 
 

@@ -149,7 +149,7 @@ def items_sha256(items: Sequence[Item]) -> str:
 
 def file_of(folder: Path, name: str, *below: str) -> Path:
     """Return the file with a name, from the first of the folders ``below`` that has it, or from ``folder`` itself."""
-    return next((folder / each / name for each in below if (folder / each / name).is_file()), folder / name)
+    return next((folder / part / name for part in below if (folder / part / name).is_file()), folder / name)
 
 
 def index_of(truth: str, options: Sequence[str]) -> int | None:
@@ -191,5 +191,5 @@ def _unusable(item: Item) -> str:
 def _refuse_missing_images(task: QuestionTask, items: Sequence[Item]) -> None:
     wanted = dict.fromkeys(file for item in items for file in (item.image, item.reference) if file)
     if missing := [file for file in wanted if not file.is_file()]:
-        shown = ", ".join(map(str, missing[:MISSING_SHOWN]))
-        raise UserError(f"{task.name}: {len(missing)} images are missing, such as {shown}; get {task.source}")
+        examples = ", ".join(map(str, missing[:MISSING_SHOWN]))
+        raise UserError(f"{task.name}: {len(missing)} images are missing, such as {examples}; get {task.source}")

@@ -208,12 +208,12 @@ def _rates(tool: str) -> float:
 
 def columns_of(rows: Iterable[Row], fusion: ScoreFusion | None = None) -> Columns:
     """Return the columns of rows, which are read once and not kept; ``fusion`` is that of the program."""
-    found = Columns(fusion)
+    columns = Columns(fusion)
     for row in rows:
-        found.add(row)
-    if not found.names:
-        found._scorers.setdefault(found.first)
-    return found
+        columns.add(row)
+    if not columns.names:
+        columns._scorers.setdefault(columns.first)
+    return columns
 
 
 def _reason(row: Row) -> str:
