@@ -72,24 +72,24 @@ Options: TypeAlias = "tuple[Option | Group, ...]"
 
 def flat(options: Options) -> Iterator[Option]:
     """Yield the options, also those in groups."""
-    for each in options:
-        if isinstance(each, Group):
-            yield from flat(each.options)
+    for option in options:
+        if isinstance(option, Group):
+            yield from flat(option.options)
         else:
-            yield each
+            yield option
 
 
 def keys(fields: type) -> tuple[Option, ...]:
     """Return the options that the fields of a class declare; an option that is not given changes no key."""
-    found = []
+    options = []
     for name, hint in get_type_hints(fields, include_extras=True).items():
-        (option,) = (each for each in hint.__metadata__ if isinstance(each, Option))
-        kind = next(each for each in (*get_args(hint.__origin__), hint.__origin__) if each is not type(None))
+        (option,) = (part for part in hint.__metadata__ if isinstance(part, Option))
+        kind = next(part for part in (*get_args(hint.__origin__), hint.__origin__) if part is not type(None))
         choices = get_args(hint.__origin__) if isinstance(kind, str) else ()
-        least = next((each.ge for each in hint.__metadata__ if isinstance(each, Ge)), None)
+        least = next((part.ge for part in hint.__metadata__ if isinstance(part, Ge)), None)
         kinds: dict[str, Any] = {"type": str if choices else kind, "choices": choices, "at_least": least}
-        found.append(replace(option, dest=name, key=True, **kinds))
-    return tuple(found)
+        options.append(replace(option, dest=name, key=True, **kinds))
+    return tuple(options)
 
 
 @dataclass(frozen=True)

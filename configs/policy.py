@@ -47,7 +47,7 @@ class GatePolicy(Section):
     def looks_at_files(self) -> bool:
         """Whether any of ``FILE_CHECKS`` is set; these need the file, not only a saved result."""
         sides = (self.min_short_side, self.max_long_side, self.aspect, self.min_effective_side)
-        return any(each is not None for each in (*sides, self.min_jpeg_quality))
+        return any(limit is not None for limit in (*sides, self.min_jpeg_quality))
 
 
 def load_policy(path: str | os.PathLike[str] | None) -> GatePolicy:

@@ -152,10 +152,10 @@ class FusionConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _file_or_section(cls, given: object) -> object:
-        if given == "documents":
+    def _file_or_section(cls, value: object) -> object:
+        if value == "documents":
             return {"rule": "paper", "eta": 1, "model_error": 0, "mean": "plain"}
-        return {"profile": given} if isinstance(given, str) else given
+        return {"profile": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _profile_stands_alone(self) -> "FusionConfig":
@@ -214,9 +214,9 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
 
     @field_validator(*STAGES, mode="before")
     @classmethod
-    def _with_the_stages_own_defaults(cls, given: object) -> object:
+    def _with_the_stages_own_defaults(cls, section: object) -> object:
         """Keep only the values that were set in a plain ``StageConfig``; the rest gets the defaults of the stage."""
-        return given.model_dump(exclude_unset=True) if type(given) is StageConfig else given
+        return section.model_dump(exclude_unset=True) if type(section) is StageConfig else section
 
     def with_backend(self, backend: str, api_base: str | None = None) -> "Config":
         """Return the configuration with every stage on one backend and no fallback; nothing is sent elsewhere.
@@ -297,13 +297,13 @@ class Config(Section, AdapterKey, ModelKeys, ImageSettings):  # type: ignore[mis
     @property
     def sections(self) -> dict[str, StageConfig]:
         """The sections that may ask a model, by name: the four stages, and ``levels`` where it is set."""
-        found: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}
-        return found if self.levels is None else {**found, "levels": self.levels}
+        stages: dict[str, StageConfig] = {name: getattr(self, name) for name in STAGES}
+        return stages if self.levels is None else {**stages, "levels": self.levels}
 
     @property
     def image_settings(self) -> ImageSettings:
         """The keys that determine how images are read and sent."""
-        return ImageSettings(**{each.name: getattr(self, each.name) for each in fields(ImageSettings)})
+        return ImageSettings(**{key.name: getattr(self, key.name) for key in fields(ImageSettings)})
 
     @property
     def is_offline(self) -> bool:
@@ -354,8 +354,8 @@ def _checked(model: type[M], value: object, name: str) -> M:
 
 def _with_paths_from(folder: Path, config: Config) -> Config:
     """Return the configuration with relative paths of adapter, prompts and profile resolved from ``folder``."""
-    given = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
-    changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in given.items() if path}
+    paths = {"adapter": config.adapter, "prompts": config.prompts, "profile": config.fusion.profile}
+    changes: dict[str, object] = {key: str(folder / Path(path).expanduser()) for key, path in paths.items() if path}
     if profile := changes.pop("profile", None):
         changes["fusion"] = config.fusion.model_copy(update={"profile": str(profile)})
     return config.model_copy(update=changes)

@@ -111,8 +111,8 @@ class AgenticIQA(SavedProgram):
     ) -> None:
         super().__init__()
         require_stages(planner=planner, executor=executor, summarizer=summarizer, replan=replan)
-        given = (planner, executor, summarizer, replan)
-        if backend is not None and all(given):
+        stages = (planner, executor, summarizer, replan)
+        if backend is not None and all(stages):
             raise WrongArgument(f"backend={backend!r} has no effect, because every stage is given; leave it out")
         if lm is not None and backend is not None:
             raise WrongArgument(f"lm and backend={backend!r} both select the model; give only one of them")
@@ -136,7 +136,7 @@ class AgenticIQA(SavedProgram):
         own = {"max_side": max_side, "max_pixels": max_pixels, "align": align}
         changes: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
         self.image_settings = replace(image_settings, **changes)
-        self.backend = "custom" if any(given) else backend or AMBIENT
+        self.backend = "custom" if any(stages) else backend or AMBIENT
         self.keep_history = keep_history
         self.version = version("agenticiqa")
         if lm is not None:
@@ -221,10 +221,10 @@ class AgenticIQA(SavedProgram):
         Raises:
             ValueError: The stages use different models.
         """
-        asked = [question.models[0] for question in self.questions]
-        if len({lm.model for lm in asked}) > 1:
-            raise ValueError(f"the stages use different models: {', '.join(sorted({lm.model for lm in asked}))}")
-        return max(asked, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
+        models = [question.models[0] for question in self.questions]
+        if len({lm.model for lm in models}) > 1:
+            raise ValueError(f"the stages use different models: {', '.join(sorted({lm.model for lm in models}))}")
+        return max(models, key=lambda lm: lm.kwargs.get("max_tokens") or 0, default=None)
 
     def inspect_history(self, n: int = 1, file: TextIO | None = None) -> None:
         """Print the last model calls, as ``dspy.Module.inspect_history`` does, or how to record them.
@@ -573,9 +573,9 @@ def asked_backend(program: AgenticIQA) -> str:
 
     Raises BackendError if a predictor has no model.
     """
-    asked = [(question, question.models[0]) for question in program.questions]
-    given = {without_place(lm.model): None for question, lm in asked if lm not in question.backend.lms}
-    if not given:
+    models = [(question, question.models[0]) for question in program.questions]
+    names = {without_place(lm.model): None for question, lm in models if lm not in question.backend.lms}
+    if not names:
         return program.backend
-    all_given = all(lm not in question.backend.lms for question, lm in asked)
-    return ", ".join(given if all_given else [program.backend, *given])
+    all_replaced = all(lm not in question.backend.lms for question, lm in models)
+    return ", ".join(names if all_replaced else [program.backend, *names])

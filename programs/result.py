@@ -71,9 +71,9 @@ class RunRecord:
 
     def noted(self, result: R) -> R:
         """Record the rejected answers of a stage's result, and return the result."""
-        for asked, reasons in result.rejected_answers.items():
+        for stage, reasons in result.rejected_answers.items():
             if reasons:
-                self.rejected_answers.setdefault(asked, []).extend(reasons)
+                self.rejected_answers.setdefault(stage, []).extend(reasons)
         return result
 
 
@@ -187,8 +187,8 @@ class Assessment(dspy.Prediction):
     def __repr__(self) -> str:
         """Return one line: the image, the score or the answer, and the main distortions."""
         image, evidence = self.get("image"), self.get("executor_evidence")
-        named = [f"{item.severity} {item.type}" for _, item in distortions_of(evidence) if item.severity != NONE]
-        parts = [_headline(self), ", ".join(dict.fromkeys(named[:NAMED]))]
+        distortions = [f"{item.severity} {item.type}" for _, item in distortions_of(evidence) if item.severity != NONE]
+        parts = [_headline(self), ", ".join(dict.fromkeys(distortions[:NAMED]))]
         name = f" of {image.source}" if isinstance(image, LoadedImage) else ""
         return f"<Assessment{name}: {'; '.join(filter(None, parts))}>"
 
@@ -239,10 +239,10 @@ def sent_forms(result: Assessment) -> dict[str, str] | None:
     if not result.capabilities:
         return None
     forms = [[f"image/{form}" for form in used["image_formats"] or ()] for used in result.capabilities.values()]
-    given = {"image": result.image, "reference": result.reference}
+    images = {"image": result.image, "reference": result.reference}
     return {
-        name: " or ".join(dict.fromkeys((image.sent_as(each) if each else image).sent for each in forms))
-        for name, image in given.items()
+        name: " or ".join(dict.fromkeys((image.sent_as(form) if form else image).sent for form in forms))
+        for name, image in images.items()
         if image
     }
 

@@ -58,7 +58,7 @@ class SavedProgram(ImageProgram):
         Returns:
             The predictors by name, without the frozen ones.
         """
-        return [(name, each) for name, each in super().named_parameters() if name not in self.frozen]
+        return [(name, parameter) for name, parameter in super().named_parameters() if name not in self.frozen]
 
     def set_lm(self, lm: dspy.BaseLM | None) -> None:
         """Apply a model to every predictor, also to the frozen ones.
@@ -66,8 +66,8 @@ class SavedProgram(ImageProgram):
         Args:
             lm: The model, or ``None`` for that of DSPy's settings or of the configuration.
         """
-        for each in all_predictors(self).values():
-            each.lm = lm
+        for predictor in all_predictors(self).values():
+            predictor.lm = lm
 
     def save(
         self,
@@ -109,8 +109,8 @@ class SavedProgram(ImageProgram):
 
 def all_predictors(program: dspy.Module) -> dict[str, dspy.Predict]:
     """Return every predictor by name, also the frozen ones, which ``named_predictors`` hides from optimizers."""
-    found = dspy.Module.named_parameters(program)
-    return {name: each for name, each in found if isinstance(each, dspy.Predict)}
+    parameters = dspy.Module.named_parameters(program)
+    return {name: parameter for name, parameter in parameters if isinstance(parameter, dspy.Predict)}
 
 
 def fingerprints(program: dspy.Module) -> dict[str, str]:
@@ -259,25 +259,25 @@ def vetted(predictor: dspy.Predict, state: Mapping[str, Any], folder: Path) -> d
     for any other path, for a URL, and for DSPy's image marker anywhere but around one embedded image.
     """
     images = image_fields(predictor.signature)
-    demos = [{name: _vetted(each, folder, name in images) for name, each in demo.items()} for demo in state["demos"]]
+    demos = [{name: _vetted(value, folder, name in images) for name, value in demo.items()} for demo in state["demos"]]
     return {**state, "signature": _vetted(state["signature"], folder, False), "demos": demos}
 
 
 def _vetted(value: Any, folder: Path, is_image: bool) -> Any:
     if isinstance(value, dict) and not is_image:
-        return {_vetted(name, folder, False): _vetted(each, folder, False) for name, each in value.items()}
+        return {_vetted(name, folder, False): _vetted(part, folder, False) for name, part in value.items()}
     if isinstance(value, list) and not is_image:
-        return [_vetted(each, folder, False) for each in value]
+        return [_vetted(part, folder, False) for part in value]
     if isinstance(value, str) and MARKER in value:
         return _one_embedded(value)
     if not is_image or value is None or (isinstance(value, str) and value.startswith(EMBEDDED)):
         return value
-    shown = excerpt(repr(value), 100)
+    quoted = excerpt(repr(value), 100)
     if not isinstance(value, str) or _ADDRESS.match(value):
-        raise StateError(f"the image of an example is {shown}: expected an embedded image, or a file beside it")
+        raise StateError(f"the image of an example is {quoted}: expected an embedded image, or a file beside it")
     file, within = (folder / value).resolve(), folder.resolve()
     if not file.is_relative_to(within):
-        raise StateError(f"the image of an example is {shown}, outside the folder of the prompts; move it there")
+        raise StateError(f"the image of an example is {quoted}, outside the folder of the prompts; move it there")
     return str(file)
 
 

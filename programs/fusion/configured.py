@@ -41,15 +41,15 @@ def fusion_of(config: Config, tools: Mapping[str, Tool], backend: Backend | None
 
 def refuse_foreign(profile: FusionProfile, name: str, backend: Backend, tools: Mapping[str, Tool]) -> None:
     """Raise UserError if a profile was fitted for another model, for missing tools, or for other curves."""
-    shown = f"fusion profile {Path(name).name}"
-    asked = [backend_shown(lm.model) for lm in backend.lms]
-    if profile.backend and asked and profile.backend != asked[0]:
-        raise UserError(f"{shown}: fitted for {profile.backend}, but {asked[0]} gives the score; {AGAIN}")
+    title = f"fusion profile {Path(name).name}"
+    backends = [backend_shown(lm.model) for lm in backend.lms]
+    if profile.backend and backends and profile.backend != backends[0]:
+        raise UserError(f"{title}: fitted for {profile.backend}, but {backends[0]} gives the score; {AGAIN}")
     if missing := [tool for tool in profile.toolset if tool not in tools]:
-        raise UserError(f"{shown}: fitted with unavailable tools ({', '.join(missing)}); {AGAIN}")
+        raise UserError(f"{title}: fitted with unavailable tools ({', '.join(missing)}); {AGAIN}")
     if profile.curves and profile.curves != curves_digest(profile.toolset, tools):
         raise UserError(
-            f"{shown}: fitted with other tool curves of {', '.join(profile.toolset)}; use those, or {AGAIN}"
+            f"{title}: fitted with other tool curves of {', '.join(profile.toolset)}; use those, or {AGAIN}"
         )
 
 

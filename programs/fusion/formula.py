@@ -104,7 +104,7 @@ class ScoreFusion:
         """The rule and all its parameters for the description of a run, as JSON types."""
         kind = type(self)
         own_rule = f"{kind.__qualname__} {source_digest(kind)}"
-        rule = next((name for name, each in RULES.items() if each is kind), own_rule)
+        rule = next((name for name, known in RULES.items() if known is kind), own_rule)
         parameters = {name: value if isinstance(value, JSON) else repr(value) for name, value in vars(self).items()}
         profile = digest(self.profile.model_dump(mode="json")) if self.profile else None
         return {"rule": rule, **parameters, "profile": profile}

@@ -96,10 +96,10 @@ def fused_score(
         without = fusion.fuse_scores(scores, equal, tool_error=tool_error)
         if source != "uniform":
             place = fusion.place(expectation)
-            shown = min(max(place, 1.0), 5.0)
-            apart = abs(shown - mean) if abs(shown - mean) >= _far_limit(profile, stated) else None
+            estimate = min(max(place, 1.0), 5.0)
+            apart = abs(estimate - mean) if abs(estimate - mean) >= _far_limit(profile, stated) else None
         if apart is not None:
-            how += f" The model's estimate ({shown:.1f}) differs strongly from the tool mean ({mean:.1f})."
+            how += f" The model's estimate ({estimate:.1f}) differs strongly from the tool mean ({mean:.1f})."
             how += f" Without the model, the score is {without:.1f}."
     if profile is None:
         error = stated or spread or UNKNOWN_ERROR

@@ -152,8 +152,8 @@ class Executor(StageModule):
 
     def _locate(self, work: "Work", earlier: Boxes | None) -> None:
         """Find the named regions, if any sub-task uses them, and if the locator found some for the ``earlier`` plan."""
-        named = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
-        work.boxes = {region: place_in_frame(region, work.image.size) for region in named}
+        regions = [region for region in work.plan.regions if region != GLOBAL] if work.plan.plan.any() else []
+        work.boxes = {region: place_in_frame(region, work.image.size) for region in regions}
         unplaced = [region for region, box in work.boxes.items() if box is None]
         sought = [box for region, box in (earlier or {}).items() if place_in_frame(region, work.image.size) is None]
         if unplaced and self.locate is not None and (any(sought) or not sought):
@@ -238,10 +238,10 @@ class Executor(StageModule):
         tool = get_tool(name, self.toolbox)
         return tool.rates_overall and tool.curve is not None
 
-    def _no_part_of_the_score(self, named: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
+    def _no_part_of_the_score(self, named_tools: list[str], calls: list[ToolCall], rates: bool) -> Iterator[str]:
         """Yield a sentence for each named tool without a curve and, for a rating, with a single property."""
         for call in calls:
-            if call.raw is None or not find_tool(call.tool, named):
+            if call.raw is None or not find_tool(call.tool, named_tools):
                 continue
             tool, gave = self.toolbox[call.tool], f"{call.tool} gave {with_unit(call.raw, call.unit)}"
             if tool.curve is None:

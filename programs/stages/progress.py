@@ -30,8 +30,8 @@ def log_started(image: LoadedImage, query: str, reference: LoadedImage | None, b
     """Log that the images are loaded and the question is valid."""
     size, name = list(image.size), reference.source if reference else None
     sentence = "%s, %d x %d pixels, reference %s, assessed by %s: %s"
-    shown = (image.source, *size, name or "none", backend, query)
-    _log("begun", sentence, *shown, size=size, reference=name, query=query, backend=backend)
+    values = (image.source, *size, name or "none", backend, query)
+    _log("begun", sentence, *values, size=size, reference=name, query=query, backend=backend)
 
 
 def checked_reference(check: ReferenceCheck) -> None:
@@ -96,8 +96,8 @@ def measured(call: ToolCall) -> None:
     """Log the score of one tool, or why it has none; its weight is not known before all tools have run."""
     score = "without a curve" if call.calibrated is None else f"calibrated {call.calibrated:.2f}"
     outcome = call.error or f"raw {with_unit(call.raw or 0.0, call.unit)}, {score}"
-    shown = (call.tool, call.region, call.distortion, outcome, call.ms)
-    _log("measured", "measured: %s on %s for %s: %s, %.1f ms", *shown, **call.model_dump(exclude={"weight"}))
+    values = (call.tool, call.region, call.distortion, outcome, call.ms)
+    _log("measured", "measured: %s on %s for %s: %s, %.1f ms", *values, **call.model_dump(exclude={"weight"}))
 
 
 def summarizing(
@@ -167,16 +167,16 @@ def replan(reason: str, iteration: int, limit: int) -> None:
 
 def asked(stage: str, attempt: int, attempts: int) -> None:
     """Log that a model is asked. The prompt is logged separately, at level DEBUG."""
-    shown = (stage, attempt, attempts)
-    _log("asked", "%s: request, attempt %d of %d", *shown, stage=stage, attempt=attempt, attempts=attempts)
+    values = (stage, attempt, attempts)
+    _log("asked", "%s: request, attempt %d of %d", *values, stage=stage, attempt=attempt, attempts=attempts)
 
 
 def answered(stage: str, attempt: int, spent: Spent, seconds: float) -> None:
     """Log an accepted answer with its calls, tokens and time."""
     usage = {**spent.to_json(), "cached": bool(spent.cached), "seconds": round(seconds, 3)}
     tokens = "from the cache" if spent.cached else f"{spent.input_tokens} + {spent.output_tokens} tokens"
-    shown = (stage, seconds, tokens)
-    _log("answered", "%s: answered in %.2f s, %s", *shown, stage=stage, attempt=attempt, **usage)
+    values = (stage, seconds, tokens)
+    _log("answered", "%s: answered in %.2f s, %s", *values, stage=stage, attempt=attempt, **usage)
 
 
 def rejected(turn: Mapping[str, Any], reasons: Sequence[str], seconds: float, evidence: str) -> None:
@@ -205,11 +205,11 @@ def fell_back(stage: str, model: str, error: Exception) -> None:
 def done(result: dspy.Prediction, seconds: float) -> None:
     """Log the final answer, with the calls, tokens and time of all stages."""
     spent, answer = total(result.usage_by_stage), result.final_answer
-    shown = f"{answer:.2f}" if isinstance(answer, float) else answer
+    answer_text = f"{answer:.2f}" if isinstance(answer, float) else answer
     _log(
         "done",
         "done: %s in %.2f s, %d calls, %d + %d tokens",
-        *(shown, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
+        *(answer_text, seconds, spent["calls"], spent["input_tokens"], spent["output_tokens"]),
         answer=answer,
         score=result.quality_score,
         iterations=result.iteration_count,
@@ -218,14 +218,14 @@ def done(result: dspy.Prediction, seconds: float) -> None:
     )
 
 
-def _log(step: str, sentence: str, *shown: Any, level: int = logging.INFO, **fields: Any) -> None:
+def _log(step: str, sentence: str, *values: Any, level: int = logging.INFO, **fields: Any) -> None:
     """Log a step: its sentence with the inserted values, and its fields (see ``events``)."""
-    logger.log(level, sentence, *shown, extra=event(step, **fields), stacklevel=2)
+    logger.log(level, sentence, *values, extra=event(step, **fields), stacklevel=2)
 
 
 def _counts(evidence: ExecutorOutput) -> tuple[int, int]:
     return sum(map(len, (evidence.distortion_analysis or {}).values())), len(evidence.scores)
 
 
-def _by_region(found: Mapping[str, Any]) -> str:
-    return "; ".join(f"{region}: {what or 'nothing'}" for region, what in found.items())
+def _by_region(findings: Mapping[str, Any]) -> str:
+    return "; ".join(f"{region}: {what or 'nothing'}" for region, what in findings.items())
