@@ -1,6 +1,6 @@
 """Convert the colors of a file to sRGB: by its ICC profile, by code points (cICP of PNG, nclx of AVIF, HEIC) or gAMA.
 
-A profile is applied with relative colorimetric intent and black point compensation; a profile of sRGB changes nothing.
+An ICC profile is applied with relative colorimetric intent and black point compensation; one of sRGB changes nothing.
 Code points are those of ITU-T H.273. HDR, PQ and HLG of ITU-R BT.2100, becomes SDR: light of 203 cd/m2, the reference
 white of ITU-R BT.2408, is white, and brighter light is clipped. The precedence is that of PNG, third edition, 13.14.
 """
@@ -44,7 +44,7 @@ SPACES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}  # Pillow mode of each ICC 
 SHOWN = {"L": "gray"}  # names of modes in messages
 SAME = 1  # levels of 255; the largest change by an ICC profile that counts as sRGB
 STEPS = np.linspace(0, 255, 9).round().astype(np.uint8)  # sample values of each channel, for this comparison
-LONGEST = 60  # characters of a profile's name in a note
+LONGEST = 60  # characters of an ICC profile's name in a note
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ KNOWN = {*SRGB_LIKE, *POWERS, *HDR}
 class Conversion:
     """A conversion of pixels of ``mode`` (RGB, L or CMYK) to sRGB, and its note; both empty for sRGB itself.
 
-    It uses the ``transform`` of a profile, or ``by_code``. Both are also ``None`` if the colors cannot be converted;
-    then ``is_doubtful`` is true, and the note has the reason. The note quotes the profile, which is untrusted text.
+    It uses the ``transform`` of an ICC profile, or ``by_code``. Both are also ``None`` for colors without a conversion.
+    Then ``is_doubtful`` is true, and the note has the reason. The note quotes the ICC profile, which is untrusted text.
     """
 
     mode: str
@@ -129,19 +129,19 @@ class Conversion:
 
 def conversion_of(image: Image.Image) -> Conversion:
     """Return the conversion of an opened image to sRGB, by the color information of the file with precedence."""
-    by_profile, codes, where = _by_profile(image), None, "nclx"
+    by_icc_profile, codes, where = _by_icc_profile(image), None, "nclx"
     if image.format == "PNG":
         codes, where = _cicp(image), "cICP"
     elif image.format in {"AVIF", "HEIF"}:
         codes = _nclx(image)
     goes_first = codes is not None and (where == "cICP" or codes[1] in HDR)
     if image.info.get("icc_profile") and not goes_first:
-        return by_profile
+        return by_icc_profile
     if codes:
-        return _by_code(by_profile.mode, *codes, where)
+        return _by_code(by_icc_profile.mode, *codes, where)
     if image.format == "PNG" and not {"icc_profile", "srgb"} & {*image.info}:
-        return _by_gamma(image, by_profile.mode)
-    return Conversion(by_profile.mode)
+        return _by_gamma(image, by_icc_profile.mode)
+    return Conversion(by_icc_profile.mode)
 
 
 def _by_code(mode: str, primaries: int, transfer: int, where: str) -> Conversion:
@@ -244,25 +244,25 @@ def _srgb_signal(light: Values) -> Values:
     )
 
 
-def _by_profile(image: Image.Image) -> Conversion:
-    """Return the conversion by the profile of an opened image, if it has one, for the mode in the file."""
+def _by_icc_profile(image: Image.Image) -> Conversion:
+    """Return the conversion by the ICC profile of an opened image, if it has one, for the mode in the file."""
     is_gray = image.mode[:1] in {"1", "L", "I"} and image.mode != "LAB"
     mode = "CMYK" if image.mode == "CMYK" else "L" if is_gray else "RGB"
-    profile = image.info.get("icc_profile")
-    if not profile or image.mode in {"LAB", "F"}:
+    icc_profile = image.info.get("icc_profile")
+    if not icc_profile or image.mode in {"LAB", "F"}:
         return Conversion(mode)
-    return _conversion(bytes(profile), mode)
+    return _conversion(bytes(icc_profile), mode)
 
 
 @lru_cache(maxsize=16)
-def _conversion(profile: bytes, mode: str) -> Conversion:
+def _conversion(icc_profile: bytes, mode: str) -> Conversion:
     from PIL import ImageCms
 
     try:
-        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        source = ImageCms.ImageCmsProfile(io.BytesIO(icc_profile))
         space = source.profile.xcolor_space.strip()
         name = ImageCms.getProfileDescription(source).strip()[:LONGEST]
-        if mode == "L" and space == "RGB" and _conversion(profile, "RGB") == Conversion("RGB"):
+        if mode == "L" and space == "RGB" and _conversion(icc_profile, "RGB") == Conversion("RGB"):
             return Conversion(mode)  # a gray copy of a photo often keeps its sRGB
         if SPACES.get(space) != mode:
             raise ValueError(
