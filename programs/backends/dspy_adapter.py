@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import dspy
 import pydantic
@@ -32,6 +32,12 @@ class SteadyAdapter(dspy.JSONAdapter):
     def __init__(self, form: Form = "off") -> None:
         super().__init__()
         self.form = form
+
+    def with_form(self, form: Form) -> Self:
+        """Return a copy, also of a subclass, that requests this form."""
+        changed = copy.copy(self)
+        changed.form = form
+        return changed
 
     def __call__(
         self,

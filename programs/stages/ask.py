@@ -267,8 +267,8 @@ class CheckedPredict(StageModule, Generic[A]):
         by_form = isinstance(adapter, SteadyAdapter)
         if engine is not None:
             features = replace(engine.requested(by_form=by_form, reads_tokens=self.reads_tokens), **fewer)
-        if by_form:
-            adapter = SteadyAdapter(features.form or "off")
+        if isinstance(adapter, SteadyAdapter):
+            adapter = adapter.with_form(features.form or "off")
         elif not self.adapter:
             adapter = showing_images(adapter)
         # DSPy's own trace would keep every image in memory. dspy.BestOfN and dspy.Refine extend the trace.

@@ -12,6 +12,7 @@ from dspy import lm15
 from pydantic import BaseModel, ConfigDict, Field
 
 from agenticiqa.programs.backends.choice import Backend
+from agenticiqa.programs.backends.dspy_adapter import SteadyAdapter
 from agenticiqa.programs.backends.run_context import recorded_usage
 from agenticiqa.programs.errors import Unanswered
 from agenticiqa.programs.stages.ask import LONGEST_LOGGED, CheckedPredict, Rejected
@@ -362,6 +363,19 @@ def test_dspy_itself_turns_the_marker_into_an_image() -> None:
     assert [part.url for part in engine.requests[0].messages[-1].parts if isinstance(part, lm15.ImagePart)] == [
         "http://host.invalid/x.png"
     ]
+
+
+def test_a_subclass_of_the_dspy_adapter_formats_the_request() -> None:
+    """The form of JSON is set on a copy, which keeps the class of the user's DSPy adapter."""
+
+    class Greeting(SteadyAdapter):
+        def format_system_message(self, signature: type[dspy.Signature]) -> str:
+            return f"Hello. {super().format_system_message(signature)}"
+
+    backend, engine = scripted_backend([say(1)])
+    with dspy.context(adapter=Greeting()):
+        asked(backend)(about())
+    assert text_of(engine.bodies[0]).startswith("Hello. ")
 
 
 def worst_level(arguments: Any, prediction: Any) -> float:
