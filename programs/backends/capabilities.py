@@ -23,10 +23,7 @@ logger = logging.getLogger(__name__)
 
 FEWER_LOGPROBS = 5  # alternatives per token, the maximum on some servers
 REFUSED = frozenset({400, 403, 422})  # 403: OpenAI, "You are not allowed to request logprobs from this model"
-OTHER_NAME: dict[TokenLimit | None, TokenLimit] = {
-    "max_tokens": "max_completion_tokens",
-    "max_completion_tokens": "max_tokens",
-}
+OTHER: dict[str | None, TokenLimit] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 # The words of a refused parameter; a refused value, such as a limit that is too large, has others.
 REFUSES_NAME = re.compile(r"not (supported|permitted|allowed)|un(supported|recognized|known|expected)", re.IGNORECASE)
 NAMES_LOGPROBS = re.compile(r"log.?prob", re.IGNORECASE)
@@ -95,14 +92,16 @@ class ModelFeatures:
     def without_refused(self, requested: RequestFeatures, error: dspy.LMError) -> dict[str, Any] | None:
         """Return a change to the features that avoids what the server refused; ``None`` if the error names no feature.
 
-        A feature that the server has accepted before is not the cause and is kept.
+        A feature that the server has accepted before is not the cause and is kept. The limit of tokens has two names,
+        so the provider's own is replaced and the other one is not, also if another question has replaced it already.
         """
         form, logprobs, limit = requested.form or "off", requested.logprobs or 0, requested.token_limit
         in_doubt, said = {form, logprobs, limit} - {"off", 0} - self._of_backend.accepted, str(error)
         if error.status not in REFUSED:
             return None
-        if limit in in_doubt and limit == self.token_limit and _refuses(said, limit):
-            return {"token_limit": OTHER_NAME[limit]}
+        is_first_name = limit in in_doubt and limit == self.provider.token_limit
+        if is_first_name and re.search(rf"\b{limit}\b", said) and REFUSES_NAME.search(said):
+            return {"token_limit": OTHER[limit]}
         if self.logprobs == "auto" and logprobs in in_doubt and NAMES_LOGPROBS.search(said):
             return {"logprobs": FEWER_LOGPROBS if logprobs > FEWER_LOGPROBS else 0}
         if self.structured_outputs == "auto" and form in in_doubt and NAMES_FORM.search(said):
@@ -129,7 +128,3 @@ class ModelFeatures:
     @property
     def _of_backend(self) -> Known:
         return _known.setdefault(self.backend, Known())
-
-
-def _refuses(said: str, parameter: str) -> bool:
-    return bool(re.search(rf"\b{parameter}\b", said) and REFUSES_NAME.search(said))

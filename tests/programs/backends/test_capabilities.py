@@ -258,6 +258,14 @@ def test_a_refused_name_of_the_token_limit_is_replaced_once_and_remembered(
     assert logged.endswith(f"later requests use token_limit {other}")
 
 
+def test_a_name_is_replaced_also_if_another_question_has_replaced_it_since_the_request() -> None:
+    features, refusal = features_of(stage()), "Unsupported parameter: 'max_tokens' is not supported with this model"
+    at_first = RequestFeatures(token_limit=features.token_limit)
+    features.keep({"token_limit": NAMES[1]})
+    change = features.without_refused(at_first, dspy.LMInvalidRequestError(refusal, status=400))
+    assert change == {"token_limit": NAMES[1]}
+
+
 BOTH_REFUSED: dict[str, tuple[Script, int]] = {
     "neither name": (lambda body: forbidden(next(name for name in NAMES if name in body)), 2),
     "a value": (lambda body: error_reply(400, {"error": "max_tokens is too large: 512, the model supports 256"}), 1),
