@@ -109,12 +109,6 @@ FAMILIES: dict[str, Rule] = {
 }
 
 
-def image_tokens_by(rule: Rule, name: str, size: Size) -> int:
-    """Return the tokens of an image for a model, by the rule of its family, or else by the given one."""
-    rules = [of_family for pattern, of_family in FAMILIES.items() if re.match(pattern, name)]
-    return rules[0](name, size) if rules else rule(name, size)
-
-
 def seen_size_by(rule: Rule, name: str, size: Size) -> Size:
     """Return the size to which a Claude or a Qwen2.5-VL model resizes an image of ``size``.
 

@@ -6,7 +6,7 @@ by the plain name.
 
 import re
 
-from agenticiqa.programs.backends.image_tokens import QWEN, Rule, Size, image_tokens_by, seen_size_by
+from agenticiqa.programs.backends.image_tokens import FAMILIES, QWEN, Rule, Size, seen_size_by
 from agenticiqa.programs.backends.providers import PROVIDERS
 
 ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # beginning of a plain name
@@ -15,13 +15,13 @@ ALWAYS_REASON = re.compile(r"o\d(?!\w)|gpt-5(?![\d.]*-chat)")  # beginning of a 
 def plain_name(model: str) -> str:
     """Return the name of a model at its maker, in lower case.
 
-    The names of gateways (``openai/gpt-4o``, ``azure/gpt-4o``, ``us.anthropic.claude-sonnet-4-5``) and the marks of
-    tuned models (``ft:gpt-4o-mini-2024-07-18:org::id``) are removed.
+    The names of gateways (``openai/gpt-4o``, ``azure/gpt-4o``, ``us-gov.anthropic.claude-sonnet-4-5``) and the marks
+    of tuned models (``ft:gpt-4o-mini-2024-07-18:org::id``) are removed.
     """
     name = model.lower().rpartition("/")[2]
     if name.startswith("ft:"):
         name = name.split(":")[1]
-    return re.sub(r"^([a-z]+\.)+", "", name)
+    return re.sub(r"^([a-z-]+\.)+", "", name)
 
 
 def always_reasons(backend: str) -> bool:
@@ -32,7 +32,8 @@ def always_reasons(backend: str) -> bool:
 
 def image_tokens(backend: str, size: Size) -> int:
     """Return the input tokens of one image of ``size`` to a backend, named ``provider.model`` as in a configuration."""
-    return image_tokens_by(*_rule_and_name(backend), size)
+    rule, name = _rule_and_name(backend)
+    return rule(name, size)
 
 
 def seen_size(backend: str, size: Size) -> Size:
@@ -41,7 +42,8 @@ def seen_size(backend: str, size: Size) -> Size:
 
 
 def _rule_and_name(backend: str) -> tuple[Rule, str]:
-    """Return the provider's rule for the tokens of an image, and the plain name of the model."""
+    """Return the rule for the tokens of an image, of the family or else of the provider, and the model's plain name."""
     kind, _, model = backend.partition(".")
-    provider = PROVIDERS.get(kind)
-    return provider.image_tokens if provider else QWEN, plain_name(model)
+    name, provider = plain_name(model), PROVIDERS.get(kind)
+    of_provider = provider.image_tokens if provider else QWEN
+    return next((rule for pattern, rule in FAMILIES.items() if re.match(pattern, name)), of_provider), name

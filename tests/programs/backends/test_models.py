@@ -16,6 +16,7 @@ SPELLINGS = {
     "GPT-4o-mini": "gpt-4o-mini",
     "anthropic/claude-sonnet-4-6": "claude-sonnet-4-6",
     "us.anthropic.claude-sonnet-4-6-v1:0": "claude-sonnet-4-6-v1:0",
+    "us-gov.anthropic.claude-sonnet-4-6-v1:0": "claude-sonnet-4-6-v1:0",
     "models/gemini-2.5-flash": "gemini-2.5-flash",
     "google/gemini-2.5-flash": "gemini-2.5-flash",
     "Qwen/Qwen2.5-VL-7B-Instruct": "qwen2.5-vl-7b-instruct",
