@@ -51,12 +51,8 @@ class Backend:
 
     def __reduce__(self) -> tuple[Callable[..., "Backend"], tuple[Any, ...]]:
         if self.reconnect is not None:
-            return _reconnected, (self.reconnect,)
+            return self.reconnect, ()
         return Backend, (tuple(lm.copy(api_key=None, headers=None, extra_headers=None) for lm in self.lms),)
-
-
-def _reconnected(reconnect: Callable[[], Backend]) -> Backend:
-    return reconnect()
 
 
 def models_to_ask(own: dspy.BaseLM | None, backend: Backend) -> list[dspy.BaseLM]:

@@ -68,12 +68,14 @@ class Reconnect:
 def _lm(stage: StageConfig) -> dspy.LM:
     """Return DSPy's model for a stage's backend. The address in its name makes DSPy's cache separate servers."""
     provider, reached = provider_of(stage), server_of(stage)
+    kind, _, wire_model = stage.backend.partition(".")
+    place = public_address(stage.api_base).partition("/")[0] if stage.api_base else kind
     engine = Model(
         name=name_of(stage),
-        wire_model=stage.backend.partition(".")[2],
+        wire_model=wire_model,
         wire=reached,
         max_retries=stage.max_retries,
-        in_flight=in_flight_at(_server_name(stage)),
+        in_flight=in_flight_at(place),
         secrets=(*(() if reached.key == NO_KEY else (reached.key,)), *secrets_in(stage.api_base)),
         image_tokens=partial(image_tokens, stage.backend),
         timeout=stage.timeout,
@@ -115,13 +117,6 @@ def name_of(stage: StageConfig) -> str:
     """Return the name of a stage's own backend, without any secret: ``provider@host:port/path//model``."""
     kind, _, model = stage.backend.partition(".")
     return f"{kind}@{public_address(stage.api_base)}//{model}" if stage.api_base else f"{kind}/{model}"
-
-
-def _server_name(stage: StageConfig) -> str:
-    """Return host and port of a stage's own server, or the name of the provider."""
-    if stage.api_base:
-        return public_address(stage.api_base).partition("/")[0]
-    return stage.backend.partition(".")[0]
 
 
 def stage_models(stage: StageConfig) -> list[StageConfig]:

@@ -93,10 +93,6 @@ class Limits:
             self.usd += usd or 0.0
             self._changed.notify_all()
 
-    def wait(self, seconds: float) -> None:
-        """Wait for this number of seconds, or until the run is halted."""
-        self.halted.wait(seconds)
-
     def halt(self) -> None:
         """Admit no further request and end every wait; requests in flight are finished."""
         self.halted.set()

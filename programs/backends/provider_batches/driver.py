@@ -169,7 +169,7 @@ class Batches:
     def wait(self) -> None:
         """Wait until a batch is collected. Raises BackendError if that cannot happen."""
         while not self.look():
-            self.limits.wait(self._poll_seconds)
+            self.limits.halted.wait(self._poll_seconds)
             self._poll_seconds = min(2 * self._poll_seconds, LONGEST_POLL)
         self._poll_seconds = FIRST_POLL
 
