@@ -69,10 +69,10 @@ class Detection(ModelAnswer):
 
     def by_region(self) -> dict[str, list[Distortion]]:
         """Return ``{region: [category, ...]}``, each category once."""
-        found: dict[str, list[Distortion]] = {}
+        categories: dict[str, list[Distortion]] = {}
         for record in self.distortion_set:
-            found.setdefault(record.region, []).extend(record.distortions)
-        return {region: [*dict.fromkeys(names)] for region, names in found.items()}
+            categories.setdefault(record.region, []).extend(record.distortions)
+        return {region: [*dict.fromkeys(names)] for region, names in categories.items()}
 
 
 SIGNS = "\n".join(f"    - {row.name}: {row.signs or row.everyday}" for row in CATEGORIES if row.is_detectable)
@@ -136,12 +136,12 @@ class Analysis(ModelAnswer):
 
     def by_region(self) -> dict[str, list[DistortionAnalysis]]:
         """Return ``{region: [analysis, ...]}``, the form of the documents."""
-        found: dict[str, list[DistortionAnalysis]] = {}
+        analyses: dict[str, list[DistortionAnalysis]] = {}
         for row in self.distortion_analysis:
-            found.setdefault(row.region, []).append(
+            analyses.setdefault(row.region, []).append(
                 DistortionAnalysis(type=row.type, severity=row.severity, explanation=row.explanation)
             )
-        return found
+        return analyses
 
 
 class AnalyzeDistortions(dspy.Signature):

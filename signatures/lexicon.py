@@ -97,7 +97,7 @@ def _patterns(column: Iterable[tuple[T, str]]) -> dict[T, re.Pattern[str]]:
     phrases: dict[T, list[str]] = {}
     for value, listed in column:
         phrases.setdefault(value, []).extend(filter(None, (" ".join(phrase.split()) for phrase in listed.split(","))))
-    return {value: any_of(each) for value, each in phrases.items()}
+    return {value: any_of(texts) for value, texts in phrases.items()}
 
 
 @cache  # a pattern compiled on first use, because it takes longer than most imports
@@ -121,18 +121,18 @@ _SEVERITY_OF = {word: severity for severity in SEVERITIES for word in SEVERITY_W
 
 def _longest(text: str, patterns: dict[T, re.Pattern[str]]) -> list[_Match[T]]:
     """Return every phrase of a text, in order of appearance; if two overlap, the longer one."""
-    found = [
+    matches = [
         _Match(match.start(), match.end(), value)
         for value, pattern in patterns.items()
         for match in pattern.finditer(text)
     ]
     kept: list[_Match[T]] = []
     taken = bytearray(len(text))
-    for each in sorted(found, key=lambda found: (found.start - found.end, found.start)):
-        if not any(taken[each.start : each.end]):
-            kept.append(each)
-            taken[each.start : each.end] = bytes([1]) * (each.end - each.start)
-    return sorted(kept, key=lambda found: found.start)
+    for match in sorted(matches, key=lambda match: (match.start - match.end, match.start)):
+        if not any(taken[match.start : match.end]):
+            kept.append(match)
+            taken[match.start : match.end] = bytes([1]) * (match.end - match.start)
+    return sorted(kept, key=lambda match: match.start)
 
 
 def terms_in(text: str) -> list[Term]:
@@ -141,8 +141,8 @@ def terms_in(text: str) -> list[Term]:
     >>> [(term.text, term.meaning.kind) for term in terms_in("Too dark, or motion blur?")]
     [('Too dark', 'underexposure'), ('motion blur', 'motion blur')]
     """
-    found = _longest(text, _meanings())
-    return [Term(text[each.start : each.end], each.start, each.end, each.value) for each in found]
+    matches = _longest(text, _meanings())
+    return [Term(text[match.start : match.end], match.start, match.end, match.value) for match in matches]
 
 
 def distortions_in(text: str) -> list[tuple[str, Distortion]]:
@@ -151,13 +151,13 @@ def distortions_in(text: str) -> list[tuple[str, Distortion]]:
     >>> distortions_in("Motion blur or a grainy sky?")
     [('Motion blur', 'Blurs'), ('grainy', 'Noise')]
     """
-    return [(text[each.start : each.end], each.value) for each in _longest(text, _categories())]
+    return [(text[match.start : match.end], match.value) for match in _longest(text, _categories())]
 
 
 def fold_distortion(word: str) -> Distortion | None:
     """Return the category of a word, or ``None``: ``"Brightness change"`` for ``"overexposed"``."""
-    named = distortions_in(word)
-    return named[0][1] if named else None
+    phrases = distortions_in(word)
+    return phrases[0][1] if phrases else None
 
 
 def fold_severity(word: str) -> Severity | None:
@@ -172,10 +172,10 @@ def folded_distortion(value: Any) -> Any:
     """Return the category that a text names; a text that names none, or denies one, is unchanged."""
     if not isinstance(value, str) or len(value) > LONGEST_NAME or value in DISTORTIONS:
         return value
-    named = distortions_in(value)
-    if not named:
+    phrases = distortions_in(value)
+    if not phrases:
         return closest(value, DISTORTIONS) or value
-    phrase, category = named[0]
+    phrase, category = phrases[0]
     return value if _DENIED.search(value.replace(phrase, "", 1)) else category
 
 

@@ -74,10 +74,10 @@ class PlanAnswer(ModelAnswer):
 
     def by_region(self) -> dict[str, list[Distortion]]:
         """Return ``{region: [category, ...]}``, each category once, without regions that have none."""
-        named: dict[str, list[Distortion]] = {}
+        categories: dict[str, list[Distortion]] = {}
         for record in self.distortions:
-            named[record.region] = unique([*named.get(record.region, []), *record.distortions])
-        return {region: names for region, names in named.items() if names}
+            categories[record.region] = unique([*categories.get(record.region, []), *record.distortions])
+        return {region: names for region, names in categories.items() if names}
 
 
 class Plan(dspy.Signature):

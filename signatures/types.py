@@ -166,8 +166,8 @@ class PlannerOutput(Strict):
     @property
     def named_distortions(self) -> Distortions:
         """Return the distortions that the question names, by region; those named globally apply to every region."""
-        named = self.distortions or {}
-        return {region: [*(named.get(region) or named.get(GLOBAL, []))] for region in self.regions}
+        distortions = self.distortions or {}
+        return {region: [*(distortions.get(region) or distortions.get(GLOBAL, []))] for region in self.regions}
 
     @property
     def tools(self) -> list[str]:
@@ -303,34 +303,34 @@ class ExecutorOutput(Strict):
         The spread of their mean score is not much smaller, because the errors of tools are correlated.
         """
         known = {(call.region, call.tool): call.spread for call in self.tool_log}
-        found = [(each.weight, known.get((each.region, each.tool))) for each in self._rated]
-        squares = [weight * spread * spread for weight, spread in found if spread is not None]
-        return math.sqrt(math.fsum(squares)) if found and len(squares) == len(found) else None
+        pairs = [(rated.weight, known.get((rated.region, rated.tool))) for rated in self._rated]
+        squares = [weight * spread * spread for weight, spread in pairs if spread is not None]
+        return math.sqrt(math.fsum(squares)) if pairs and len(squares) == len(pairs) else None
 
     @property
     def image_kind(self) -> ImageKind | None:
         """Return the kind of image that the tools of ``overall_scores`` recognized, or ``None``."""
         tools = self.overall_tools
-        found = [call.image_kind for call in self.tool_log if call.image_kind and call.tool in tools]
-        return "generated" if "generated" in found else next(iter(found), None)
+        kinds = [call.image_kind for call in self.tool_log if call.image_kind and call.tool in tools]
+        return "generated" if "generated" in kinds else next(iter(kinds), None)
 
     @property
     def _rated(self) -> list["RatedScore"]:
         stated = {(call.region, call.tool): call.weight for call in self.tool_log}
-        found = [
+        ratings = [
             rated
             for region, scores in (self.quality_scores or {}).items()
             for rated in _rated_of(region, scores, {tool: stated.get((region, tool)) for tool, _ in scores.values()})
         ]
-        total = math.fsum(rated.weight for rated in found)
-        return [rated._replace(weight=rated.weight / total) for rated in found]
+        total = math.fsum(rated.weight for rated in ratings)
+        return [rated._replace(weight=rated.weight / total) for rated in ratings]
 
     @property
     def overall_mean(self) -> float | None:
         """The weighted mean of ``overall_scores``, the plain mean if no call has a weight; ``None`` without scores."""
         if not (rated := self._rated):
             return None
-        return min(max(math.fsum(each.weight * each.score for each in rated), 1.0), 5.0)
+        return min(max(math.fsum(row.weight * row.score for row in rated), 1.0), 5.0)
 
     def is_empty(self) -> bool:
         """Return whether the evidence has neither an analysis nor a score."""
@@ -351,8 +351,8 @@ def _rated_of(region: str, scores: dict[str, tuple[str, float]], stated: dict[st
     if all(weight is None for weight in stated.values()):
         pairs = [pair for key, pair in scores.items() if key.startswith(OVERALL)] or [*scores.values()]
         return [RatedScore(region, tool, score, 1.0) for tool, score in pairs]
-    found = dict(scores.values())
-    return [RatedScore(region, tool, found[tool], weight) for tool, weight in stated.items() if weight]
+    by_tool = dict(scores.values())
+    return [RatedScore(region, tool, by_tool[tool], weight) for tool, weight in stated.items() if weight]
 
 
 class SummarizerOutput(Strict):

@@ -59,14 +59,14 @@ def closest(word: str, vocabulary: Iterable[str], similar: float = 0.88) -> str 
     >>> closest("Explict", ["Explicit", "Inferred"])
     'Explicit'
     """
-    given = word.strip().casefold()
-    if len(given) > LONGEST_WORD:
+    key = word.strip().casefold()
+    if len(key) > LONGEST_WORD:
         return None
     folded = {known: known.casefold() for known in vocabulary}
-    equal = [known for known, text in folded.items() if text == given]  # the usual case; comparing takes a millisecond
+    equal = [known for known, text in folded.items() if text == key]  # the usual case; comparing takes a millisecond
     if equal:
         return equal[0] if len(equal) == 1 else None
-    ratios = {known: SequenceMatcher(None, given, text).ratio() for known, text in folded.items()}
+    ratios = {known: SequenceMatcher(None, key, text).ratio() for known, text in folded.items()}
     best = max(ratios, key=lambda known: ratios[known], default=None)
     if best is None or ratios[best] < similar or list(ratios.values()).count(ratios[best]) > 1:
         return None

@@ -54,7 +54,7 @@ def read_fields(text: str, signature: type[dspy.Signature]) -> dict[str, Any] | 
     if len(typed) != 1 or any(kind is not str for name, kind in kinds.items() if name not in typed):
         return None
     answer = read_answer(text, typed[0], kinds[typed[0]])
-    objects = [each.value for each in json_values(without_thoughts(text)) if isinstance(each.value, Mapping)]
+    objects = [item.value for item in json_values(without_thoughts(text)) if isinstance(item.value, Mapping)]
 
     def beside(name: str) -> str:
         return next((value[name] for value in objects if isinstance(value.get(name), str)), "")
@@ -95,18 +95,18 @@ def _written(text: str, field: str, model: type[BaseModel]) -> Mapping[Any, Any]
     if not text.strip():
         raise Unreadable("the answer was empty")
     values = list(json_values(text))
-    found = [
+    answers = [
         JsonValue(_one_answer(inside), *at) for value, *at in values if (inside := _answers_in(value, field, model))
     ]
-    if found and ends_in_thoughts(text) and found[-1].end < len(text.rstrip("` \n")):
+    if answers and ends_in_thoughts(text) and answers[-1].end < len(text.rstrip("` \n")):
         raise Unreadable(IN_THOUGHTS)
-    if found:
-        return _last_answer(found, text, model)
+    if answers:
+        return _last_answer(answers, text, model)
     if cut_short(text):
         raise Unreadable(IN_THOUGHTS if ends_in_thoughts(text) else UNFINISHED)
-    objects = [each.value for each in values if isinstance(each.value, Mapping)]
-    nested = [item for each in objects for item in (*each.values(), each) if isinstance(item, Mapping)]
-    if begun := [each for each in nested if keys_found(each, model)]:
+    objects = [item.value for item in values if isinstance(item.value, Mapping)]
+    nested = [item for mapping in objects for item in (*mapping.values(), mapping) if isinstance(item, Mapping)]
+    if begun := [item for item in nested if keys_found(item, model)]:
         return begun[-1]  # the validation reports the missing keys
     raise Unreadable(f"the JSON object has no field {field!r} with the keys asked for" if objects else UNREAD)
 
@@ -128,7 +128,7 @@ def _answers_in(value: Any, field: str, model: type[BaseModel], depth: int = 0) 
         return [answer for item in items for answer in _answers_in(item, field, model, depth + 1)]
 
     if isinstance(value, str) and _CARRIES_JSON.search(value) and not too_much(value):
-        return inside(each.value for each in json_values(value))
+        return inside(item.value for item in json_values(value))
     if isinstance(value, list):
         return _rows(value, model) or inside(value)
     if not isinstance(value, Mapping):
@@ -158,15 +158,15 @@ def _rows(rows: Any, model: type[BaseModel]) -> list[Mapping[Any, Any]]:
     return []
 
 
-def _last_answer(found: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
+def _last_answer(answers: Sequence[JsonValue], text: str, model: type[BaseModel]) -> Mapping[Any, Any]:
     """Return the last object; raises Unreadable if an earlier one is also valid and differs."""
-    *earlier, last = found
+    *earlier, last = answers
     between = text[earlier[-1].end : last.start] if earlier else ""
     if earlier and (not _REPLACES.search(between) or _ANOTHER_QUESTION.search(between)):
         verdicts = [_without_reason(last.value, model)]
-        for each in earlier:
+        for answer in earlier:
             with suppress(Unreadable):
-                verdicts.append(_without_reason(each.value, model))
+                verdicts.append(_without_reason(answer.value, model))
         _one_answer(verdicts)
     return last.value
 
@@ -177,6 +177,6 @@ def _without_reason(fields: Mapping[Any, Any], model: type[BaseModel]) -> dict[s
 
 
 def _one_answer(answers: Sequence[Mapping[Any, Any]]) -> Mapping[Any, Any]:
-    if any(each != answers[0] for each in answers[1:]):
+    if any(answer != answers[0] for answer in answers[1:]):
         raise Unreadable(TWO_ANSWERS)
     return answers[0]

@@ -154,12 +154,12 @@ def _repaired(text: str) -> Any:
 
 def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Return the pairs as an object. Raises Unreadable for a key with two values."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found and found[key] != value:
+        if key in entries and entries[key] != value:
             raise Unreadable(f"the key {key[:40]!r} is there twice, with different values")
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 # A line break inside a string is a common and harmless mistake.

@@ -71,23 +71,23 @@ def letter_of(answer: str, options: Mapping[str, str]) -> str | None:
     label = _ALONE.fullmatch(text)
     if label and (letter := _letter(label[1], options)):
         return letter
-    beside, found = _without_texts(text, by_text)
-    claims = set(_claims(text, options, by_text, found))
+    beside, candidates = _without_texts(text, by_text)
+    claims = set(_claims(text, options, by_text, candidates))
     if exact:
         return exact if claims <= {exact, None} else None
-    named = {letter for groups in _NAMED.findall(text) for letter in groups if letter in options}
+    labels = {letter for groups in _NAMED.findall(text) for letter in groups if letter in options}
     opening = _opening(_LEADING.sub("", text, count=1), by_text)
     if claims:
-        found = claims | {_begins_with(text, by_text)} - {None}
+        candidates = claims | {_begins_with(text, by_text)} - {None}
     elif opening:
-        found.add(opening)
+        candidates.add(opening)
     elif _DOUBT.search(beside) or len(text.split()) > LONGEST_SENTENCE:
         return None
-    return found.pop() if len(found) == 1 and named <= found else None
+    return candidates.pop() if len(candidates) == 1 and labels <= candidates else None
 
 
 def _claims(
-    text: str, options: Mapping[str, str], by_text: Mapping[str, str], found: set[str | None]
+    text: str, options: Mapping[str, str], by_text: Mapping[str, str], candidates: set[str | None]
 ) -> Iterator[str | None]:
     """Yield the letters that the answer states; ``None`` for a contradictory or vague statement."""
     for match in _CLAIM.finditer(text):
@@ -98,7 +98,7 @@ def _claims(
             continue  # an article, "I", or a word of one letter
         before = re.split(r"[.!?\n]", text[: match.start("label")])[-1]
         led = match["led"] or explained or not rest
-        clear = said == letter or (said is None and led and found <= {letter})
+        clear = said == letter or (said is None and led and candidates <= {letter})
         yield letter if clear and not _DOUBT.search(before) else None
 
 
@@ -121,12 +121,12 @@ def _begins_with(text: str, by_text: Mapping[str, str]) -> str | None:
 def _without_texts(text: str, by_text: Mapping[str, str]) -> tuple[str, set[str | None]]:
     """Remove the options' texts (except common words) from a text; return it with their letters."""
     plain = " ".join(["", *re.findall(r"[\w']+", text.casefold()), ""])
-    found: set[str | None] = set()
+    letters: set[str | None] = set()
     for option, letter in by_text.items():
         if option not in _COMMON and f" {option} " in plain:
             plain = plain.replace(f" {option} ", " | ")
-            found.add(letter)
-    return plain, found
+            letters.add(letter)
+    return plain, letters
 
 
 def _letter(label: str, options: Mapping[str, str]) -> str | None:

@@ -46,8 +46,8 @@ class LevelProbs(Strict):
         """Convert level names and numbers in words; raises ValueError, for the model, for invalid values."""
         if not isinstance(value, Mapping):
             return value
-        named = {name: key for key, name in zip(LEVEL_KEYS, cls.model_fields, strict=True)}
-        return settled({named.get(key, key): item for key, item in value.items()})
+        keys = {name: key for key, name in zip(LEVEL_KEYS, cls.model_fields, strict=True)}
+        return settled({keys.get(key, key): item for key, item in value.items()})
 
     def by_level(self) -> dict[int, float]:
         """Return the numbers as they were written, ``{1: ..., ..., 5: ...}``; see ``source``."""
@@ -92,14 +92,14 @@ def settled(written: Mapping[Any, Any]) -> dict[str, float]:
             raise ValueError(f"level {level} is there twice")
         numbers[LEVEL_KEYS[level - 1]], is_percent = _number(value)
         percent |= is_percent
-    given = [number for number in numbers.values() if number is not None]
-    if not given or (len(given) > 1 and not any(given)):
+    values = [number for number in numbers.values() if number is not None]
+    if not values or (len(values) > 1 and not any(values)):
         raise ValueError(NO_LEVEL)
-    if max(given) <= 0:
-        return _log_probabilities(numbers, given)
-    total = math.fsum(given)
+    if max(values) <= 0:
+        return _log_probabilities(numbers, values)
+    total = math.fsum(values)
     makes_one = abs(total - 1) <= ROUNDED and not percent
-    if min(given) < 0 or not (makes_one or abs(total - 100) <= 100 * ROUNDED):
+    if min(values) < 0 or not (makes_one or abs(total - 100) <= 100 * ROUNDED):
         raise ValueError(
             "the numbers are no log-probabilities, of which none is above 0, and no probabilities, which sum to 1 "
             f"(they sum to {total:.4g})"
@@ -107,9 +107,9 @@ def settled(written: Mapping[Any, Any]) -> dict[str, float]:
     return {key: numbers.get(key) or 0.0 for key in LEVEL_KEYS}
 
 
-def _log_probabilities(numbers: Mapping[LevelKey, float | None], given: Sequence[float]) -> dict[str, float]:
+def _log_probabilities(numbers: Mapping[LevelKey, float | None], values: Sequence[float]) -> dict[str, float]:
     """Return the log-probabilities of all levels; a zero means certain, or none if the others sum to 1."""
-    zeros, below = given.count(0), math.fsum(math.exp(number) for number in given if number < 0)
+    zeros, below = values.count(0), math.fsum(math.exp(number) for number in values if number < 0)
     is_zero_none = zeros > 0 and abs(below - 1) <= NEARLY
     if zeros > 1 and not is_zero_none:
         raise ValueError("several levels have the log-probability 0, which means certain")
@@ -138,8 +138,8 @@ def stated_level(value: Any) -> int | None:
     text = _OF_FIVE.sub(r"\1", text)
     if _OTHER_SCALE.search(text):
         return None
-    named = {_level_of(token) for token in _TOKEN.findall(text) if token not in FILLERS}
-    return named.pop() if len(named) == 1 else None
+    levels = {_level_of(token) for token in _TOKEN.findall(text) if token not in FILLERS}
+    return levels.pop() if len(levels) == 1 else None
 
 
 def _level_of(token: str) -> int | None:

@@ -101,8 +101,8 @@ def snake(name: object) -> str:
 def keys_found(written: Mapping[Any, Any], model: type[BaseModel], *, by_other_names: bool = False) -> int:
     """Return how many of the model's keys are present, in any case, and optionally under other names."""
     others = getattr(model, "other_names", {}) if by_other_names else {}
-    found = {others.get(snake(key), snake(key)) for key in written}
-    return len(found & {snake(name) for name in wire_names(model)})
+    keys = {others.get(snake(key), snake(key)) for key in written}
+    return len(keys & {snake(name) for name in wire_names(model)})
 
 
 def under_own_keys(
@@ -113,28 +113,28 @@ def under_own_keys(
     Raises ValueError if two keys with the same meaning have different values.
     """
     names = {snake(name): name for name in wire_names(model)}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in written.items():
         name = names.get(snake(key))
-        if name in found and found[name] != value:
+        if name in values and values[name] != value:
             raise ValueError(f"{name} is there twice, with different values")
         if name is not None:
-            found[name] = value
+            values[name] = value
     surplus: dict[str, Any] = {}
     notes = []
     for key in [key for key in written if snake(key) not in names]:
-        spelled, shown = snake(key), repr(str(key)[:LONGEST_SHOWN])
-        missing = [name for name in names.values() if name not in found]
+        spelled, label = snake(key), repr(str(key)[:LONGEST_SHOWN])
+        missing = [name for name in names.values() if name not in values]
         other = model.other_names.get(spelled)
         name = other if other in missing else closest(spelled, missing, SIMILAR_KEY)
         if name is not None:
-            found[name] = written[key]
-            notes.append(f"the key {shown} was read as {name}")
+            values[name] = written[key]
+            notes.append(f"the key {label} was read as {name}")
         else:
             surplus[spelled] = written[key]
             if spelled not in model.set_by_rules:
-                notes.append(f"the unknown key {shown} was left out")
-    return found, surplus, notes
+                notes.append(f"the unknown key {label} was left out")
+    return values, surplus, notes
 
 
 def _notes_in(value: Any) -> list[str]:

@@ -99,7 +99,7 @@ def level_token_only(logprobs: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenL
     The log-probability of a joined text is the sum over its tokens. All tokens are kept if none names a level. A server
     lists twenty alternatives for each of some 300 tokens, 110 KB in DSPy's cache, but only one token is needed.
     """
-    place = _level_place([each.token for each in logprobs])
+    place = _level_place([logprob.token for logprob in logprobs])
     if place is None:
         return tuple(logprobs)
     at, _ = place
@@ -178,8 +178,8 @@ def _share(entry: Any) -> float | None:
 def _joined(tokens: Sequence[lm15.TokenLogprob]) -> tuple[lm15.TokenLogprob, ...]:
     if not tokens:
         return ()
-    text = "".join(each.token for each in tokens)
-    return (lm15.TokenLogprob(token=text, logprob=math.fsum(each.logprob for each in tokens)),)
+    text = "".join(token.token for token in tokens)
+    return (lm15.TokenLogprob(token=text, logprob=math.fsum(token.logprob for token in tokens)),)
 
 
 def _get(thing: Any, name: str) -> Any:
