@@ -59,6 +59,7 @@ def test_without_the_extra_a_heic_photo_is_refused_with_the_install_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    Image.init()  # else Pillow adds its own formats to the list that is set below, and loses them with it
     monkeypatch.setattr(Image, "ID", [name for name in Image.ID if name != "HEIF"])  # as before it was registered
     path = tmp_path / "photo.heic"
     path.write_bytes(HEADER)
