@@ -125,11 +125,15 @@ class Scored:
 
 @dataclass(frozen=True)
 class Answered:
-    """A letter of the options, or words, and the reason."""
+    """A letter of the options, or words, and the reason.
+
+    ``needs_evidence`` is false if missing evidence is no caveat, for example in the answer about the image's size.
+    """
 
     final_answer: str
     reasoning: str
     rejected_answers: RejectedAnswers = field(default_factory=dict)
+    needs_evidence: bool = True
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Summarizer(StageModule):
         named = f"{final} is {chosen!r}" if chosen else ""
         return SummarizerOutput(
             final_answer=final,
-            quality_reasoning=_sentences(named, answered.reasoning, *_caveats(evidence)),
+            quality_reasoning=_sentences(named, answered.reasoning, *_caveats(evidence, answered.needs_evidence)),
             used_evidence=_used(evidence),
         )
 
@@ -154,10 +154,10 @@ def on_stated_scale(score: float, query: str) -> float | str:
     return f"{scale.shown(scale.at(1 - share if scale.best == 'low' else share))} (a score of {score:.2f} from 1 to 5)"
 
 
-def _caveats(evidence: ExecutorOutput) -> list[str]:
-    """Return the caveats about the evidence that are added to the model's reasoning."""
+def _caveats(evidence: ExecutorOutput, is_needed: bool = True) -> list[str]:
+    """Return the caveats about the evidence that are added to the reasoning; gaps count only if it is needed."""
     remarks = [*far_named_tools(evidence), *contradictions(evidence)]
-    return [what_is_missing(evidence), *(f"{sentence}." for sentence in remarks)]
+    return [what_is_missing(evidence) if is_needed else "", *(f"{sentence}." for sentence in remarks)]
 
 
 def _sentences(*parts: str) -> str:

@@ -66,7 +66,7 @@ def answer_from_evidence(question: UserQuestion, look: Look) -> Answered:
     measurements gave the answer, or what is missing.
     """
     if fixed := fixed_answer(question, look):
-        return Answered(fixed.answer or UNABLE, fixed.in_words)
+        return Answered(fixed.answer or UNABLE, fixed.in_words, needs_evidence=False)
     whole = look(IMAGE)
     if whole is None or not whole.findings:
         return Answered(UNABLE, RuleAnswer(None, "Nothing was measured.").in_words)

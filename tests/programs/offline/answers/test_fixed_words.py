@@ -80,7 +80,9 @@ def test_other_questions_are_left_to_the_measurements(query: str) -> None:
 def test_the_program_answers_with_the_size() -> None:
     program, image = AgenticIQA.offline(), scene()
     size = f"{image.shape[1]} x {image.shape[0]} pixels"
-    assert str(program(image, query="What's the resolution?").final_answer).startswith(size)
+    result = program(image, query="What's the resolution?")
+    assert str(result.final_answer).startswith(size)
+    assert result.quality_reasoning == "This is the size of the image after decoding.", "no gap of unneeded evidence"
     result = program(image, query="Which of these is sharpest?")
     assert result.final_answer == UNABLE
     assert "`agenticiqa compare IMAGE IMAGE...`" in result.quality_reasoning
