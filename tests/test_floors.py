@@ -90,7 +90,7 @@ BUDGET = {
     "programs/pictures": 495,
     "eval": 2_160,  # with labels, scorers and tasks
     "eval/calibrate": 320,
-    "eval/commands": 1_410,  # calibrate --tool measures its samples here
+    "eval/commands": 1_410,  # calibrate tool measures its samples here
     "eval/optimize": 1_464,  # public helpers for DSPy's own optimizers, which users wrote themselves
     "eval/questions": 385,
     "eval/report": 1_900,

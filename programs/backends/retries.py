@@ -50,12 +50,7 @@ def seconds_to_wait(attempt: int, error: lm15.LM15Error) -> float:
 def log_retry(name: str, attempt: int, error: lm15.LM15Error, seconds: float) -> None:
     """Log the wait after attempt number ``attempt``: the model, the failure, and the seconds until the next attempt."""
     fields = {"event": "retry", "server": name, "wait_s": round(seconds, 2)}
-    line = "%s: %s; attempt %d follows in %.1f s"
-    logger.warning(line, name, brief(error), attempt + 1, seconds, extra=fields)
-
-
-def brief(error: BaseException | None) -> str:
-    """Return the first line of an error, with its HTTP status if there is one."""
-    status = getattr(error, "status", None)
-    text = next(iter(str(getattr(error, "message", "") or error).strip().splitlines()), "") or type(error).__name__
-    return f"status {status}: {text}" if status else text
+    reason = next(iter(error.message.strip().splitlines()), "") or type(error).__name__
+    if error.status:
+        reason = f"status {error.status}: {reason}"
+    logger.warning("%s: %s; attempt %d follows in %.1f s", name, reason, attempt + 1, seconds, extra=fields)

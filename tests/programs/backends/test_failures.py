@@ -5,7 +5,6 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from agenticiqa.programs.backends.failures import (
     causes,
     classified,
     masked,
-    ran_out_of_time,
     readable_error,
     redacted,
     retry_after,
@@ -30,28 +28,20 @@ SECRET = "sk-0123456789"
 @pytest.mark.parametrize(
     ("given", "status", "said", "meant"),
     [
-        (lm15.InvalidRequestError, 400, "maximum context length is 4096 tokens", lm15.ContextLengthError),
-        (lm15.InvalidRequestError, 400, "the request exceeds the available context size", lm15.ContextLengthError),
-        (lm15.InvalidRequestError, 400, "prompt is too long: 214008 tokens", lm15.ContextLengthError),
-        (lm15.InvalidRequestError, 400, "API key not valid. Please pass one.", lm15.AuthError),
-        (lm15.InvalidRequestError, 400, "Your credit balance is too low", lm15.BillingError),
         (lm15.InvalidRequestError, 400, "temperature is out of range", lm15.InvalidRequestError),
-        (lm15.InvalidRequestError, 404, "model 'x' not found", lm15.UnsupportedModelError),
-        (lm15.InvalidRequestError, 404, "Not Found", lm15.UnsupportedModelError),
         (lm15.InvalidRequestError, 409, "Conflict", lm15.ServerError),
         (lm15.ProviderError, 421, "Misdirected Request", lm15.ServerError),
         (lm15.ProviderError, 425, "Too Early", lm15.ServerError),
         (lm15.ProviderError, 405, "Method Not Allowed", lm15.UnsupportedModelError),
         (lm15.RateLimitError, 429, "You exceeded your current quota, please check billing", lm15.BillingError),
-        (lm15.RateLimitError, 429, "too many requests", lm15.RateLimitError),
         (lm15.RateLimitError, 429, "You exceeded your current quota (billing). Retry in 7s.", lm15.RateLimitError),
-        (lm15.ServerError, 500, "image input is not supported - provide the mmproj", lm15.InvalidRequestError),
         (lm15.ServerError, 500, "out of memory", lm15.ServerError),
     ],
 )
 def test_the_message_decides_where_the_status_is_misleading(
     given: type[lm15.ProviderError], status: int, said: str, meant: type[lm15.ProviderError]
 ) -> None:
+    """``test_faults.py`` has the replies of real servers."""
     error = classified(given(said, status=status, provider="p", request_id="r"), 5, ())
     assert type(error) is meant
     assert (error.status, error.provider, error.request_id) == (status, "p", "r")
@@ -96,24 +86,6 @@ def test_a_wait_in_a_message_is_parsed(words: str, seconds: float | None) -> Non
     assert asked_to_wait(words) == (None if seconds is None else pytest.approx(seconds))
     error = classified(lm15.RateLimitError(words, status=429), 5, ())
     assert error.retry_after == (None if seconds is None else pytest.approx(seconds))
-
-
-def chained(*errors: Any) -> BaseException:
-    """Return the first error, raised from the second, and so on."""
-    for error, cause in pairwise(errors):
-        error.__cause__ = cause
-    first: BaseException = errors[0]
-    return first
-
-
-def test_a_nested_timeout_is_reported_with_its_seconds() -> None:
-    error = chained(lm15.TransportError("x"), OSError("y"), TimeoutError("z"))
-    assert isinstance(error, lm15.TransportError)
-    assert ran_out_of_time(error)
-    reported = classified(error, 0.3, ())
-    assert isinstance(reported, lm15.TimeoutError)
-    assert reported.message == "no answer within 0.3 s"
-    assert not ran_out_of_time(chained(lm15.TransportError("x"), ConnectionResetError()))
 
 
 def test_circular_causes_end() -> None:

@@ -17,7 +17,8 @@ def failed_to_connect(cause: BaseException) -> lm15.TransportError:
         return error
 
 
-NO, ALONE, ALL_WAIT = (False, False), (True, False), (True, True)  # tried again; and do other requests wait for it
+# The most attempts with three retries, and whether other requests to the server wait, too.
+ONCE, TWICE, ALONE, ALL_WAIT = (1, False), (2, False), (4, False), (4, True)
 
 
 @pytest.mark.parametrize(
@@ -25,31 +26,28 @@ NO, ALONE, ALL_WAIT = (False, False), (True, False), (True, True)  # tried again
     [
         (lm15.RateLimitError("slow down", status=429), ALL_WAIT),
         (lm15.RateLimitError("slow down", retry_after=60), ALL_WAIT),
-        (lm15.RateLimitError("come back tomorrow", status=429, retry_after=61), NO),
+        (lm15.RateLimitError("come back tomorrow", status=429, retry_after=61), ONCE),
         (lm15.ServerError("busy", status=503), ALL_WAIT),
         (lm15.ServerError("overloaded", status=529), ALL_WAIT),
         (lm15.ServerError("broken", status=500), ALONE),
         (lm15.ServerError("broken", status=500, retry_after=1.0), ALL_WAIT),
-        (lm15.TimeoutError("late"), ALONE),
+        (lm15.TimeoutError("late"), TWICE),
         (failed_to_connect(ConnectionResetError()), ALL_WAIT),
         (failed_to_connect(ConnectionRefusedError()), ALL_WAIT),
         (failed_to_connect(OSError(24, "too many open files")), ALL_WAIT),
-        (failed_to_connect(ssl.SSLCertVerificationError("self-signed")), NO),
-        (lm15.AuthError("wrong key", status=401), NO),
-        (lm15.BillingError("no money", status=429), NO),
-        (lm15.InvalidRequestError("too large"), NO),
-        (lm15.ContextLengthError("too long"), NO),
-        (lm15.UnsupportedModelError("no such model"), NO),
+        (failed_to_connect(ssl.SSLCertVerificationError("self-signed")), ONCE),
+        (lm15.AuthError("wrong key", status=401), ONCE),
+        (lm15.BillingError("no money", status=429), ONCE),
+        (lm15.InvalidRequestError("too large"), ONCE),
+        (lm15.ContextLengthError("too long"), ONCE),
+        (lm15.UnsupportedModelError("no such model"), ONCE),
     ],
 )
 def test_errors_that_are_retried_and_errors_that_make_other_requests_wait(
-    error: lm15.LM15Error, expected: tuple[bool, bool]
+    error: lm15.LM15Error, expected: tuple[int, bool]
 ) -> None:
-    assert (retries.is_retryable(error), is_refused_for_now(error)) == expected
-
-
-def test_a_programming_error_is_not_retried() -> None:
-    assert not retries.is_retryable(ValueError("a mistake of ours"))
+    attempts = next(attempt for attempt in range(1, 9) if retries.is_last(attempt, error, 3))
+    assert (attempts, is_refused_for_now(error)) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,31 +64,19 @@ def test_waits_double_up_to_half_a_minute_unless_the_server_asks_for_one(
     assert len(set(waits)) > 1
 
 
-def test_each_wait_is_logged_with_model_reason_and_seconds(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        retries.log_retry("vllm@host//model", 2, lm15.ServerError("broken", status=503), 2.345)
-    (record,) = caplog.records
-    assert record.getMessage() == "vllm@host//model: status 503: broken; attempt 3 follows in 2.3 s"
-    assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)
-
-
 @pytest.mark.parametrize(
-    ("error", "shown"),
+    ("error", "reason"),
     [
         (lm15.ServerError("first\nsecond", status=500), "status 500: first"),
         (lm15.TransportError("cut"), "cut"),
         (lm15.TransportError(""), "TransportError"),
     ],
 )
-def test_the_first_line_of_an_error_is_shown(error: lm15.LM15Error, shown: str) -> None:
-    assert retries.brief(error) == shown
-
-
-@pytest.mark.parametrize(
-    ("error", "attempts"),
-    [(lm15.ServerError("busy", status=503), 4), (lm15.TimeoutError("late"), 2), (lm15.AuthError("no", status=401), 1)],
-)
-def test_a_request_is_sent_at_most_so_often(error: lm15.LM15Error, attempts: int) -> None:
-    assert [retries.is_last(attempt, error, 3) for attempt in range(1, attempts + 1)] == [False] * (attempts - 1) + [
-        True
-    ]
+def test_each_wait_is_logged_with_model_reason_and_seconds(
+    error: lm15.LM15Error, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        retries.log_retry("vllm@host//model", 2, error, 2.345)
+    (record,) = caplog.records
+    assert record.getMessage() == f"vllm@host//model: {reason}; attempt 3 follows in 2.3 s"
+    assert (record.__dict__["event"], record.__dict__["wait_s"]) == ("retry", 2.35)
