@@ -69,28 +69,28 @@ class Model:
         If the run has its own way to send requests (``RunContext.send``), the response comes from it.
         """
         ready, run = self.wire.prepared(replace(request, model=self.wire_model)), current()
-        if run.send is not None:
-            response = run.send(self, ready)
-            self.features.accept(request, self.token_limit)
-            return response
-        with self.in_flight.slot(run.limits) as slot:
-            number = 1  # attempts so far, with this one
+        response = self._sent(ready, run.limits) if run.send is None else run.send(self, ready)
+        self.features.accept(request, self.token_limit)
+        return response
+
+    def _sent(self, request: lm15.Request, limits: Limits) -> lm15.Response:
+        """Send a request to the server, with retries, and return the response."""
+        number = 1  # attempts so far, with this one
+        with self.in_flight.slot(limits) as slot:
             while True:
                 try:
-                    with self.in_flight.sending(slot, run.limits):
-                        highest = self.highest_usd(ready)
-                        run.limits.admit(highest, self.in_flight.server)
-                        with self.accounted(run.limits, number, highest) as spent:
-                            response = self.recorded(spent, self.wire.complete(ready, self.token_limit))
-                    self.features.accept(request, self.token_limit)
-                    return response
+                    with self.in_flight.sending(slot, limits):
+                        highest = self.highest_usd(request)
+                        limits.admit(highest, self.in_flight.server)
+                        with self.accounted(limits, number, highest) as spent:
+                            return self.recorded(spent, self.wire.complete(request, self.token_limit))
                 except lm15.LM15Error as error:
                     if retries.is_last(number, error, self.max_retries):
                         raise
                     seconds = retries.seconds_to_wait(number, error)
-                    if not run.limits.halted.is_set():
+                    if not limits.halted.is_set():
                         retries.log_retry(self.name, number, error, seconds)
-                    slot.postpone(seconds)
+                    slot.not_before = time.monotonic() + seconds
                     number += 1
 
     @property

@@ -19,11 +19,8 @@ from agenticiqa.programs.errors import LONGEST_SHOWN
 
 # Status and message of real replies. An error that matches no entry keeps the class that lm15 derives from its status.
 _MEANINGS: tuple[tuple[int, str, type[lm15.ProviderError]], ...] = (
-    (
-        400,
-        r"context (length|size|window)|maximum context|too many (input )?tokens|prompt is too long|n_ctx",
-        lm15.ContextLengthError,
-    ),
+    (400, r"context (length|size|window)|maximum context|n_ctx", lm15.ContextLengthError),
+    (400, r"too many (input )?tokens|prompt is too long", lm15.ContextLengthError),
     (400, r"api key not valid|invalid api key|api_key_invalid", lm15.AuthError),
     (400, r"credit balance|billing|insufficient.{0,20}(quota|funds)", lm15.BillingError),
     (404, "", lm15.UnsupportedModelError),

@@ -45,18 +45,14 @@ def hold(images: Mapping[str, LoadedImage]) -> dict[str, dspy.Image]:
     return {name: dspy.Image(address(image)) for name, image in images.items()}
 
 
-def _held() -> Mapping[str, LoadedImage]:
-    return current().turn.images
-
-
 def held_image_at(place: str) -> LoadedImage | None:
     """Return the image that is held at this address, if any."""
-    return _held().get(place)
+    return current().turn.images.get(place)
 
 
 def held_sizes() -> list[tuple[int, int]]:
     """Return the width and height in pixels of the images that are held."""
-    return [image.size for image in _held().values()]
+    return [image.size for image in current().turn.images.values()]
 
 
 def marked(request: lm15.Request) -> lm15.Request:
@@ -64,7 +60,7 @@ def marked(request: lm15.Request) -> lm15.Request:
 
     Raises MissingImage for the address of an image that is not held, and for an address inside a text.
     """
-    held = _held()
+    held = current().turn.images
 
     def part(given: Any) -> Any:
         if isinstance(given, lm15.TextPart) and any(place in given.text for place in held):
@@ -88,7 +84,7 @@ def with_held_images(body: bytes) -> list[bytes]:
 
     Raises MissingImage for a mark of an image that is not held.
     """
-    images = {_mark(place): image.base64 for place, image in _held().items()}
+    images = {_mark(place): image.base64 for place, image in current().turn.images.items()}
     try:
         return [images[piece] if number % 2 else piece for number, piece in enumerate(_EVERY_MARK.split(body))]
     except KeyError:

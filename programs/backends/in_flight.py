@@ -33,10 +33,6 @@ class Slot:
     capacity: float = math.inf
     not_before: float = 0.0
 
-    def postpone(self, seconds: float) -> None:
-        """Send the request after this wait at the earliest."""
-        self.not_before = monotonic() + seconds
-
 
 class InFlight:
     """The requests of this process to one server. Thread-safe."""

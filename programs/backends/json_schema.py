@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-BOUNDS = {f"{which}{what}" for which in ("min", "max") for what in ("Items", "Length", "imum")} | {
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-}
+BOUNDS = {"minItems", "maxItems", "minLength", "maxLength"}
+BOUNDS |= {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 NAMES = {"$defs", "title", "description"}
 NAMED = {"properties", "$defs"}  # the keys inside these are names of fields and types, not keywords
 
