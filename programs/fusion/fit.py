@@ -106,11 +106,11 @@ def fit_profile(
     )
     labeled = [row for row in rows if row.label is not None]
     if len(labeled) >= FEWEST_IMAGES:
-        rows, found = labeled, measured_reliability(labeled)
+        rows, reliabilities = labeled, measured_reliability(labeled)
     else:
-        labeled, found = [], estimated_reliability(rows, known)
+        labeled, reliabilities = [], estimated_reliability(rows, known)
     about = {"toolset": tuple(sorted(toolset)), "images": images, "labels": len(labeled), "image_kind": image_kind}
-    return FusionProfile.model_validate({**about, **_fitted_values(rows, found)})
+    return FusionProfile.model_validate({**about, **_fitted_values(rows, reliabilities)})
 
 
 def measured_reliability(rows: Sequence[FusionRow]) -> dict[str, float]:
@@ -138,7 +138,7 @@ def estimated_reliability(rows: Sequence[FusionRow], tool_reliability: float | N
     known = {"": tool_reliability} if tool_reliability else {}  # "" is the tool score
     known |= {name: srcc for name in having if (srcc := known_reliability(name, rows[0].image_kind))}
     estimates: dict[str, float] = {}
-    if triples := [found for name, of in having.items() if (found := three_way(name, of))]:
+    if triples := [triple for name, of in having.items() if (triple := three_way(name, of))]:
         estimates["three_way"] = fmean(triples)
     elif not known:
         known[""] = TYPICAL_TOOL
@@ -150,10 +150,10 @@ def estimated_reliability(rows: Sequence[FusionRow], tool_reliability: float | N
             [row.others[anchor] if anchor else row.tool_score for row in seen], [row.expectation for row in seen]
         )
         estimates["agreement"] = reliability_from(together, best, shared_error(rows))
-    found = estimates.get("agreement", estimates.get("three_way", 0.0))
+    estimate = estimates.get("agreement", estimates.get("three_way", 0.0))
     return {
         "tool": clipped(tool_reliability or TYPICAL_TOOL),
-        "model": clipped(shrunk(found, len(rows) * best**2)),
+        "model": clipped(shrunk(estimate, len(rows) * best**2)),
         **estimates,
     }
 

@@ -108,14 +108,14 @@ class FusionProfile(Section):
     def estimates(self, tools: float, place: float, stated: float | None = None) -> list[NormalAnswer]:
         """Return the mixture for the true MOS, given the tool score and the model's place: one per ``answers``."""
         error, answers = self.tool_error_of(stated), self.answers(place)
-        found = []
+        mixture = []
         for share, near, model_error in answers:
             weight = share * NormalDist(tools, math.hypot(error, model_error)).pdf(near) if len(answers) > 1 else 1.0
             both = combined_error(error, model_error)
             mean = (tools / error**2 + near / model_error**2) * both**2
-            found.append(NormalAnswer(weight, min(max(mean, 1.0), 5.0), both))
-        total = math.fsum(each.share for each in found)
-        return [each._replace(share=each.share / total) for each in found]
+            mixture.append(NormalAnswer(weight, min(max(mean, 1.0), 5.0), both))
+        total = math.fsum(component.share for component in mixture)
+        return [component._replace(share=component.share / total) for component in mixture]
 
     def score_error_of(
         self, stated: float | None = None, *, tools: float | None = None, place: float | None = None

@@ -40,8 +40,8 @@ def mean_weights(
     """
     rating = [tool for tool in tools if tool.rates_overall]
     shares = least_error_weights(error_covariance(rating, has_reference, known)) if rating else np.zeros(0)
-    found = {tool.name: round(float(share), DIGITS) for tool, share in zip(rating, shares, strict=True)}
-    return {tool.name: found.get(tool.name, 0.0) for tool in tools}
+    weights = {tool.name: round(float(share), DIGITS) for tool, share in zip(rating, shares, strict=True)}
+    return {tool.name: weights.get(tool.name, 0.0) for tool in tools}
 
 
 def equal_weights(tools: Sequence[Tool]) -> dict[str, float]:
@@ -83,8 +83,8 @@ def error_covariance(
     sources = [known[name] for name in (WITH_REFERENCE if has_reference else WITHOUT) if name in known]
 
     def measured(a: Tool, b: Tool) -> float | None:
-        found = [value for errors in sources if (value := errors.covariance(a.name, b.name)) is not None]
-        return sum(found) / len(found) if found else None
+        covariances = [value for errors in sources if (value := errors.covariance(a.name, b.name)) is not None]
+        return sum(covariances) / len(covariances) if covariances else None
 
     def variance(tool: Tool) -> float:
         own = tool.adapter.about["error"] if tool.adapter else None
@@ -93,8 +93,8 @@ def error_covariance(
     def shared(a: Tool, b: Tool) -> float:
         if a is b:
             return variance(a)
-        found = None if a.adapter or b.adapter else measured(a, b)
-        return USUAL_CORRELATION * math.sqrt(variance(a) * variance(b)) if found is None else found
+        covariance = None if a.adapter or b.adapter else measured(a, b)
+        return USUAL_CORRELATION * math.sqrt(variance(a) * variance(b)) if covariance is None else covariance
 
     return np.array([[shared(a, b) for b in tools] for a in tools])
 
@@ -103,10 +103,10 @@ def least_error_weights(covariance: np.ndarray) -> np.ndarray:
     """Return the non-negative weights (n,), with sum 1, that minimize the mean's error for a covariance (n, n)."""
     kept = list(range(len(covariance)))
     while True:
-        found = np.linalg.lstsq(covariance[np.ix_(kept, kept)], np.ones(len(kept)), rcond=1e-9)[0]
-        if len(kept) == 1 or (found > 0).all():
+        solution = np.linalg.lstsq(covariance[np.ix_(kept, kept)], np.ones(len(kept)), rcond=1e-9)[0]
+        if len(kept) == 1 or (solution > 0).all():
             break
-        kept.pop(int(found.argmin()))
+        kept.pop(int(solution.argmin()))
     weights = np.zeros(len(covariance))
-    weights[kept] = found / found.sum()
+    weights[kept] = solution / solution.sum()
     return weights
